@@ -1,0 +1,3 @@
+module odradek/benchmarks/load
+
+go 1.21

@@ -1,0 +1,175 @@
+"""What a setting is: its name, type, default, and the rule that its value must obey.
+
+The tables (`broker_table`, `topic_table`) are made of these. They are read at every start,
+so they are plain tuples, and the prose about each setting lives in `documentation`, which
+only DescribeConfigs and the documentation generator load.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used; its text is one sentence a person can act on."""
+
+
+class ConfigType(IntEnum):
+    """The type of a setting's value, by its number in DescribeConfigs (ConfigEntry.ConfigType)."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Importance(IntEnum):
+    """How likely it is that somebody has to touch a setting; orders the documentation."""
+
+    HIGH = 0
+    MEDIUM = 1
+    LOW = 2
+
+
+class Range:
+    """A number between `low` and `high`, both included; no upper bound when that is None."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: float, high: float | None = None) -> None:
+        self.low = low
+        self.high = high
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` lies within the range."""
+        return bool(self.low <= value and (self.high is None or value <= self.high))
+
+    @property
+    def rule(self) -> str:
+        """The range in words."""
+        if self.high is None:
+            return f"at least {self.low}"
+        return f"between {self.low} and {self.high}"
+
+
+class RangeOr:
+    """A number in a range, or one value outside it with a meaning of its own."""
+
+    __slots__ = ("high", "low", "special")
+
+    def __init__(self, special: int, low: int, high: int) -> None:
+        self.special = special
+        self.low = low
+        self.high = high
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` is the special one or lies within the range."""
+        return bool(value == self.special or self.low <= value <= self.high)
+
+    @property
+    def rule(self) -> str:
+        """The range and its exception in words."""
+        return f"{self.special}, or between {self.low} and {self.high}"
+
+
+class OneOf:
+    """A text out of a fixed set; `any_case` accepts other spellings of upper and lower case."""
+
+    __slots__ = ("any_case", "values")
+
+    def __init__(self, values: tuple[str, ...], *, any_case: bool = False) -> None:
+        self.values = values
+        self.any_case = any_case
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the text is one of the values."""
+        if self.any_case:
+            return value.lower() in [known.lower() for known in self.values]
+        return value in self.values
+
+    @property
+    def rule(self) -> str:
+        """The values in words."""
+        return "one of " + ", ".join(self.values)
+
+
+class SomeOf:
+    """A list whose items come from a fixed set."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[str, ...]) -> None:
+        self.values = values
+
+    def accepts(self, value: Any) -> bool:
+        """Whether every item of the list is one of the values."""
+        return all(item in self.values for item in value)
+
+    @property
+    def rule(self) -> str:
+        """The values in words."""
+        return "a list of " + ", ".join(self.values)
+
+
+class NotEmpty:
+    """A text or a list that holds something."""
+
+    __slots__ = ()
+    rule = "not empty"
+
+    def accepts(self, value: Any) -> bool:
+        """Whether there is anything in `value`."""
+        return bool(value)
+
+
+class ThrottledReplicas:
+    """Replicas whose traffic is throttled: `*`, or a list of `partition:broker`."""
+
+    __slots__ = ()
+    rule = "* or a list of partition:broker"
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` is the wildcard alone or consists of pairs of numbers."""
+        return value == ("*",) or all(self._is_pair(item) for item in value)
+
+    @staticmethod
+    def _is_pair(item: str) -> bool:
+        partition, colon, broker = item.partition(":")
+        return bool(colon) and _is_digits(partition) and _is_digits(broker)
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+Check = Range | RangeOr | OneOf | SomeOf | NotEmpty | ThrottledReplicas
+
+
+class Definition(NamedTuple):
+    """One setting.
+
+    `default` has the setting's Python type: bool, int, float, str, or a tuple of str for a
+    list; None where Kafka has none. `check` is applied to a value that is not None.
+    `dynamic` says whether Kafka lets it change while a broker runs; `internal` ones are
+    accepted but not described unless set.
+    """
+
+    name: str
+    type: ConfigType
+    default: bool | int | float | str | tuple[str, ...] | None
+    importance: Importance
+    check: Check | None = None
+    dynamic: bool = False
+    internal: bool = False
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the value is a secret, which no answer and no log line may show."""
+        return self.type is ConfigType.PASSWORD

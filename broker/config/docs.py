@@ -1,0 +1,95 @@
+"""Writes docs/configuration.md from the tables: `python -m odradek.broker.config.docs`.
+
+The page goes to standard output; `make docs` puts it in place, and a test holds it current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .broker_table import SECTIONS
+from .definition import Definition
+from .documentation import of_broker, of_topic
+from .topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
+from .values import format_value
+
+HEAD = """\
+# Configuration
+
+<!-- Written by `make docs` from broker/config: change the tables there, not this page. -->
+
+Names, types, defaults and rules are Apache Kafka 4.3's, with those of 3.9's ZooKeeper mode. A
+broker reads them from a file (`odradek serve --config server.properties`) and from the command
+line (`-o num.partitions=4`), which wins; `DescribeConfigs` tells them to clients. A key that no
+table here has is warned about in a file and refused on the command line.
+
+`listener.name.<listener>.<key>` sets a key for one listener only. Of settings in several units
+the finest that is given counts: `log.retention.ms`, then `.minutes`, then `.hours`.
+
+**D** marks what Kafka lets change while a broker runs.
+"""
+
+TOPICS_HEAD = """\
+## Topic settings
+
+What a topic does not set follows the broker's setting in the third column.
+"""
+
+
+def configuration_page() -> str:
+    """The whole page as Markdown."""
+    parts = [HEAD]
+    for title, definitions in SECTIONS.items():
+        parts.append(f"## {title}\n")
+        parts.append(_table(("Setting", "Type", "Default", "What for"), _rows(definitions)))
+    parts.append(TOPICS_HEAD)
+    parts.append(
+        _table(
+            ("Setting", "Type", "Follows", "Default", "What for"),
+            [
+                _row(definition, of_topic, f"`{BROKER_SYNONYMS[name]}`")
+                if name in BROKER_SYNONYMS
+                else _row(definition, of_topic, "")
+                for name, definition in TOPIC_DEFINITIONS.items()
+            ],
+        )
+    )
+    return "\n".join(parts)
+
+
+def _rows(definitions: Iterable[Definition]) -> list[tuple[str, ...]]:
+    return [_row(definition, of_broker) for definition in definitions]
+
+
+def _row(
+    definition: Definition, explain: Callable[[str], str | None], *follows: str
+) -> tuple[str, ...]:
+    name = f"`{definition.name}`" + (" **D**" if definition.dynamic else "")
+    kind = definition.type.name.lower()
+    if definition.check is not None:
+        kind += f", {definition.check.rule}"
+    return (name, kind, *follows, _default(definition), explain(definition.name) or "")
+
+
+def _default(definition: Definition) -> str:
+    text = format_value(definition.type, definition.default)
+    if text is None:
+        return "unset"
+    if text == "":
+        return "empty"
+    return LARGEST.get(text, f"`{text}`")
+
+
+LARGEST = {
+    str(2**31 - 1): "unlimited (2^31 - 1)",
+    str(2**63 - 1): "unlimited (2^63 - 1)",
+}
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+if __name__ == "__main__":
+    print(configuration_page(), end="")

@@ -1,0 +1,138 @@
+"""One client's connection, sans-IO: bytes in, requests out; answers in, buffers out, in order.
+
+A transport owns the socket. It asks `reader` where to receive to, hands over frames, and
+sends `output` at the end of a pass. At most one request is parked, waiting for a
+purgatory or a task; the frames behind it wait in `backlog`, as on Kafka's muted channels.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..protocol.errors import ProtocolError
+from ..protocol.frames import FrameReader
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+    from .requests import Request
+
+logger = logging.getLogger(__name__)
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class Connection:
+    """The broker's side of one connection.
+
+    Args:
+        dispatcher: routes frames to handlers.
+        listener_name: the listener it came in by; decides which addresses it is told.
+        peer: address and port of the other side, for log lines.
+        frame_bytes_max: `socket.request.max.bytes`.
+        on_ready: called when there is output to send or a backlog to go on with, that is
+            when an answer arrives; the transport then makes sure of a pass.
+    """
+
+    __slots__ = (
+        "_on_ready",
+        "backlog",
+        "dispatcher",
+        "is_closed",
+        "is_closing",
+        "is_parked",
+        "listener_name",
+        "muted_until_ms",
+        "output",
+        "peer",
+        "principal",
+        "reader",
+        "unanswered",
+    )
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        listener_name: str,
+        peer: str,
+        frame_bytes_max: int,
+        on_ready: Callable[[], None],
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.listener_name = listener_name
+        self.peer = peer
+        self.principal = ANONYMOUS
+        self.muted_until_ms = 0
+        self.reader = FrameReader(frame_bytes_max)
+        self.output: list[Any] = []
+        self.unanswered: deque[Request] = deque()
+        self.backlog: deque[memoryview] = deque()
+        self.is_parked = False
+        self.is_closing = False
+        self.is_closed = False
+        self._on_ready = on_ready
+
+    @property
+    def peer_host(self) -> str:
+        """The other side's address without its port."""
+        return self.peer.rpartition(":")[0].strip("[]")
+
+    def process(self, frames: Sequence[memoryview]) -> None:
+        """Handle frames in their order, up to one that must wait.
+
+        The frames may lie in memory that is reused after the pass: those that wait are
+        copied. A peer that breaks the protocol is to be closed (`is_closing`), after a log
+        line that says why.
+        """
+        dispatch = self.dispatcher.dispatch
+        for index, frame in enumerate(frames):
+            if self.is_parked or self.backlog:
+                self.backlog.extend(memoryview(bytearray(later)) for later in frames[index:])
+                return
+            try:
+                dispatch(self, frame)
+            except ProtocolError as error:
+                self.fail(str(error))
+                return
+        if self.reader.failure is not None:
+            self.fail(self.reader.failure)
+
+    def process_backlog(self) -> None:
+        """Go on with the frames that waited behind a parked request."""
+        dispatch = self.dispatcher.dispatch
+        while self.backlog and not self.is_parked and not self.is_closing:
+            frame = self.backlog.popleft()
+            try:
+                dispatch(self, frame)
+            except ProtocolError as error:
+                self.fail(str(error))
+
+    def note_answered(self, request: Request) -> None:
+        """Move answers that are next in order to the output."""
+        unanswered = self.unanswered
+        output = self.output
+        while unanswered:
+            buffers = unanswered[0].buffers
+            if buffers is None:
+                break
+            output.extend(buffers)
+            unanswered.popleft()
+        if not unanswered:
+            self.is_parked = False
+        self._on_ready()
+
+    def fail(self, reason: str) -> None:
+        """Close for the peer's fault: nothing more is read; answers due so far are sent."""
+        logger.warning("closing the connection from %s: %s", self.peer, reason)
+        self.is_closing = True
+        self.backlog.clear()
+        self._on_ready()
+
+    def closed(self) -> None:
+        """The transport has closed the socket; what is still answered is dropped."""
+        self.is_closed = True
+        self.output.clear()
+        self.backlog.clear()
+        self.unanswered.clear()

@@ -1,0 +1,158 @@
+"""OffsetCommit: who may commit, what is stored, and when it is seen.
+
+A position is seen by OffsetFetch once its record is on enough replicas, and the commit is
+answered then. Source: Kafka's OffsetMetadataManager and ClassicGroup.validateOffsetCommit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ....protocol.errors import ErrorCode, KafkaError
+from .answers import UNKNOWN_MEMBER_ID
+from .append_errors import commit_error
+from .context import CoordinatorContext
+from .group import Group
+from .offsets import NO_EXPIRY, NO_LEADER_EPOCH, NO_TOPIC_ID, OffsetAndMetadata
+from .records import CoordinatorRecord, fits_string, offset_record
+from .sessions import Sessions
+from .states import GroupState
+
+DEFAULT_RETENTION = -1
+"""The retention of a commit that leaves it to the broker."""
+
+
+class PartitionCommit(NamedTuple):
+    """One position that a client wants to keep."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+    topic_id: bytes = NO_TOPIC_ID
+
+
+class CommitRequest(NamedTuple):
+    """What an OffsetCommit asks.
+
+    Attributes:
+        retention_ms: how long the positions are kept, -1 for the broker's setting (v2 to v4).
+        unknown_group_error: what a member of a group that is not known gets: v9 on it is
+            GROUP_ID_NOT_FOUND, before that ILLEGAL_GENERATION.
+    """
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    commits: Sequence[PartitionCommit]
+    retention_ms: int = DEFAULT_RETENTION
+    unknown_group_error: ErrorCode = ErrorCode.ILLEGAL_GENERATION
+
+
+CommitCallback = Callable[[Sequence[ErrorCode]], None]
+"""Called once with the error of each commit, in the request's order."""
+
+
+class Committing:
+    """The rules of OffsetCommit.
+
+    Args:
+        context: settings, time and the log.
+        sessions: a commit keeps its member's session alive.
+    """
+
+    def __init__(self, context: CoordinatorContext, sessions: Sessions) -> None:
+        self._context = context
+        self._sessions = sessions
+
+    def commit(self, group: Group, request: CommitRequest, respond: CommitCallback) -> None:
+        """Store positions; `respond` is called once they can be seen, or could not be stored.
+
+        Raises:
+            KafkaError: the client may not commit for this group, or not now.
+        """
+        self._check(group, request)
+        if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            member = group.members.get(request.member_id)
+            if member is not None:
+                self._sessions.extend(group, member)
+        now_ms = self._context.clock.now_ms()
+        expire_timestamp_ms = NO_EXPIRY
+        if request.retention_ms != DEFAULT_RETENTION:
+            expire_timestamp_ms = now_ms + request.retention_ms
+        group_id = group.group_id
+        errors = [ErrorCode.NONE] * len(request.commits)
+        records: list[CoordinatorRecord] = []
+        stored: list[tuple[int, PartitionCommit, OffsetAndMetadata]] = []
+        for index, commit in enumerate(request.commits):
+            if self._is_too_large(commit.metadata):
+                errors[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                continue
+            position = OffsetAndMetadata(
+                commit.offset,
+                commit.leader_epoch,
+                commit.metadata,
+                now_ms,
+                expire_timestamp_ms,
+                commit.topic_id,
+            )
+            records.append(offset_record(group_id, commit.topic, commit.partition, position))
+            stored.append((index, commit, position))
+        if records:
+            self._append(group, records, stored, errors, respond)
+        else:
+            respond(errors)
+
+    def _append(
+        self,
+        group: Group,
+        records: Sequence[CoordinatorRecord],
+        stored: Sequence[tuple[int, PartitionCommit, OffsetAndMetadata]],
+        errors: list[ErrorCode],
+        respond: CommitCallback,
+    ) -> None:
+        in_flight = group.in_flight
+
+        def appended(error: ErrorCode, base_offset: int) -> None:
+            if error:
+                answer = commit_error(error)
+                for index, _, _ in stored:
+                    errors[index] = answer
+            else:
+                put = group.offsets.put
+                for number, (_, commit, position) in enumerate(stored):
+                    put(
+                        commit.topic,
+                        commit.partition,
+                        OffsetAndMetadata(*position[:-1], base_offset + number),
+                    )
+            respond(errors)
+            in_flight.finish()
+
+        in_flight.begin()
+        self._context.append(group.partition, records, appended)
+
+    def _is_too_large(self, metadata: str) -> bool:
+        return len(metadata) > self._context.settings.offset_metadata_max_bytes or not fits_string(
+            metadata
+        )
+
+    def _check(self, group: Group, request: CommitRequest) -> None:
+        """Refuse a commit by the wrong client, of the wrong generation or at the wrong time."""
+        is_empty = group.state is GroupState.EMPTY
+        if is_empty and request.generation_id < 0:
+            return  # from an admin client, or a consumer that manages its partitions itself
+        if (
+            request.generation_id < 0
+            and request.member_id == UNKNOWN_MEMBER_ID
+            and request.group_instance_id is None
+        ):
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        group.check_member(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation_id:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if group.answers.commit:
+            raise KafkaError(group.answers.commit)

@@ -1,0 +1,299 @@
+"""GroupCoordinator: finds the group that is asked for, and holds the verbs on it.
+
+One broker coordinates a group: the leader of the partition of `__consumer_offsets` that
+keeps it. Here is decided whether that is this broker; the verbs' rules are in `joining`,
+`syncing`, `leaving`, `committing` and `removing`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from ....protocol.errors import ErrorCode, KafkaError
+from ....runtime.timers import Timer
+from .answers import (
+    UNKNOWN_MEMBER_ID,
+    GroupDescription,
+    GroupListing,
+    JoinAnswer,
+    LeavingMember,
+    SyncAnswer,
+)
+from .committing import CommitCallback, CommitRequest, Committing
+from .context import CoordinatorContext
+from .describing import describe, list_groups
+from .group import Group
+from .joining import Joining, JoinRequest
+from .leaving import Leaving
+from .member import JoinCallback, SyncCallback
+from .offsets import GroupOffsets
+from .rebalancing import Rebalancing
+from .removing import ErrorCallback, Removing
+from .shards import Shards
+from .states import GroupState
+from .syncing import Syncing, SyncRequest
+
+logger = logging.getLogger(__name__)
+
+NO_OFFSETS = GroupOffsets()
+"""What a group that is not known has committed."""
+
+FetchCallback = Callable[[ErrorCode, GroupOffsets], None]
+"""Called once with a group's offsets, or with the reason why there are none to be had."""
+
+
+class GroupCoordinator:
+    """All groups that this broker coordinates.
+
+    Every verb refuses a group that is not coordinated here by `KafkaError`: INVALID_GROUP_ID,
+    NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS. Verbs that take a callback call it once,
+    at once or later; a callback only sends the answer and may not come back here.
+
+    Args:
+        context: settings, time, chance and the log.
+        topic_partitions: how many partitions `__consumer_offsets` has, or will have.
+    """
+
+    def __init__(self, context: CoordinatorContext, topic_partitions: Callable[[], int]) -> None:
+        rebalancing = Rebalancing(context)
+        self._context = context
+        self._shards = Shards(context, topic_partitions, rebalancing)
+        self._groups = self._shards.groups
+        self._sessions = rebalancing.sessions
+        self._joining = Joining(context, rebalancing)
+        self._syncing = Syncing(rebalancing)
+        self._leaving = Leaving(rebalancing)
+        self._committing = Committing(context, self._sessions)
+        self._removing = Removing(context, self._shards.forget)
+        self._expiry_timer: Timer | None = None
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that keeps the group."""
+        return self._shards.partition_for(group_id)
+
+    # -- membership -----------------------------------------------------------------------
+
+    def join_group(self, request: JoinRequest, respond: JoinCallback) -> None:
+        """JoinGroup; see `Joining`."""
+        _check_group_id(request.group_id)
+        settings = self._context.settings
+        if not (
+            settings.min_session_timeout_ms
+            <= request.session_timeout_ms
+            <= settings.max_session_timeout_ms
+        ):
+            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        if request.member_id == UNKNOWN_MEMBER_ID:
+            group: Group | None = self._shards.find_or_create(request.group_id)
+        else:
+            group = self._shards.find(request.group_id)
+        if group is None:
+            respond(JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        else:
+            self._joining.join(group, request, respond)
+
+    def sync_group(self, request: SyncRequest, respond: SyncCallback) -> None:
+        """SyncGroup; see `Syncing`."""
+        _check_group_id(request.group_id)
+        group = self._shards.find(request.group_id)
+        if group is None:
+            respond(SyncAnswer(ErrorCode.UNKNOWN_MEMBER_ID))
+        else:
+            self._syncing.sync(group, request, respond)
+
+    def heartbeat(
+        self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
+    ) -> ErrorCode:
+        """Heartbeat: keep the member's session alive, and tell it if it is called back."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return self._heartbeat_of_unknown(group_id)
+        if group_instance_id is None:
+            member = group.members.get(member_id)
+            if member is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+        else:
+            try:
+                member = group.check_member(member_id, group_instance_id)
+            except KafkaError as refusal:
+                return refusal.code
+        if generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        self._sessions.extend(group, member)
+        return group.answers.heartbeat
+
+    def _heartbeat_of_unknown(self, group_id: str) -> ErrorCode:
+        try:
+            _check_group_id(group_id)
+            self._shards.find(group_id)
+        except KafkaError as refusal:
+            if refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                return ErrorCode.NONE  # it may well be a member; its session is not counted yet
+            return refusal.code
+        return ErrorCode.UNKNOWN_MEMBER_ID
+
+    def leave_group(self, group_id: str, members: Sequence[LeavingMember]) -> list[ErrorCode]:
+        """LeaveGroup: the error of each member, in their order; see `Leaving`."""
+        _check_group_id(group_id)
+        group = self._shards.find(group_id)
+        if group is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
+        return self._leaving.leave(group, members)
+
+    # -- offsets --------------------------------------------------------------------------
+
+    def commit_offsets(self, request: CommitRequest, respond: CommitCallback) -> None:
+        """OffsetCommit; see `Committing`.
+
+        Raises:
+            KafkaError: nothing is committed, for a reason that holds for all partitions.
+        """
+        group = self._shards.find(request.group_id)
+        if group is None:
+            if request.generation_id >= 0:
+                raise KafkaError(request.unknown_group_error)
+            group = self._shards.find_or_create(request.group_id)
+        self._committing.commit(group, request, respond)
+
+    def fetch_offsets(self, group_id: str, respond: FetchCallback, *, require_stable: bool) -> None:
+        """OffsetFetch: hand over what the group committed; the callee does not change it.
+
+        Args:
+            require_stable: wait for commits that are on their way (KIP-447).
+        """
+        group = self._shards.find(group_id)
+        if group is None:
+            respond(ErrorCode.NONE, NO_OFFSETS)
+            return
+        known = group
+
+        def settled() -> None:
+            if known.state is GroupState.DEAD:
+                respond(ErrorCode.NOT_COORDINATOR, NO_OFFSETS)
+            else:
+                respond(ErrorCode.NONE, known.offsets)
+
+        if require_stable:
+            known.in_flight.when_settled(settled)
+        else:
+            respond(ErrorCode.NONE, known.offsets)
+
+    def delete_offsets(
+        self,
+        group_id: str,
+        partitions: Sequence[tuple[str, int]],
+        respond: Callable[[Sequence[ErrorCode]], None],
+    ) -> None:
+        """OffsetDelete (KIP-496): the error of each partition, in their order.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP where the members are no
+                consumers, so that nobody can tell what they read.
+        """
+        _check_group_id(group_id)
+        group = self._shards.find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        subscribed = [group.is_subscribed_to(topic) for topic, _ in partitions]
+        doomed = [
+            key
+            for key, is_subscribed in zip(partitions, subscribed, strict=True)
+            if not is_subscribed
+            and (group.offsets.get(*key) is not None or group.offsets.is_pending(*key))
+        ]
+
+        def removed(error: ErrorCode) -> None:
+            respond(
+                [
+                    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else error
+                    for is_subscribed in subscribed
+                ]
+            )
+
+        self._removing.remove(group, dict.fromkeys(doomed), removed)
+
+    def delete_partition_offsets(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Delete what any group committed for partitions that exist no longer."""
+        gone = frozenset(partitions)
+
+        def remove_all() -> None:
+            for group in list(self._groups.values()):
+                doomed = [key for key in _all_partitions(group) if key in gone]
+                self._removing.remove(group, doomed, _log_failure)
+
+        self._context.run_flushed(remove_all)
+
+    # -- groups as a whole ----------------------------------------------------------------
+
+    def describe_group(self, group_id: str) -> GroupDescription:
+        """DescribeGroups, for one group: GROUP_ID_NOT_FOUND if it is not known."""
+        group = self._shards.find(group_id)
+        if group is None:
+            return GroupDescription(group_id, ErrorCode.GROUP_ID_NOT_FOUND, GroupState.DEAD.value)
+        return describe(group)
+
+    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[GroupListing]:
+        """ListGroups: the groups coordinated here, filtered by state and type."""
+        if self._shards.is_loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return list_groups(self._groups.values(), states, types)
+
+    def delete_group(self, group_id: str, respond: ErrorCallback) -> None:
+        """DeleteGroups, for one group, with all its offsets.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
+        """
+        group = self._shards.find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not GroupState.EMPTY:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        self._removing.remove(group, _all_partitions(group), respond, with_group=True)
+
+    # -- leadership and running -----------------------------------------------------------
+
+    def note_leadership(self, partition: int, leader_epoch: int, *, is_leader: bool) -> None:
+        """A partition of `__consumer_offsets` came to be led here, or is not led here any more."""
+        if is_leader:
+            self._shards.load(partition, leader_epoch)
+        else:
+            self._shards.unload(partition)
+
+    def start(self) -> None:
+        """Begin to look for expired offsets from time to time."""
+        self._expiry_timer = self._context.schedule(
+            self._context.settings.offsets_retention_check_interval_ms, self._expire_offsets
+        )
+
+    def close(self) -> None:
+        """Stop, and tell those who wait to look for another coordinator."""
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+        for partition in self._shards.partitions():
+            self._shards.unload(partition)
+
+    def _expire_offsets(self) -> None:
+        for group in list(self._groups.values()):
+            self._removing.expire(group)
+        self.start()
+
+
+def _check_group_id(group_id: str) -> None:
+    """Membership needs a name; offsets may be kept under the empty one, as ever."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+def _all_partitions(group: Group) -> list[tuple[str, int]]:
+    """Every partition for which the group has committed, or is about to in a transaction."""
+    committed = [(topic, partition) for topic, partition, _ in group.offsets]
+    return list(dict.fromkeys(committed) | dict.fromkeys(group.offsets.pending_partitions()))
+
+
+def _log_failure(error: ErrorCode) -> None:
+    if error:
+        logger.warning("offsets of deleted topics stay until they expire: %s", error.name)

@@ -1,0 +1,49 @@
+"""Puts a broker's group coordinator together."""
+
+from __future__ import annotations
+
+import random
+
+from ....replication.replica_manager import ReplicaManager
+from ....runtime.clock import Clock
+from ....runtime.timers import Timers
+from ....storage.topic_partition import TopicPartition
+from ...metadata_cache import MetadataCache
+from .context import CoordinatorContext
+from .coordinator import GroupCoordinator
+from .partitioning import OFFSETS_TOPIC
+from .replicated_log import ReplicatedOffsetsLog
+from .settings import ConfigurationValues, GroupSettings
+
+
+def create_group_coordinator(
+    config: ConfigurationValues,
+    replica_manager: ReplicaManager,
+    metadata_cache: MetadataCache,
+    clock: Clock,
+    timers: Timers,
+    chance: random.Random,
+) -> GroupCoordinator:
+    """The group coordinator of one broker, listening to which partitions it leads.
+
+    It is to be made before the first partition comes to be led here, and `start`ed once.
+    """
+    settings = GroupSettings.from_config(config)
+    log = ReplicatedOffsetsLog(replica_manager, clock, settings.offsets_commit_timeout_ms)
+    context = CoordinatorContext(settings, clock, timers, chance, log)
+
+    def topic_partitions() -> int:
+        return metadata_cache.partition_count(OFFSETS_TOPIC) or settings.offsets_topic_partitions
+
+    coordinator = GroupCoordinator(context, topic_partitions)
+
+    def leadership_changed(
+        topic_partition: TopicPartition, is_leader: bool, leader_epoch: int
+    ) -> None:
+        if topic_partition.topic == OFFSETS_TOPIC:
+            coordinator.note_leadership(
+                topic_partition.partition, leader_epoch, is_leader=is_leader
+            )
+
+    replica_manager.leadership_listeners.append(leadership_changed)
+    return coordinator

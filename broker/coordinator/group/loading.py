@@ -1,0 +1,160 @@
+"""Loading: the groups of one partition, replayed from its log slice by slice.
+
+Later records overrule earlier ones, tombstones delete, and offsets of transactions wait
+for the transaction's end, which stands in the log as well. What cannot be read is passed
+over with a warning: one bad record must not take a partition's groups away.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from .context import CoordinatorContext
+from .group import Group
+from .member import GroupMember, MemberProtocol
+from .offsets_log import NO_PRODUCER_ID, LoggedBatch, LoggedRecord
+from .record_reader import RecordFormatError
+from .record_values import read_group_value, read_key, read_offset_value
+from .records import GroupKey, OffsetKey, StoredGroup, StoredMember
+from .settings import LOAD_SLICE_BYTES
+from .states import GroupState
+
+logger = logging.getLogger(__name__)
+
+
+class Loader:
+    """Replays the log of one partition.
+
+    Args:
+        context: the log and the clock.
+        partition: of `__consumer_offsets`.
+
+    Attributes:
+        groups: what was found so far, by group id.
+        records_skipped: how many records were unreadable.
+    """
+
+    def __init__(self, context: CoordinatorContext, partition: int) -> None:
+        self.partition = partition
+        self.groups: dict[str, Group] = {}
+        self.records_skipped = 0
+        self._context = context
+        self._log = context.log
+        self._next_offset = self._log.start_offset(partition)
+        self._transactions: dict[int, set[str]] = {}
+
+    def load_slice(self) -> bool:
+        """Replay the next slice; returns whether that was the last.
+
+        Raises:
+            KafkaError: this broker does not lead the partition any more.
+        """
+        if self._next_offset < self._log.end_offset(self.partition):
+            batches = self._log.read(self.partition, self._next_offset, LOAD_SLICE_BYTES)
+            if not batches:
+                return True
+            for batch in batches:
+                self._replay(batch)
+                self._next_offset = batch.next_offset
+        return self._next_offset >= self._log.end_offset(self.partition)
+
+    def _replay(self, batch: LoggedBatch) -> None:
+        if batch.committed is not None:
+            for group_id in self._transactions.pop(batch.producer_id, ()):
+                group = self.groups.get(group_id)
+                if group is not None:
+                    group.offsets.end_transaction(batch.producer_id, committed=batch.committed)
+            return
+        for record in batch.records:
+            try:
+                self._replay_record(record, batch.producer_id)
+            except RecordFormatError as error:
+                self.records_skipped += 1
+                logger.warning(
+                    "passing over the record at offset %d of partition %d: %s",
+                    record.offset,
+                    self.partition,
+                    error,
+                )
+
+    def _replay_record(self, record: LoggedRecord, producer_id: int) -> None:
+        if record.key is None:
+            raise RecordFormatError("it has no key")
+        key = read_key(record.key)
+        if isinstance(key, OffsetKey):
+            self._replay_offset(key, record, producer_id)
+        elif isinstance(key, GroupKey):
+            self._replay_group(key, record)
+
+    def _replay_offset(self, key: OffsetKey, record: LoggedRecord, producer_id: int) -> None:
+        group = self.groups.get(key.group_id)
+        if record.value is None:
+            if group is not None:
+                group.offsets.remove(key.topic, key.partition)
+            return
+        position = read_offset_value(record.value, record.offset)
+        if group is None:
+            group = self._new_group(key.group_id)
+            # No more is known of it: a consumer that manages its partitions itself.
+            group.state_timestamp_ms = position.commit_timestamp_ms
+            self.groups[key.group_id] = group
+        if producer_id == NO_PRODUCER_ID:
+            group.offsets.put(key.topic, key.partition, position)
+        else:
+            group.offsets.put_pending(producer_id, key.topic, key.partition, position)
+            self._transactions.setdefault(producer_id, set()).add(key.group_id)
+
+    def _replay_group(self, key: GroupKey, record: LoggedRecord) -> None:
+        before = self.groups.get(key.group_id)
+        group = self._new_group(key.group_id)
+        if before is not None:
+            group.offsets = before.offsets
+        if record.value is not None:
+            restore_group(group, read_group_value(record.value))
+            self.groups[key.group_id] = group
+        elif group.offsets:
+            self.groups[key.group_id] = group
+        else:
+            self.groups.pop(key.group_id, None)
+
+    def _new_group(self, group_id: str) -> Group:
+        return Group(group_id, self.partition, self._context.clock.now_ms())
+
+
+def restore_group(group: Group, stored: StoredGroup) -> None:
+    """Make an empty group what its record says: a stable generation, or an empty group.
+
+    Raises:
+        RecordFormatError: the record contradicts itself.
+    """
+    if stored.members and (stored.protocol_name is None or not stored.protocol_type):
+        raise RecordFormatError(f"group {group.group_id} has members and no protocol")
+    member_ids = {member.member_id for member in stored.members}
+    instance_ids = [m.group_instance_id for m in stored.members if m.group_instance_id is not None]
+    if len(member_ids) < len(stored.members) or len(set(instance_ids)) < len(instance_ids):
+        raise RecordFormatError(f"group {group.group_id} has a member twice")
+    for member in stored.members:
+        group.add(_restore_member(member, stored), None)
+    group.generation_id = stored.generation_id
+    group.protocol_type = stored.protocol_type or None
+    group.protocol_name = stored.protocol_name
+    if stored.leader_id in group.members:
+        group.leader_id = stored.leader_id
+    group.enter(
+        GroupState.STABLE if stored.members else GroupState.EMPTY, stored.state_timestamp_ms
+    )
+    group.update_subscribed_topics()
+
+
+def _restore_member(member: StoredMember, stored: StoredGroup) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.session_timeout_ms,
+        protocol_type=stored.protocol_type,
+        protocols=(MemberProtocol(stored.protocol_name or "", member.subscription),),
+        assignment=member.assignment,
+    )

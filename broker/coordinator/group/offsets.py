@@ -1,0 +1,127 @@
+"""Committed offsets: one position, and all positions of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+NO_OFFSET = -1
+NO_LEADER_EPOCH = -1
+NO_EXPIRY = -1
+NO_TOPIC_ID = bytes(16)
+
+
+class OffsetAndMetadata(NamedTuple):
+    """One committed position.
+
+    Attributes:
+        leader_epoch: of the last record consumed, -1 if the client did not say (KIP-320).
+        commit_timestamp_ms: wall time of the commit.
+        expire_timestamp_ms: wall time of its end where the commit asked for one
+            (OffsetCommit v2 to v4), else -1.
+        topic_id: of the topic it was made for, zeros if unknown; a topic that was deleted
+            and made again has no committed offsets (KIP-848).
+        record_offset: where the record is in `__consumer_offsets`.
+    """
+
+    offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+    commit_timestamp_ms: int = -1
+    expire_timestamp_ms: int = NO_EXPIRY
+    topic_id: bytes = NO_TOPIC_ID
+    record_offset: int = -1
+
+    def is_for_topic(self, topic_id: bytes) -> bool:
+        """Whether it was made for the topic of that id, as far as both ids are known."""
+        return topic_id == self.topic_id or topic_id == NO_TOPIC_ID or self.topic_id == NO_TOPIC_ID
+
+
+class GroupOffsets:
+    """All committed positions of one group, and those of transactions still open.
+
+    Pending ones (by producer id) become committed or vanish with their transaction's end.
+    """
+
+    __slots__ = ("_pending", "_topics")
+
+    def __init__(self) -> None:
+        self._topics: dict[str, dict[int, OffsetAndMetadata]] = {}
+        self._pending: dict[int, dict[tuple[str, int], OffsetAndMetadata]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether anything is committed or pending."""
+        return bool(self._topics or self._pending)
+
+    def __len__(self) -> int:
+        """How many partitions have a committed offset."""
+        return sum(map(len, self._topics.values()))
+
+    def __iter__(self) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
+        """Topic, partition and position of all that is committed."""
+        for topic, partitions in self._topics.items():
+            for partition, position in partitions.items():
+                yield topic, partition, position
+
+    def topics(self) -> Iterable[tuple[str, dict[int, OffsetAndMetadata]]]:
+        """Committed positions by topic."""
+        return self._topics.items()
+
+    def get(self, topic: str, partition: int) -> OffsetAndMetadata | None:
+        """The committed position, if there is one."""
+        partitions = self._topics.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def put(self, topic: str, partition: int, position: OffsetAndMetadata) -> None:
+        """Commit a position."""
+        partitions = self._topics.get(topic)
+        if partitions is None:
+            self._topics[topic] = {partition: position}
+        else:
+            partitions[partition] = position
+
+    def remove(self, topic: str, partition: int) -> None:
+        """Forget a position, and any that a transaction was about to commit there."""
+        partitions = self._topics.get(topic)
+        if partitions is not None:
+            partitions.pop(partition, None)
+            if not partitions:
+                del self._topics[topic]
+        for producer_id, pending in list(self._pending.items()):
+            if pending.pop((topic, partition), None) is not None and not pending:
+                del self._pending[producer_id]
+
+    # -- transactions -------------------------------------------------------------------
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether a transaction that committed offsets here has not ended."""
+        return bool(self._pending)
+
+    def put_pending(
+        self, producer_id: int, topic: str, partition: int, position: OffsetAndMetadata
+    ) -> None:
+        """Note a position that an open transaction would commit."""
+        self._pending.setdefault(producer_id, {})[topic, partition] = position
+
+    def is_pending(self, topic: str, partition: int) -> bool:
+        """Whether an open transaction would change this partition's position (KIP-447)."""
+        return any((topic, partition) in pending for pending in self._pending.values())
+
+    def pending_partitions(self) -> set[tuple[str, int]]:
+        """The partitions for which an open transaction has a position."""
+        return {key for pending in self._pending.values() for key in pending}
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply or drop what a transaction would commit.
+
+        A plain commit whose record is later in the log than the transaction's stays: the
+        order of the records decides, also after compaction.
+        """
+        pending = self._pending.pop(producer_id, {})
+        if not committed:
+            return
+        for (topic, partition), position in pending.items():
+            current = self.get(topic, partition)
+            if current is None or current.record_offset < position.record_offset:
+                self.put(topic, partition, position)

@@ -1,0 +1,72 @@
+"""The log that groups are kept in, as the coordinator sees it: append, flush, read.
+
+`replicated_log.py` is the real one, on the partitions of `__consumer_offsets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from ....protocol.errors import ErrorCode
+from .records import CoordinatorRecord
+
+NO_PRODUCER_ID = -1
+
+AppendCallback = Callable[[ErrorCode, int], None]
+"""Called once with the outcome and the offset of the first record (-1 after an error)."""
+
+
+class LoggedRecord(NamedTuple):
+    """One record as read back."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class LoggedBatch(NamedTuple):
+    """One batch as read back.
+
+    Attributes:
+        next_offset: the offset after the batch.
+        producer_id: whose transaction the batch is part of, -1 if of none.
+        committed: of a batch that ends a transaction, whether it was committed; else None.
+    """
+
+    next_offset: int
+    producer_id: int
+    committed: bool | None
+    records: Sequence[LoggedRecord]
+
+
+class OffsetsLog(Protocol):
+    """The partitions of `__consumer_offsets` that this broker leads."""
+
+    def append(
+        self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
+    ) -> None:
+        """Append records as one batch, all or none.
+
+        `on_complete` is called when they are on enough replicas or cannot be, never inside
+        this call.
+        """
+
+    def flush(self) -> None:
+        """Write what was appended outside of a request's pass, and complete it."""
+
+    def start_offset(self, partition: int) -> int:
+        """The offset of the first record still there."""
+
+    def end_offset(self, partition: int) -> int:
+        """The offset after the last record."""
+
+    def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[LoggedBatch]:
+        """Whole batches from `offset` on, at least one unless the log ends there.
+
+        Args:
+            max_bytes: how much to read, unless the first batch alone is longer.
+
+        Raises:
+            KafkaError: this broker does not lead the partition.
+        """

@@ -1,0 +1,110 @@
+"""The log of groups on the partitions of `__consumer_offsets`, through the ReplicaManager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.records.batch import RecordBatch, iter_batches
+from ....protocol.records.builder import build_batch
+from ....protocol.records.control import ControlRecordType, parse_end_transaction_marker
+from ....protocol.records.records import iter_records
+from ....replication.append import PartitionResponse
+from ....replication.partition import Partition
+from ....replication.replica_manager import ReplicaManager
+from ....runtime.clock import Clock
+from ....storage.append_origin import AppendOrigin
+from ....storage.topic_partition import TopicPartition
+from .offsets_log import NO_PRODUCER_ID, AppendCallback, LoggedBatch, LoggedRecord
+from .partitioning import OFFSETS_TOPIC
+from .records import CoordinatorRecord
+
+ALL_REPLICAS = -1
+
+
+class ReplicatedOffsetsLog:
+    """`OffsetsLog` on this broker's partitions.
+
+    Args:
+        replica_manager: holds them.
+        clock: wall time, stamped on the records.
+        timeout_ms: how long an append may wait for replicas (offsets.commit.timeout.ms).
+    """
+
+    def __init__(self, replica_manager: ReplicaManager, clock: Clock, timeout_ms: int) -> None:
+        self._replica_manager = replica_manager
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+
+    def append(
+        self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
+    ) -> None:
+        """Append records as one batch that all in-sync replicas must have."""
+        now_ms = self._clock.now_ms()
+        batch = build_batch([(key, value, now_ms, ()) for key, value in records])
+        topic_partition = TopicPartition(OFFSETS_TOPIC, partition)
+
+        def completed(results: dict[TopicPartition, PartitionResponse]) -> None:
+            result = results[topic_partition]
+            on_complete(result.error, result.base_offset)
+
+        self._replica_manager.append_records(
+            timeout_ms=self._timeout_ms,
+            required_acks=ALL_REPLICAS,
+            internal_topics_allowed=True,
+            origin=AppendOrigin.COORDINATOR,
+            entries={topic_partition: memoryview(batch)},
+            on_complete=completed,
+        )
+
+    def flush(self) -> None:
+        """Write what was appended outside of a request's pass, and complete it."""
+        self._replica_manager.flush()
+
+    def start_offset(self, partition: int) -> int:
+        """The offset of the first record still there."""
+        return self._led(partition).log_start_offset
+
+    def end_offset(self, partition: int) -> int:
+        """The offset after the last record."""
+        return self._led(partition).log_end_offset
+
+    def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[LoggedBatch]:
+        """Whole batches from `offset` on, at least one unless the log ends there.
+
+        Raises:
+            KafkaError: this broker does not lead the partition, or cannot read it.
+        """
+        led = self._led(partition)
+        if offset >= led.log_end_offset:
+            return []
+        read = led.log.read(
+            offset, max_bytes, upper_offset=led.log_end_offset, minimum_one_batch=True
+        )
+        data = read.records if isinstance(read.records, bytes) else read.records.read()
+        return [_logged(batch, offset) for batch in iter_batches(data)]
+
+    def _led(self, partition: int) -> Partition:
+        return self._replica_manager.partition_or_error(TopicPartition(OFFSETS_TOPIC, partition))
+
+
+def _logged(batch: RecordBatch, from_offset: int) -> LoggedBatch:
+    producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+    if batch.is_control:
+        return LoggedBatch(batch.next_offset, producer_id, _is_commit(batch), ())
+    records = [
+        LoggedRecord(record.offset, record.key, record.value)
+        for record in iter_records(batch)
+        if record.offset >= from_offset
+    ]
+    return LoggedBatch(batch.next_offset, producer_id, None, records)
+
+
+def _is_commit(batch: RecordBatch) -> bool | None:
+    """Whether the marker commits its transaction; None where it ends none."""
+    for record in iter_records(batch):
+        marker = parse_end_transaction_marker(record)
+        if marker is None:
+            return None
+        return marker.type is ControlRecordType.COMMIT
+    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "a control batch without a record")

@@ -1,0 +1,183 @@
+"""From a frame to its handler: header, version, body, and the answer's encoding.
+
+Routes are made once per (API, version), when the first such request comes, and found by
+the first four bytes of a frame.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..protocol.api_keys import ApiKey
+from ..protocol.error_response import error_response
+from ..protocol.errors import ErrorCode, KafkaError, ProtocolError
+from ..protocol.headers import read_request_header, response_header_version
+from ..protocol.messages import request_message, response_message
+from .handlers.registry import Registration
+from .requests import AT_FLUSH, NO_ANSWER, Request
+
+if TYPE_CHECKING:
+    from .broker import Broker
+    from .connection import Connection
+
+logger = logging.getLogger(__name__)
+
+_unpack_route = struct.Struct(">I").unpack_from
+_pack_prefix = struct.Struct(">ii").pack
+_pack_flexible_prefix = struct.Struct(">iib").pack
+
+
+class Route:
+    """One version of one API: how to decode it, who handles it, how to encode the answer."""
+
+    __slots__ = (
+        "_encode",
+        "_flexible_header",
+        "api_key",
+        "api_version",
+        "decode",
+        "handler",
+        "is_async",
+        "name",
+    )
+
+    def __init__(self, registration: Registration, api_version: int) -> None:
+        api_key = registration.api_key
+        self.api_key = api_key
+        self.api_version = api_version
+        self.name = api_key.name
+        self.handler = registration.function
+        self.is_async = registration.is_async
+        self.decode = request_message(api_key).decoder(api_version)
+        self._encode = response_message(api_key).encoder(api_version)
+        self._flexible_header = response_header_version(api_key, api_version) >= 1
+
+    def encode_answer(self, correlation_id: int, response: Any) -> list[Any]:
+        """The whole response frame as buffers; records stay the objects they were."""
+        buffers = self._encode(response)
+        size = 0
+        for buffer in buffers:
+            size += len(buffer)
+        if self._flexible_header:
+            prefix = _pack_flexible_prefix(size + 5, correlation_id, 0)
+        else:
+            prefix = _pack_prefix(size + 4, correlation_id)
+        return [prefix, *buffers]
+
+
+class Dispatcher:
+    """Routes the frames of one broker's connections.
+
+    Two hooks are for tests and faults, and None otherwise: `on_request(request)` before
+    the handler, which may return True to say that it took the request over, and
+    `on_answer(request, response)`, which returns the response to send instead.
+
+    Args:
+        broker: handed to every handler.
+        registrations: what is served.
+    """
+
+    def __init__(self, broker: Broker, registrations: Mapping[int, Registration]) -> None:
+        self.broker = broker
+        self.registrations = registrations
+        self.on_request: Callable[[Request], bool] | None = None
+        self.on_answer: Callable[[Request, Any], Any] | None = None
+        self._routes: dict[int, Route] = {}
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """Handle one request frame.
+
+        Raises:
+            ProtocolError: the frame is no request that this broker can read; the connection
+                is to be closed.
+        """
+        try:
+            route = self._routes.get(_unpack_route(frame)[0])
+        except struct.error:
+            raise ProtocolError(f"a request of {len(frame)} bytes has no whole header") from None
+        if route is None:
+            route = self._find_route(connection, frame)
+            if route is None:
+                return
+        correlation_id, client_id, position = read_request_header(frame)
+        try:
+            # What trails the body is ignored, as Kafka does.
+            body = route.decode(frame, position)[0]
+        except ProtocolError as error:
+            raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
+        request = Request(route, correlation_id, client_id or "", body, connection)
+        connection.unanswered.append(request)
+        if self.on_request is not None and self.on_request(request):
+            connection.is_parked = request.buffers is None
+        else:
+            self._handle(request)
+
+    def _handle(self, request: Request) -> None:
+        connection = request.connection
+        if request.route.is_async:
+            connection.is_parked = True
+            self.broker.start_task(self._handle_async, request)
+            return
+        try:
+            response = request.route.handler(self.broker, request)
+        except KafkaError as refusal:
+            request.answer(self._error_answer(request, refusal.code, refusal.message))
+        except Exception:
+            logger.exception("the handler of %r failed", request)
+            request.answer(self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None))
+        else:
+            if response is None:
+                connection.is_parked = request.buffers is None and bool(connection.unanswered)
+            elif response is NO_ANSWER:
+                request.answer_nothing()
+            elif response is not AT_FLUSH:
+                request.answer(response)
+
+    async def _handle_async(self, request: Request) -> None:
+        try:
+            response = await request.route.handler(self.broker, request)
+        except KafkaError as refusal:
+            response = self._error_answer(request, refusal.code, refusal.message)
+        except Exception:
+            logger.exception("the handler of %r failed", request)
+            response = self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        request.answer(response)
+
+    def _error_answer(self, request: Request, code: ErrorCode, message: str | None) -> Any:
+        return error_response(request.api_key, request.api_version, request.body, code, message)
+
+    def _find_route(self, connection: Connection, frame: memoryview) -> Route | None:
+        """The route of a frame seen for the first time; None where it was answered already.
+
+        Raises:
+            ProtocolError: the API or its version is not served. Kafka closes the connection
+                then, but for ApiVersions, whose unknown versions are answered in version 0.
+        """
+        if len(frame) < 8:
+            raise ProtocolError(f"a request of {len(frame)} bytes has no whole header")
+        api_key, api_version = struct.unpack_from(">hh", frame)
+        registration = self.registrations.get(api_key)
+        if registration is None:
+            raise ProtocolError(f"API key {api_key} is not served here")
+        if api_version not in registration.versions:
+            if api_key == ApiKey.API_VERSIONS:
+                self._answer_unknown_api_versions(connection, frame, registration)
+                return None
+            raise ProtocolError(
+                f"{registration.api_key.name} v{api_version} is not served here, only "
+                f"{registration.versions.start} to {registration.versions.stop - 1}"
+            )
+        route = self._routes[_unpack_route(frame)[0]] = Route(registration, api_version)
+        return route
+
+    def _answer_unknown_api_versions(
+        self, connection: Connection, frame: memoryview, registration: Registration
+    ) -> None:
+        route = Route(registration, 0)
+        correlation_id = struct.unpack_from(">i", frame, 4)[0]
+        request = Request(route, correlation_id, "", None, connection)
+        connection.unanswered.append(request)
+        self._handle(request)

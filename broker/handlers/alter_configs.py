@@ -1,0 +1,54 @@
+"""AlterConfigs (33), versions 0-2: replace all settings of resources.
+
+Behaviour: each resource succeeds or fails on its own. Settings that the request does not name go
+back to their defaults, which is why IncrementalAlterConfigs was made.
+Version notes: 2 is flexible.
+Departures from Kafka: topics only; brokers, groups and client metrics are refused
+(INVALID_REQUEST).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ..config_admin import AlteredResource, alter_resources
+from ..controller.config_changes import AlterOperation, ConfigAlteration
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.ALTER_CONFIGS, versions="0-2")
+async def handle_alter_configs(broker: Broker, request: Request) -> messages.AlterConfigsResponse:
+    """Put the settings of the request in place of all that were there."""
+    body: messages.AlterConfigsRequest = request.body
+    resources = [
+        AlteredResource(
+            resource.resource_type,
+            resource.resource_name,
+            [
+                ConfigAlteration(config.name, AlterOperation.SET, config.value)
+                for config in resource.configs
+            ],
+        )
+        for resource in body.resources
+    ]
+    outcomes = await alter_resources(
+        broker, request, resources, replace=True, validate_only=body.validate_only
+    )
+    return messages.AlterConfigsResponse(
+        responses=[
+            messages.AlterConfigsResponse.AlterConfigsResourceResponse(
+                error_code=outcome.code if outcome else ErrorCode.NONE,
+                error_message=outcome.message if outcome else None,
+                resource_type=resource.resource_type,
+                resource_name=resource.name,
+            )
+            for resource, outcome in zip(resources, outcomes, strict=True)
+        ]
+    )

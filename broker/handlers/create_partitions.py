@@ -1,0 +1,67 @@
+"""CreatePartitions (37), versions 0-3: give topics more partitions.
+
+Behaviour: each topic succeeds or fails on its own; the answer comes once the new partitions
+are led and in the metadata. With `validate_only` nothing is made. A topic that stands twice is
+INVALID_REQUEST. A time-out of 0 or less does nothing (REQUEST_TIMED_OUT).
+Version notes: 2 is flexible, 3 expects quotas to be told.
+Departures from Kafka: more than 10,000 partitions in one request are POLICY_VIOLATION, as for
+CreateTopics; Kafka answers UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..controller.new_partitions import NewPartitions
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.CREATE_PARTITIONS, versions="0-3")
+async def handle_create_partitions(
+    broker: Broker, request: Request
+) -> messages.CreatePartitionsResponse:
+    """Refuse what can be refused here, and have the controller add the rest."""
+    body: messages.CreatePartitionsRequest = request.body
+    outcomes: dict[str, KafkaError | None] = {}
+    wishes: list[NewPartitions] = []
+    occurrences = Counter(topic.name for topic in body.topics)
+    for topic in body.topics:
+        if occurrences[topic.name] > 1:
+            outcomes[topic.name] = KafkaError(
+                ErrorCode.INVALID_REQUEST, "The request names this topic twice."
+            )
+        elif not broker.authorize(request, "ALTER", "TOPIC", topic.name):
+            outcomes[topic.name] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            wishes.append(_wish(topic))
+    if wishes:
+        outcomes |= await broker.controller.create_partitions(
+            wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
+        )
+    return messages.CreatePartitionsResponse(
+        results=[
+            messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=name,
+                error_code=outcome.code if outcome else ErrorCode.NONE,
+                error_message=outcome.message if outcome else None,
+            )
+            for name, outcome in outcomes.items()
+        ]
+    )
+
+
+def _wish(topic: messages.CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:
+    assignments = topic.assignments
+    return NewPartitions(
+        topic.name,
+        topic.count,
+        None if assignments is None else [assigned.broker_ids for assigned in assignments],
+    )

@@ -1,0 +1,107 @@
+"""CreateTopics (19), versions 2-7: make topics.
+
+Behaviour: each topic succeeds or fails on its own; the answer comes once the partitions made
+are led and in the metadata. With `validate_only` nothing is made. A name that stands twice in
+the request is INVALID_REQUEST, once. More than 10,000 partitions in one request are
+POLICY_VIOLATION; with a time-out of 0 or less nothing is done (REQUEST_TIMED_OUT).
+Version notes: 4 takes -1 for the broker's default partition count and replication factor
+(older ones are not told apart); 5 answers partition count, replication factor and settings; 7
+the topic id.
+Departures from Kafka: the time-out bounds the wait for operations before this one; what has
+begun is finished.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..authorized_operations import CLUSTER_NAME
+from ..config.describe import describe_topic
+from ..controller.new_topic import NewTopic, TopicPlan
+from ..controller.topic_names import CLUSTER_METADATA
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.CREATE_TOPICS, versions="2-7")
+async def handle_create_topics(broker: Broker, request: Request) -> messages.CreateTopicsResponse:
+    """Refuse what can be refused here, and have the controller make the rest."""
+    body: messages.CreateTopicsRequest = request.body
+    refused: dict[str, KafkaError] = {}
+    wishes: list[NewTopic] = []
+    occurrences = Counter(topic.name for topic in body.topics)
+    for topic in body.topics:
+        refusal = _refusal(broker, request, topic.name, occurrences[topic.name])
+        if refusal is None:
+            wishes.append(_wish(topic))
+        else:
+            refused[topic.name] = refusal
+    results = []
+    if wishes:
+        for created in await broker.controller.create_topics(
+            wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
+        ):
+            if created.plan is None:
+                assert created.error is not None
+                refused[created.name] = created.error
+            else:
+                results.append(_made(broker, request, created.plan))
+    results += [
+        messages.CreateTopicsResponse.CreatableTopicResult(
+            name=name, error_code=refusal.code, error_message=refusal.message
+        )
+        for name, refusal in refused.items()
+    ]
+    return messages.CreateTopicsResponse(topics=results)
+
+
+def _refusal(broker: Broker, request: Request, name: str, occurrences: int) -> KafkaError | None:
+    if occurrences > 1:
+        return KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
+    if name == CLUSTER_METADATA:
+        return KafkaError(ErrorCode.INVALID_REQUEST, f"Nobody may make the topic {name}.")
+    if not broker.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) and not broker.authorize(
+        request, "CREATE", "TOPIC", name
+    ):
+        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return None
+
+
+def _wish(topic: messages.CreateTopicsRequest.CreatableTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        [(assigned.partition_index, assigned.broker_ids) for assigned in topic.assignments],
+        [(config.name, config.value) for config in topic.configs],
+    )
+
+
+def _made(
+    broker: Broker, request: Request, plan: TopicPlan
+) -> messages.CreateTopicsResponse.CreatableTopicResult:
+    response = messages.CreateTopicsResponse
+    result = response.CreatableTopicResult(name=plan.name, topic_id=plan.topic_id)
+    if not broker.authorize(request, "DESCRIBE_CONFIGS", "TOPIC", plan.name):
+        result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return result
+    result.num_partitions = len(plan.assignment)
+    result.replication_factor = plan.replication_factor
+    result.configs = [
+        response.CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
+        )
+        for entry in sorted(describe_topic(broker.config, plan.config))
+    ]
+    return result

@@ -1,0 +1,54 @@
+"""DeleteGroups (42), versions 0-2: delete groups without members, with all their offsets.
+
+Behaviour: each group for itself: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or gone once that is
+stored. A group named twice is answered once.
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.DELETE_GROUPS, versions="0-2")
+def handle_delete_groups(broker: Broker, request: Request) -> None:
+    """Delete every group asked for; answer when the last is done."""
+    body: messages.DeleteGroupsRequest = request.body
+    group_ids = list(dict.fromkeys(body.groups_names))
+    results: dict[str, ErrorCode] = {}
+    response = messages.DeleteGroupsResponse
+
+    def answer() -> None:
+        request.answer(
+            response(
+                results=[
+                    response.DeletableGroupResult(group_id=group_id, error_code=results[group_id])
+                    for group_id in group_ids
+                ]
+            )
+        )
+
+    def deleted(group_id: str, error: ErrorCode) -> None:
+        results[group_id] = error
+        if len(results) == len(group_ids):
+            answer()
+
+    if not group_ids:
+        answer()
+    for group_id in group_ids:
+        try:
+            if not broker.authorize(request, "DELETE", "GROUP", group_id):
+                raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            broker.group_coordinator.delete_group(group_id, partial(deleted, group_id))
+        except KafkaError as refusal:
+            deleted(group_id, refusal.code)

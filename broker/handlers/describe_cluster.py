@@ -1,0 +1,61 @@
+"""DescribeCluster (60), versions 0-2: cluster id, controller and brokers (KIP-700).
+
+Behaviour: answered from this broker's own copy of the metadata, with the addresses of the
+listener the client came in by.
+Version notes: 1 names the type of endpoint wanted: this is a broker, so asking for
+controllers is MISMATCHED_ENDPOINT_TYPE and any other type UNSUPPORTED_ENDPOINT_TYPE; 2 may ask
+for fenced brokers, which only KRaft has: all told here are unfenced.
+Departures from Kafka: none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ..authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+@handles(ApiKey.DESCRIBE_CLUSTER, versions="0-2")
+def handle_describe_cluster(broker: Broker, request: Request) -> messages.DescribeClusterResponse:
+    """Tell what this broker knows of the cluster."""
+    body: messages.DescribeClusterRequest = request.body
+    response = messages.DescribeClusterResponse
+    if body.endpoint_type == CONTROLLERS:
+        return response(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="This is a broker's endpoint, and controllers were asked for.",
+        )
+    if body.endpoint_type != BROKERS:
+        return response(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"There is no endpoint type {body.endpoint_type}.",
+        )
+    operations = NOT_ASKED
+    if body.include_cluster_authorized_operations:
+        operations = 0
+        if broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+            operations = authorized_operations(broker, request, "CLUSTER", CLUSTER_NAME)
+    cache = broker.metadata_cache
+    controller_id = cache.controller_id
+    return response(
+        cluster_id=broker.cluster_id,
+        controller_id=-1 if controller_id is None else controller_id,
+        brokers=[
+            response.DescribeClusterBroker(
+                broker_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
+            )
+            for node in cache.get_alive_brokers(request.connection.listener_name)
+        ],
+        cluster_authorized_operations=operations,
+    )

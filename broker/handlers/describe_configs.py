@@ -1,0 +1,181 @@
+"""DescribeConfigs: key 32, versions 1-4.
+
+Behaviour: each resource asked for is answered on its own. A topic's settings are its overrides
+over this broker's; a broker's are those of the broker that is asked, by its id; an empty broker
+name asks for the cluster's dynamic defaults, of which there are none yet; a broker's loggers are
+told with their levels. A list of keys picks settings, and an empty one, like none, all of them.
+Secrets are told without their value. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, another
+broker's id INVALID_REQUEST; a kind of resource that does not exist refuses the whole request.
+
+Version notes: v1 synonyms and sources, v3 types and documentation, v4 flexible.
+
+Departures from Kafka: settings of ZooKeeper mode are told beside those of 4.3; entries come in
+the tables' order, where Kafka has none; groups and client metrics are refused (INVALID_REQUEST).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..config.definition import ConfigType
+from ..config.describe import ConfigEntry, ConfigSource, describe_broker, describe_topic
+from ..controller.topic_names import validate_topic_name
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+    Resource = messages.DescribeConfigsRequest.DescribeConfigsResource
+    Result = messages.DescribeConfigsResponse.DescribeConfigsResult
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+"""The numbers of resource types (Kafka's `ConfigResource.Type`)."""
+
+AUTHORIZED_AS = {
+    TOPIC: ("TOPIC", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    BROKER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    BROKER_LOGGER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    CLIENT_METRICS: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    GROUP: ("GROUP", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+CLUSTER_NAME = "kafka-cluster"
+LOGGERS = "odradek"
+"""The logger above all of this broker's."""
+
+
+@handles(ApiKey.DESCRIBE_CONFIGS, versions="1-4")
+def handle_describe_configs(broker: Broker, request: Request) -> messages.DescribeConfigsResponse:
+    """Tell the settings of each resource asked for."""
+    body: messages.DescribeConfigsRequest = request.body
+    for resource in body.resources:
+        if resource.resource_type not in AUTHORIZED_AS:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"There is no resource type {resource.resource_type} with settings.",
+            )
+    results = []
+    for resource in body.resources:
+        try:
+            entries = _describe(broker, request, resource)
+        except KafkaError as error:
+            results.append(_refused(resource, error))
+        else:
+            results.append(_described(resource, entries, body))
+    return messages.DescribeConfigsResponse(throttle_time_ms=0, results=results)
+
+
+def _describe(
+    broker: Broker,
+    request: Request,
+    resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
+) -> list[ConfigEntry]:
+    kind, name = resource.resource_type, resource.resource_name
+    authorized_kind, refusal = AUTHORIZED_AS[kind]
+    authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else name
+    if not broker.authorize(request, "DESCRIBE_CONFIGS", authorized_kind, authorized_name):
+        raise KafkaError(refusal)
+    if kind == TOPIC:
+        return _describe_topic(broker, name, resource.configuration_keys)
+    if kind == BROKER:
+        if not name:
+            return []
+        _check_broker_id(broker, name)
+        return describe_broker(broker.config, broker.broker_id, resource.configuration_keys)
+    if kind == BROKER_LOGGER:
+        if not name:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "A broker's loggers are asked for by its id."
+            )
+        _check_broker_id(broker, name)
+        return _describe_loggers(resource.configuration_keys)
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST, "This broker does not keep settings of groups or client metrics."
+    )
+
+
+def _describe_topic(broker: Broker, name: str, keys: list[str] | None) -> list[ConfigEntry]:
+    validate_topic_name(name)
+    if not broker.metadata_cache.contains(name):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    return describe_topic(broker.config, broker.metadata_cache.topic_config(name), keys)
+
+
+def _check_broker_id(broker: Broker, name: str) -> None:
+    if name != str(broker.broker_id):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"This is broker {broker.broker_id}: it knows no settings of broker {name!r}.",
+        )
+
+
+def _describe_loggers(keys: list[str] | None) -> list[ConfigEntry]:
+    names = [LOGGERS, *sorted(n for n in logging.root.manager.loggerDict if n.startswith(LOGGERS))]
+    return [
+        ConfigEntry(
+            name,
+            logging.getLevelName(logging.getLogger(name).getEffectiveLevel()),
+            False,
+            ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            False,
+            (),
+            ConfigType.UNKNOWN,
+        )
+        for name in dict.fromkeys(names)
+        if not keys or name in keys
+    ]
+
+
+def _refused(resource: Resource, error: KafkaError) -> Result:
+    return messages.DescribeConfigsResponse.DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[],
+    )
+
+
+def _described(
+    resource: Resource,
+    entries: list[ConfigEntry],
+    body: messages.DescribeConfigsRequest,
+) -> Result:
+    explain = _explain(resource.resource_type) if body.include_documentation else None
+    response = messages.DescribeConfigsResponse
+    return response.DescribeConfigsResult(
+        error_code=ErrorCode.NONE,
+        error_message="",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[
+            response.DescribeConfigsResourceResult(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+                synonyms=[
+                    response.DescribeConfigsSynonym(
+                        name=synonym.name, value=synonym.value, source=synonym.source
+                    )
+                    for synonym in (entry.synonyms if body.include_synonyms else ())
+                ],
+                config_type=entry.type,
+                documentation=explain(entry.name) if explain else None,
+            )
+            for entry in entries
+        ],
+    )
+
+
+def _explain(resource_type: int) -> Callable[[str], str | None]:
+    """What looks up the documentation of a setting; the texts are loaded when first asked for."""
+    from ..config import documentation
+
+    return documentation.of_topic if resource_type == TOPIC else documentation.of_broker

@@ -1,0 +1,97 @@
+"""DescribeGroups (15), versions 0-6: state and members of groups.
+
+Behaviour: each group for itself. Metadata of the members are told while the group is
+stable; a group that is not known is Dead.
+Version notes: 3 may ask what the client is allowed to do; 4 names static members; 6 says
+GROUP_ID_NOT_FOUND of a group that is not known (KIP-1043).
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordinator.group.answers import GroupDescription
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 6
+OPERATIONS_NOT_ASKED_FOR = -(2**31)
+GROUP_OPERATIONS = {
+    "READ": 3,
+    "DELETE": 6,
+    "DESCRIBE": 8,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+}
+"""What may be done with a group, and the bit of it (Kafka's AclOperation codes)."""
+
+
+@handles(ApiKey.DESCRIBE_GROUPS, versions="0-6")
+def handle_describe_groups(broker: Broker, request: Request) -> messages.DescribeGroupsResponse:
+    """Describe every group asked for."""
+    body: messages.DescribeGroupsRequest = request.body
+    return messages.DescribeGroupsResponse(
+        groups=[
+            _described(broker, request, _describe(broker, request, group_id))
+            for group_id in body.groups
+        ]
+    )
+
+
+def _describe(broker: Broker, request: Request, group_id: str) -> GroupDescription:
+    if not broker.authorize(request, "DESCRIBE", "GROUP", group_id):
+        return GroupDescription(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    try:
+        return broker.group_coordinator.describe_group(group_id)
+    except KafkaError as refusal:
+        return GroupDescription(group_id, refusal.code)
+
+
+def _described(
+    broker: Broker, request: Request, group: GroupDescription
+) -> messages.DescribeGroupsResponse.DescribedGroup:
+    response = messages.DescribeGroupsResponse
+    error, error_message = group.error, None
+    if error is ErrorCode.GROUP_ID_NOT_FOUND:
+        if request.api_version < FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP:
+            error = ErrorCode.NONE
+        else:
+            error_message = f"Group {group.group_id} not found."
+    return response.DescribedGroup(
+        error_code=error,
+        error_message=error_message,
+        group_id=group.group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol_name,
+        members=[
+            response.DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ],
+        authorized_operations=OPERATIONS_NOT_ASKED_FOR
+        if error or not request.body.include_authorized_operations
+        else _authorized_operations(broker, request, group.group_id),
+    )
+
+
+def _authorized_operations(broker: Broker, request: Request, group_id: str) -> int:
+    """A bit for each operation on the group that the client is allowed (KIP-430)."""
+    return sum(
+        1 << bit
+        for operation, bit in GROUP_OPERATIONS.items()
+        if broker.authorize(request, operation, "GROUP", group_id)
+    )

@@ -1,0 +1,146 @@
+"""DescribeTopicPartitions (75), version 0: topics' partitions, page by page (KIP-966).
+
+Behaviour: topics in the order of their names, all of them if none is named, at most
+`response_partition_limit` partitions and never more than `max.request.partition.size.limit`.
+Where more are left, `next_cursor` says with which topic and partition to go on; a request with a
+cursor passes over the topics before it. Topics that are not there are told with their error, if
+they were named.
+Version notes: there is one version.
+Departures from Kafka: an empty name is INVALID_TOPIC_EXCEPTION, not UNKNOWN_SERVER_ERROR. Eligible
+leader replicas exist in KRaft only: the lists are empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.partition_state import PartitionState
+from ..authorized_operations import authorized_operations
+from ..controller.topic_names import INTERNAL_TOPICS, topic_name_problem
+from ..metadata_cache import MetadataSnapshot
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0")
+def handle_describe_topic_partitions(
+    broker: Broker, request: Request
+) -> messages.DescribeTopicPartitionsResponse:
+    """Tell the partitions from the cursor on, up to the limit."""
+    body: messages.DescribeTopicPartitionsRequest = request.body
+    response = messages.DescribeTopicPartitionsResponse
+    snapshot = broker.metadata_cache.snapshot
+    start_topic, start_partition = _start(body)
+    limit_max: int = broker.config["max.request.partition.size.limit"]
+    remaining = max(min(limit_max, body.response_partition_limit), 1)
+    answer = response()
+    denied = []
+    for name in _names(body, snapshot, start_topic):
+        if not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+            if body.topics:
+                denied.append(_denied(name))
+            continue
+        if remaining == 0:
+            answer.next_cursor = response.Cursor(topic_name=name, partition_index=0)
+            break
+        topic = _topic(broker, request, snapshot, name)
+        answer.topics.append(topic)
+        first = start_partition if name == start_topic else 0
+        states = [
+            state
+            for partition, state in snapshot.partition_states.get(name, {}).items()
+            if partition >= first
+        ]
+        listener_name = request.connection.listener_name
+        topic.partitions = [
+            _partition(snapshot, state, listener_name) for state in states[:remaining]
+        ]
+        if len(states) > remaining:
+            answer.next_cursor = response.Cursor(
+                topic_name=name, partition_index=states[remaining].partition
+            )
+            break
+        remaining -= len(states)
+    answer.topics += denied
+    return answer
+
+
+def _start(body: messages.DescribeTopicPartitionsRequest) -> tuple[str, int]:
+    """Topic and partition to begin with.
+
+    Raises:
+        KafkaError: INVALID_REQUEST for a cursor that belongs to another request.
+    """
+    cursor = body.cursor
+    if cursor is None:
+        return "", 0
+    if body.topics and all(topic.name != cursor.topic_name for topic in body.topics):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"The cursor's topic {cursor.topic_name!r} is not among those asked for.",
+        )
+    if cursor.partition_index < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"There is no partition {cursor.partition_index}."
+        )
+    return cursor.topic_name, cursor.partition_index
+
+
+def _names(
+    body: messages.DescribeTopicPartitionsRequest, snapshot: MetadataSnapshot, start: str
+) -> list[str]:
+    asked = {topic.name for topic in body.topics} or snapshot.partition_states
+    return sorted(name for name in asked if name >= start)
+
+
+def _denied(
+    name: str,
+) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+    return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
+    )
+
+
+def _topic(
+    broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str
+) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+    topic = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=authorized_operations(broker, request, "TOPIC", name),
+    )
+    if name in snapshot.topic_ids:
+        topic.topic_id = snapshot.topic_ids[name]
+    elif topic_name_problem(name) is None:
+        topic.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        topic.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    return topic
+
+
+def _partition(
+    snapshot: MetadataSnapshot, state: PartitionState, listener_name: str
+) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition:
+    alive = snapshot.alive_nodes
+    code = ErrorCode.NONE
+    if state.leader not in alive:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+    elif listener_name not in alive[state.leader]:
+        code = ErrorCode.LISTENER_NOT_FOUND
+    return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
+        error_code=code,
+        partition_index=state.partition,
+        leader_id=state.leader if code is ErrorCode.NONE else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=[replica for replica in state.replicas if replica not in alive],
+    )

@@ -1,0 +1,219 @@
+"""Fetch (1), versions 4-18: read record batches from partitions led here.
+
+Behaviour: resolve (session, topic ids), read, perhaps wait, encode. Answers at once when
+enough bytes are there or any partition fails; else when min_bytes came together or
+max_wait_ms have passed. Records go out as slices of the segment files.
+Version notes: 7 has sessions (KIP-227); 9 leader epochs; 12 last fetched epochs and is
+flexible; 13 names topics by id; 15 moves the replica id into a tagged field; 17 adds
+directory ids and 18 high watermarks, which only replicas use.
+Departures from Kafka: fetches of other brokers are refused, as there are none yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ...replication.fetch import (
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
+from ...replication.partition import FetchIsolation
+from ...storage.topic_partition import TopicPartition
+from ..fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchSession,
+    PartitionKey,
+    RequestedPartition,
+)
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+READ_COMMITTED = 1
+
+Asked = dict[FetchPartition, PartitionKey]
+
+
+@handles(ApiKey.FETCH, versions="4-18")
+def handle_fetch(broker: Broker, request: Request) -> None:
+    """Read what is asked; the answer may come later."""
+    body: messages.FetchRequest = request.body
+    by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    session = _session(broker, body, by_id)
+    if session is None:
+        requested = _requested(body, by_id)
+    else:
+        requested = [cached.requested for cached in session.partitions.values()]
+    asked, errors = _resolve(broker, request, requested, by_id)
+    params = _params(broker, body)
+
+    def on_complete(results: FetchResults) -> None:
+        data = [((asked[partition]), result) for partition, result in results]
+        request.answer(_response(session, body, errors + data, by_id))
+
+    broker.replica_manager.fetch_messages(params, list(asked), on_complete)
+
+
+def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchSession | None:
+    """The session that the request opens or goes on with; None for one without."""
+    sessions = broker.fetch_sessions
+    now_ms = broker.clock.monotonic_ms()
+    if body.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+        sessions.close(body.session_id)
+        if body.session_epoch == FINAL_EPOCH or not body.topics:
+            return None
+        session = sessions.create(by_id, now_ms)
+        if session is not None:
+            session.update(_requested(body, by_id), ())
+        return session
+    session = sessions.use(body.session_id, body.session_epoch, by_id, now_ms)
+    forgotten = [
+        (topic.topic_id if by_id else topic.topic, partition)
+        for topic in body.forgotten_topics_data
+        for partition in topic.partitions
+    ]
+    session.update(_requested(body, by_id), forgotten)
+    return session
+
+
+def _requested(body: messages.FetchRequest, by_id: bool) -> list[RequestedPartition]:
+    return [
+        RequestedPartition(
+            (topic.topic_id if by_id else topic.topic, partition.partition),
+            partition.fetch_offset,
+            partition.partition_max_bytes,
+            partition.current_leader_epoch,
+            partition.last_fetched_epoch,
+            partition.log_start_offset,
+        )
+        for topic in body.topics
+        for partition in topic.partitions
+    ]
+
+
+def _params(broker: Broker, body: messages.FetchRequest) -> FetchParams:
+    max_bytes = min(body.max_bytes, broker.config["fetch.max.bytes"])
+    return FetchParams(
+        max_wait_ms=body.max_wait_ms,
+        min_bytes=min(body.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=(
+            FetchIsolation.TRANSACTION_COMMITTED
+            if body.isolation_level == READ_COMMITTED
+            else FetchIsolation.HIGH_WATERMARK
+        ),
+        rack=body.rack_id,
+    )
+
+
+def _resolve(
+    broker: Broker, request: Request, requested: list[RequestedPartition], by_id: bool
+) -> tuple[Asked, list[tuple[PartitionKey, FetchPartitionData]]]:
+    """Names for ids, and errors for what cannot be read at all."""
+    body: messages.FetchRequest = request.body
+    replica_id = max(body.replica_id, body.replica_state.replica_id)
+    topic_names: dict[bytes, str | None] = {}
+    asked: Asked = {}
+    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
+    for partition in requested:
+        topic, index = partition.key
+        name: str | None
+        topic_id = b""
+        if isinstance(topic, bytes):
+            topic_id = topic
+            if topic not in topic_names:
+                topic_names[topic] = broker.metadata_cache.topic_name(topic)
+            name = topic_names[topic]
+        else:
+            name = topic
+        error = ErrorCode.NONE
+        if name is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not broker.authorize(request, "READ", "TOPIC", name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif replica_id >= 0:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if error:
+            errors.append((partition.key, FetchPartitionData(error)))
+            continue
+        assert name is not None
+        asked[
+            FetchPartition(
+                TopicPartition(name, index),
+                topic_id,
+                partition.fetch_offset,
+                partition.max_bytes,
+                partition.current_leader_epoch,
+                partition.last_fetched_epoch,
+                partition.log_start_offset,
+            )
+        ] = partition.key
+    return asked, errors
+
+
+def _response(
+    session: FetchSession | None,
+    body: messages.FetchRequest,
+    results: list[tuple[PartitionKey, FetchPartitionData]],
+    by_id: bool,
+) -> messages.FetchResponse:
+    if session is not None:
+        is_full = body.session_epoch == INITIAL_EPOCH
+        with_records = [key for key, data in results if len(data.records)]
+        told = []
+        for key, data in results:
+            cached = session.partitions.get(key)
+            has_news = cached.take_news(data) if cached is not None else True
+            if has_news or is_full:
+                told.append((key, data))
+        session.move_to_end(with_records)
+        results = told
+    topics: dict[str | bytes, list[Any]] = {}
+    for (topic, index), data in results:
+        topics.setdefault(topic, []).append(_partition_data(index, data))
+    response = messages.FetchResponse
+    return response(
+        session_id=session.id if session is not None else 0,
+        responses=[
+            response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
+            if by_id
+            else response.FetchableTopicResponse(topic=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+    )
+
+
+def _partition_data(index: int, data: FetchPartitionData) -> messages.FetchResponse.PartitionData:
+    response = messages.FetchResponse
+    partition = response.PartitionData(
+        partition_index=index,
+        error_code=data.error,
+        high_watermark=data.high_watermark,
+        last_stable_offset=data.last_stable_offset,
+        log_start_offset=data.log_start_offset,
+        aborted_transactions=(
+            None
+            if data.aborted_transactions is None
+            else [
+                response.AbortedTransaction(
+                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
+                )
+                for aborted in data.aborted_transactions
+            ]
+        ),
+        preferred_read_replica=data.preferred_read_replica,
+        records=data.records,
+    )
+    if data.diverging_epoch is not None:
+        epoch, end_offset = data.diverging_epoch
+        partition.diverging_epoch = response.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return partition

@@ -1,0 +1,134 @@
+"""FindCoordinator (10), versions 0-6: which broker coordinates a group.
+
+Behaviour: the leader of the partition of `__consumer_offsets` that keeps the group. The
+topic is created when the first client asks, and the answer waits for that.
+Version notes: 1 has key types; 4 asks for several keys (KIP-699); 6 knows share groups.
+Departures from Kafka: Kafka answers COORDINATOR_NOT_AVAILABLE while the topic is being
+created, and clients come again. Transactions are not served yet: their coordinator is
+INVALID_REQUEST with a message that says so, which clients take for final. Share groups
+(key type 2) are INVALID_REQUEST as in a Kafka without that feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...storage.topic_partition import TopicPartition
+from ..coordinator.group.partitioning import OFFSETS_TOPIC
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+GROUP = 0
+TRANSACTION = 1
+SHARE = 2
+FIRST_VERSION_WITH_SEVERAL_KEYS = 4
+NO_ERROR_TEXT = "NONE"
+"""What versions 1 to 3 say where nothing went wrong."""
+
+
+class Found(NamedTuple):
+    """The coordinator of one key, or why there is none."""
+
+    key: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+@handles(ApiKey.FIND_COORDINATOR, versions="0-6")
+def handle_find_coordinator(
+    broker: Broker, request: Request
+) -> messages.FindCoordinatorResponse | None:
+    """Answer at once, or after the topic of groups was created."""
+    if request.body.key_type == GROUP and not broker.metadata_cache.contains(OFFSETS_TOPIC):
+        broker.start_task(_answer_after_creation, broker, request)
+        return None
+    return _find_all(broker, request)
+
+
+async def _answer_after_creation(broker: Broker, request: Request) -> None:
+    failure: KafkaError | None = None
+    try:
+        await broker.controller.ensure_topic(OFFSETS_TOPIC)
+    except KafkaError as refusal:
+        failure = refusal
+    request.answer(_find_all(broker, request, failure))
+
+
+def _find_all(
+    broker: Broker, request: Request, failure: KafkaError | None = None
+) -> messages.FindCoordinatorResponse:
+    body: messages.FindCoordinatorRequest = request.body
+    if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
+        keys: Sequence[str] = [body.key]
+    else:
+        keys = body.coordinator_keys
+    found = [_find(broker, request, key) for key in keys]
+    if failure is not None and failure.message:
+        found = [
+            entry._replace(message=failure.message)
+            if entry.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            else entry
+            for entry in found
+        ]
+    return _response(found, request.api_version)
+
+
+def _find(broker: Broker, request: Request, key: str) -> Found:
+    key_type = request.body.key_type
+    if key_type == TRANSACTION:
+        if not broker.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
+            return Found(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return Found(key, ErrorCode.INVALID_REQUEST, "this broker does not serve transactions yet")
+    if key_type != GROUP:
+        what = "share groups" if key_type == SHARE else f"coordinators of type {key_type}"
+        return Found(key, ErrorCode.INVALID_REQUEST, f"this broker does not serve {what}")
+    if not broker.authorize(request, "DESCRIBE", "GROUP", key):
+        return Found(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    cache = broker.metadata_cache
+    if not cache.contains(OFFSETS_TOPIC):
+        return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = broker.group_coordinator.partition_for(key)
+    state = cache.get_partition_info(OFFSETS_TOPIC, partition)
+    nodes = cache.get_partition_replica_endpoints(
+        TopicPartition(OFFSETS_TOPIC, partition), request.connection.listener_name
+    )
+    node = nodes.get(state.leader) if state is not None else None
+    if node is None:
+        return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Found(key, node_id=node.broker_id, host=node.host, port=node.port)
+
+
+def _response(found: Sequence[Found], version: int) -> messages.FindCoordinatorResponse:
+    response = messages.FindCoordinatorResponse
+    if version < FIRST_VERSION_WITH_SEVERAL_KEYS:
+        only = found[0]
+        return response(
+            error_code=only.error,
+            error_message=only.message or (only.error.name if only.error else NO_ERROR_TEXT),
+            node_id=only.node_id,
+            host=only.host,
+            port=only.port,
+        )
+    return response(
+        coordinators=[
+            response.Coordinator(
+                key=entry.key,
+                node_id=entry.node_id,
+                host=entry.host,
+                port=entry.port,
+                error_code=entry.error,
+                error_message=entry.message or "",
+            )
+            for entry in found
+        ]
+    )

@@ -1,0 +1,34 @@
+"""Heartbeat (12), versions 0-4: a member of a group says that it is alive.
+
+Behaviour: extends the member's session, and tells it to rejoin (REBALANCE_IN_PROGRESS)
+while the group prepares a rebalance. While the group is being loaded the answer is no
+error, as in Kafka: nobody's session runs yet.
+Version notes: 3 names static members.
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.HEARTBEAT, versions="0-4")
+def handle_heartbeat(broker: Broker, request: Request) -> messages.HeartbeatResponse:
+    """Extend the session and answer at once."""
+    body: messages.HeartbeatRequest = request.body
+    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return messages.HeartbeatResponse(
+        error_code=broker.group_coordinator.heartbeat(
+            body.group_id, body.generation_id, body.member_id, body.group_instance_id
+        )
+    )

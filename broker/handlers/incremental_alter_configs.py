@@ -1,0 +1,57 @@
+"""IncrementalAlterConfigs (44), versions 0-1: change single settings of resources (KIP-339).
+
+Behaviour: each resource succeeds or fails on its own and as a whole. A setting is set, deleted
+(back to its default), or a list appended to or subtracted from, starting from the value in force.
+What changed holds for the topic's logs when the answer comes.
+Version notes: 1 is flexible.
+Departures from Kafka: topics only; brokers, loggers, groups and client metrics are refused
+(INVALID_REQUEST). An unknown operation is INVALID_REQUEST, not UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ..config_admin import AlteredResource, alter_resources
+from ..controller.config_changes import ConfigAlteration
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1")
+async def handle_incremental_alter_configs(
+    broker: Broker, request: Request
+) -> messages.IncrementalAlterConfigsResponse:
+    """Change what the request names, and leave the rest."""
+    body: messages.IncrementalAlterConfigsRequest = request.body
+    resources = [
+        AlteredResource(
+            resource.resource_type,
+            resource.resource_name,
+            [
+                ConfigAlteration(config.name, config.config_operation, config.value)
+                for config in resource.configs
+            ],
+        )
+        for resource in body.resources
+    ]
+    outcomes = await alter_resources(
+        broker, request, resources, replace=False, validate_only=body.validate_only
+    )
+    return messages.IncrementalAlterConfigsResponse(
+        responses=[
+            messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                error_code=outcome.code if outcome else ErrorCode.NONE,
+                error_message=outcome.message if outcome else None,
+                resource_type=resource.resource_type,
+                resource_name=resource.name,
+            )
+            for resource, outcome in zip(resources, outcomes, strict=True)
+        ]
+    )

@@ -1,0 +1,54 @@
+"""LeaveGroup (13), versions 0-5: members leave, so that nobody waits for their sessions to end.
+
+Behaviour: each member named is taken out or gets an error of its own; the others
+rebalance. A static member may be named by its instance alone, which is how an
+administrator removes it.
+Version notes: before 3 there is one member and its error is the response's; 3 takes
+several (KIP-345); 5 gives reasons (KIP-800).
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordinator.group.answers import LeavingMember
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
+
+
+@handles(ApiKey.LEAVE_GROUP, versions="0-5")
+def handle_leave_group(broker: Broker, request: Request) -> messages.LeaveGroupResponse:
+    """Take the members out and answer at once."""
+    body: messages.LeaveGroupRequest = request.body
+    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if request.api_version < FIRST_VERSION_WITH_SEVERAL_MEMBERS:
+        leaving = [LeavingMember(body.member_id)]
+    else:
+        leaving = [
+            LeavingMember(member.member_id, member.group_instance_id, member.reason)
+            for member in body.members
+        ]
+    errors = broker.group_coordinator.leave_group(body.group_id, leaving)
+    response = messages.LeaveGroupResponse
+    if request.api_version < FIRST_VERSION_WITH_SEVERAL_MEMBERS:
+        return response(error_code=errors[0])
+    return response(
+        members=[
+            response.MemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=error,
+            )
+            for member, error in zip(leaving, errors, strict=True)
+        ]
+    )

@@ -1,0 +1,41 @@
+"""ListGroups (16), versions 0-5: the groups that this broker coordinates.
+
+Behaviour: all of them, or those in given states and of given types. Who may describe the
+cluster sees all, others see the groups that they may describe.
+Version notes: 4 tells and filters by state (KIP-518), 5 by type (KIP-848).
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+CLUSTER_NAME = "kafka-cluster"
+
+
+@handles(ApiKey.LIST_GROUPS, versions="0-5")
+def handle_list_groups(broker: Broker, request: Request) -> messages.ListGroupsResponse:
+    """List the groups that the client may see."""
+    body: messages.ListGroupsRequest = request.body
+    sees_all = broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME)
+    response = messages.ListGroupsResponse
+    return response(
+        groups=[
+            response.ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.group_type,
+            )
+            for group in broker.group_coordinator.list_groups(body.states_filter, body.types_filter)
+            if sees_all or broker.authorize(request, "DESCRIBE", "GROUP", group.group_id)
+        ]
+    )

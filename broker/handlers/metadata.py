@@ -1,0 +1,288 @@
+"""Metadata (3), versions 0-13: brokers, topics, and who leads their partitions.
+
+Behaviour: answered from this broker's own copy of the metadata (article 000). No topics
+asked for: all (null; in version 0 also an empty list). By name: a topic that is not there is
+made, if the client allows it (4+) and `auto.create.topics.enable` does; else it is
+UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an impossible name. By id (12+):
+once one topic is asked for by id, those by name are passed over, as Kafka does; an unknown id
+is UNKNOWN_TOPIC_ID. Addresses are those advertised for the listener the client came in by.
+Version notes: 0 says REPLICA_NOT_AVAILABLE where a replica's broker is gone; 6 tells
+LISTENER_NOT_FOUND from LEADER_NOT_AVAILABLE; 8-10 permitted operations of the cluster, 8 of
+topics; 10 topic ids; 12 asks by them.
+Departures from Kafka: a topic made on the way is answered complete, where Kafka answers
+UNKNOWN_TOPIC_OR_PARTITION until it is asked again; a topic that cannot be made is answered with
+the reason's code. A topic with neither name nor id is INVALID_REQUEST, not
+UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ...protocol import ZERO_UUID, messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.partition_state import PartitionState
+from ..authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
+from ..controller.topic_names import INTERNAL_TOPICS, topic_name_problem
+from ..metadata_cache import MetadataSnapshot
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+logger = logging.getLogger(__name__)
+
+VERSION_OF_LISTENER_NOT_FOUND = 6
+VERSION_OF_TOPIC_IDS = 12
+CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
+
+
+@handles(ApiKey.METADATA, versions="0-13")
+def handle_metadata(broker: Broker, request: Request) -> messages.MetadataResponse | None:
+    """Answer at once, unless a topic is to be made first."""
+    body: messages.MetadataRequest = request.body
+    asked = body.topics
+    cache = broker.metadata_cache
+    if asked is None or (not asked and request.api_version == 0):
+        topics = [
+            _known_topic(broker, request, name)
+            for name in cache.snapshot.partition_states
+            if broker.authorize(request, "DESCRIBE", "TOPIC", name)
+        ]
+        return _response(broker, request, topics)
+    _check_names(asked, request.api_version)
+    if any(topic.topic_id != ZERO_UUID for topic in asked):
+        return _response(broker, request, _topics_by_id(broker, request, asked))
+    names = list(dict.fromkeys(topic.name or "" for topic in asked))
+    if body.allow_auto_topic_creation and broker.config["auto.create.topics.enable"]:
+        creatable = [name for name in names if _is_creatable(broker, request, name)]
+        if creatable:
+            broker.start_task(_create_and_answer, broker, request, names, creatable)
+            return None
+    return _response(broker, request, [_topic_by_name(broker, request, name) for name in names])
+
+
+def _check_names(
+    asked: list[messages.MetadataRequest.MetadataRequestTopic], api_version: int
+) -> None:
+    for topic in asked:
+        if api_version < VERSION_OF_TOPIC_IDS:
+            if topic.name is None:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic was asked for by no name.")
+            if topic.topic_id != ZERO_UUID:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Version {api_version} does not ask for topics by id.",
+                )
+        elif topic.name is None and topic.topic_id == ZERO_UUID:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "A topic was asked for by neither name nor id."
+            )
+
+
+def _is_creatable(broker: Broker, request: Request, name: str) -> bool:
+    return (
+        not broker.metadata_cache.contains(name)
+        and topic_name_problem(name) is None
+        and broker.authorize(request, "DESCRIBE", "TOPIC", name)
+        and _may_create(broker, request, name)
+    )
+
+
+def _may_create(broker: Broker, request: Request, name: str) -> bool:
+    return broker.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) or broker.authorize(
+        request, "CREATE", "TOPIC", name
+    )
+
+
+async def _create_and_answer(
+    broker: Broker, request: Request, names: list[str], creatable: list[str]
+) -> None:
+    """Make the topics, then answer for all of them."""
+    refused: dict[str, ErrorCode] = {}
+    for name in creatable:
+        try:
+            await broker.controller.ensure_topic(name)
+        except KafkaError as refusal:
+            refused[name] = refusal.code
+        except Exception:
+            logger.exception("the handler of %r failed", request)
+            refused[name] = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics = [
+        _missing_topic(broker, request, name, refused[name])
+        if name in refused
+        else _topic_by_name(broker, request, name)
+        for name in names
+    ]
+    request.answer(_response(broker, request, topics))
+
+
+def _response(
+    broker: Broker,
+    request: Request,
+    topics: list[messages.MetadataResponse.MetadataResponseTopic],
+) -> messages.MetadataResponse:
+    body: messages.MetadataRequest = request.body
+    response = messages.MetadataResponse
+    cache = broker.metadata_cache
+    operations = NOT_ASKED
+    if (
+        body.include_cluster_authorized_operations
+        and request.api_version in CLUSTER_OPERATIONS_VERSIONS
+    ):
+        operations = 0
+        if broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+            operations = authorized_operations(broker, request, "CLUSTER", CLUSTER_NAME)
+    controller_id = cache.controller_id
+    return response(
+        brokers=[
+            response.MetadataResponseBroker(
+                node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
+            )
+            for node in cache.get_alive_brokers(request.connection.listener_name)
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=-1 if controller_id is None else controller_id,
+        topics=topics,
+        cluster_authorized_operations=operations,
+    )
+
+
+def _topics_by_id(
+    broker: Broker,
+    request: Request,
+    asked: list[messages.MetadataRequest.MetadataRequestTopic],
+) -> list[messages.MetadataResponse.MetadataResponseTopic]:
+    topics = []
+    for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
+        if topic_id == ZERO_UUID:
+            continue
+        name = broker.metadata_cache.topic_name(topic_id)
+        if name is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else:
+            topics.append(_known_topic(broker, request, name))
+            continue
+        topics.append(
+            messages.MetadataResponse.MetadataResponseTopic(
+                error_code=code, name=None, topic_id=topic_id
+            )
+        )
+    return topics
+
+
+def _topic_by_name(
+    broker: Broker, request: Request, name: str
+) -> messages.MetadataResponse.MetadataResponseTopic:
+    if not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+        # Whether the topic exists is not told, nor its id.
+        return messages.MetadataResponse.MetadataResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
+        )
+    if broker.metadata_cache.contains(name):
+        return _known_topic(broker, request, name)
+    if topic_name_problem(name) is not None:
+        return _missing_topic(broker, request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    body: messages.MetadataRequest = request.body
+    if (
+        body.allow_auto_topic_creation
+        and broker.config["auto.create.topics.enable"]
+        and not _may_create(broker, request, name)
+    ):
+        return _missing_topic(broker, request, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _missing_topic(broker, request, name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _missing_topic(
+    broker: Broker, request: Request, name: str, code: ErrorCode
+) -> messages.MetadataResponse.MetadataResponseTopic:
+    return messages.MetadataResponse.MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=_topic_operations(broker, request, name),
+    )
+
+
+def _topic_operations(broker: Broker, request: Request, name: str) -> int:
+    body: messages.MetadataRequest = request.body
+    if not body.include_topic_authorized_operations:
+        return NOT_ASKED
+    return authorized_operations(broker, request, "TOPIC", name)
+
+
+def _known_topic(
+    broker: Broker, request: Request, name: str
+) -> messages.MetadataResponse.MetadataResponseTopic:
+    """A topic of the snapshot, with its partitions as the request's version tells them.
+
+    The partitions are worked out once for a snapshot: clients ask for the same again and
+    again, and a topic may have thousands.
+    """
+    cache = broker.metadata_cache
+    listener_name = request.connection.listener_name
+    api_version = request.api_version
+    tells_missing_endpoints = api_version == 0
+    tells_missing_listeners = api_version >= VERSION_OF_LISTENER_NOT_FOUND
+    key = ("metadata", name, listener_name, tells_missing_endpoints, tells_missing_listeners)
+    partitions = cache.derived.get(key)
+    if partitions is None:
+        snapshot = cache.snapshot
+        partitions = cache.derived[key] = [
+            _partition(snapshot, state, listener_name, *key[3:])
+            for state in snapshot.partition_states[name].values()
+        ]
+    return messages.MetadataResponse.MetadataResponseTopic(
+        name=name,
+        topic_id=cache.snapshot.topic_ids[name],
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=_topic_operations(broker, request, name),
+    )
+
+
+def _partition(
+    snapshot: MetadataSnapshot,
+    state: PartitionState,
+    listener_name: str,
+    tells_missing_endpoints: bool,
+    tells_missing_listeners: bool,
+) -> messages.MetadataResponse.MetadataResponsePartition:
+    """After ZkMetadataCache.getPartitionMetadata."""
+    alive = snapshot.alive_nodes
+    code = ErrorCode.NONE
+    leader = state.leader
+    if leader not in alive:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+    elif listener_name not in alive[leader]:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+        if tells_missing_listeners:
+            code = ErrorCode.LISTENER_NOT_FOUND
+    replicas = list(state.replicas)
+    isr = list(state.isr)
+    if tells_missing_endpoints:
+        reachable = [replica for replica in replicas if listener_name in alive.get(replica, ())]
+        reachable_isr = [replica for replica in isr if replica in reachable]
+        if code is ErrorCode.NONE and (len(reachable), len(reachable_isr)) != (
+            len(replicas),
+            len(isr),
+        ):
+            code = ErrorCode.REPLICA_NOT_AVAILABLE
+        replicas, isr = reachable, reachable_isr
+    return messages.MetadataResponse.MetadataResponsePartition(
+        error_code=code,
+        partition_index=state.partition,
+        leader_id=-1 if code in LEADERLESS else leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=[replica for replica in state.replicas if replica not in alive],
+    )
+
+
+LEADERLESS = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND)

@@ -1,0 +1,125 @@
+"""OffsetCommit (8), versions 2-10: keep how far a group has read.
+
+Behaviour: each partition succeeds or fails on its own; what is kept is a record of
+`__consumer_offsets`, and the answer comes when all in-sync replicas have it. Members
+commit for their generation and keep their session by it; without member and generation
+anybody may commit for a group that has no members.
+Version notes: 2 to 4 may ask for a retention of their own; 6 has leader epochs (KIP-320);
+7 names static members; 9 answers GROUP_ID_NOT_FOUND where earlier versions answer
+ILLEGAL_GENERATION; 10 names topics by id.
+Departures from Kafka: a commit too large for one batch is answered with
+INVALID_COMMIT_OFFSET_SIZE, the code that the protocol has for it, where Kafka 4 says
+UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordinator.group.committing import CommitRequest, PartitionCommit
+from ..coordinator.group.offsets import NO_TOPIC_ID
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+
+@handles(ApiKey.OFFSET_COMMIT, versions="2-10")
+def handle_offset_commit(broker: Broker, request: Request) -> None:
+    """Commit what may be committed; the answer comes when it is stored."""
+    body: messages.OffsetCommitRequest = request.body
+    may_commit = broker.authorize(request, "READ", "GROUP", body.group_id)
+    refusal = ErrorCode.NONE if may_commit else ErrorCode.GROUP_AUTHORIZATION_FAILED
+    response, commits, partitions = _resolve(broker, request, refusal)
+
+    def respond(errors: Sequence[ErrorCode]) -> None:
+        for partition, error in zip(partitions, errors, strict=True):
+            partition.error_code = error
+        request.answer(response)
+
+    if not commits:
+        respond(())
+        return
+    try:
+        broker.group_coordinator.commit_offsets(_commit_request(request, commits), respond)
+    except KafkaError as failure:
+        respond([failure.code] * len(commits))
+
+
+def _commit_request(request: Request, commits: Sequence[PartitionCommit]) -> CommitRequest:
+    body: messages.OffsetCommitRequest = request.body
+    return CommitRequest(
+        body.group_id,
+        body.generation_id_or_member_epoch,
+        body.member_id,
+        body.group_instance_id,
+        commits,
+        body.retention_time_ms,
+        ErrorCode.GROUP_ID_NOT_FOUND
+        if request.api_version >= FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP
+        else ErrorCode.ILLEGAL_GENERATION,
+    )
+
+
+def _resolve(
+    broker: Broker, request: Request, refusal: ErrorCode
+) -> tuple[messages.OffsetCommitResponse, list[PartitionCommit], list[Any]]:
+    """The response with all that is refused already, and the commits left with their places."""
+    response = messages.OffsetCommitResponse
+    cache = broker.metadata_cache
+    commits: list[PartitionCommit] = []
+    places: list[Any] = []
+    topics = []
+    for topic in request.body.topics:
+        name, topic_id, topic_error = _resolve_topic(broker, request, topic)
+        partitions = []
+        for asked in topic.partitions:
+            index = asked.partition_index
+            error = refusal or topic_error
+            if not error and not cache.contains_partition(name, index):
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            place = response.OffsetCommitResponsePartition(partition_index=index, error_code=error)
+            partitions.append(place)
+            if not error:
+                places.append(place)
+                commits.append(
+                    PartitionCommit(
+                        name,
+                        index,
+                        asked.committed_offset,
+                        asked.committed_leader_epoch,
+                        asked.committed_metadata or "",
+                        topic_id,
+                    )
+                )
+        topics.append(
+            response.OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+    return response(topics=topics), commits, places
+
+
+def _resolve_topic(broker: Broker, request: Request, topic: Any) -> tuple[str, bytes, ErrorCode]:
+    """A topic's name and id, and the error that all its partitions get, if any."""
+    name: str = topic.name
+    topic_id = NO_TOPIC_ID
+    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        topic_id = topic.topic_id
+        known = broker.metadata_cache.topic_name(topic_id)
+        if known is None:
+            return name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID
+        name = known
+    else:
+        topic_id = broker.metadata_cache.topic_id(name) or NO_TOPIC_ID
+    if not broker.authorize(request, "READ", "TOPIC", name):
+        return name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return name, topic_id, ErrorCode.NONE

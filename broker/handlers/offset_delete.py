@@ -1,0 +1,61 @@
+"""OffsetDelete (47), version 0: forget how far a group has read some partitions (KIP-496).
+
+Behaviour: each partition succeeds or fails on its own; topics that a consumer group reads
+at the moment are GROUP_SUBSCRIBED_TO_TOPIC. A group that has members which are no
+consumers is NON_EMPTY_GROUP as a whole.
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.OFFSET_DELETE, versions="0")
+def handle_offset_delete(broker: Broker, request: Request) -> None:
+    """Delete what may be deleted; the answer comes when that is stored."""
+    body: messages.OffsetDeleteRequest = request.body
+    if not broker.authorize(request, "DELETE", "GROUP", body.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    response = messages.OffsetDeleteResponse
+    keys: list[tuple[str, int]] = []
+    places: list[Any] = []
+    topics = []
+    for topic in body.topics:
+        may_read = broker.authorize(request, "READ", "TOPIC", topic.name)
+        partitions = []
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            error = ErrorCode.NONE
+            if not may_read:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not broker.metadata_cache.contains_partition(*key):
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            place = response.OffsetDeleteResponsePartition(
+                partition_index=asked.partition_index, error_code=error
+            )
+            partitions.append(place)
+            if not error:
+                keys.append(key)
+                places.append(place)
+        topics.append(response.OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+
+    def respond(errors: Sequence[ErrorCode]) -> None:
+        for place, error in zip(places, errors, strict=True):
+            place.error_code = error
+        request.answer(response(topics=topics))
+
+    try:
+        broker.group_coordinator.delete_offsets(body.group_id, keys, respond)
+    except KafkaError as refusal:
+        request.answer(response(error_code=refusal.code))

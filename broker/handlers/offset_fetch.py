@@ -1,0 +1,217 @@
+"""OffsetFetch (9), versions 1-10: how far groups have read.
+
+Behaviour: for each partition the committed position, or -1 and no error where nothing is
+committed or the group is not known. Without a list of topics everything that the group
+committed is told. With `require_stable` the answer waits for commits that are on their way
+and is UNSTABLE_OFFSET_COMMIT where a transaction that commits there is still open.
+Version notes: 2 may ask for all topics and has an error of its own for the group, which
+version 1 puts in every partition; 5 has leader epochs (KIP-320); 7 has `require_stable`
+(KIP-447); 8 asks for several groups (KIP-709); 9 brings member id and epoch, which classic
+groups do not look at; 10 names topics by id.
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordinator.group.offsets import NO_TOPIC_ID, GroupOffsets, OffsetAndMetadata
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_WITH_GROUP_ERROR = 2
+FIRST_VERSION_WITH_GROUPS = 8
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+NOTHING_COMMITTED = OffsetAndMetadata(-1)
+
+Answered = tuple[int, OffsetAndMetadata, ErrorCode]
+"""A partition, its position, and its error."""
+
+
+class AskedTopic(NamedTuple):
+    """A topic of which offsets are asked for; `error` goes to all its partitions."""
+
+    name: str
+    topic_id: bytes
+    partitions: Iterable[int]
+    error: ErrorCode
+
+
+class AskedGroup(NamedTuple):
+    """A group whose offsets are asked for; topics are None where all are wished."""
+
+    group_id: str
+    topics: list[Any] | None
+
+
+class GroupAnswer(NamedTuple):
+    """What is told of one group."""
+
+    group_id: str
+    error: ErrorCode
+    topics: list[tuple[AskedTopic, list[Answered]]]
+
+
+@handles(ApiKey.OFFSET_FETCH, versions="1-10")
+def handle_offset_fetch(broker: Broker, request: Request) -> None:
+    """Ask every group; answer when the last has told."""
+    body: messages.OffsetFetchRequest = request.body
+    if request.api_version >= FIRST_VERSION_WITH_GROUPS:
+        asked = [AskedGroup(group.group_id, group.topics) for group in body.groups]
+    else:
+        asked = [AskedGroup(body.group_id, body.topics)]
+    answers: dict[int, GroupAnswer] = {}
+
+    def told(index: int, error: ErrorCode, offsets: GroupOffsets) -> None:
+        answers[index] = _group_answer(broker, request, asked[index], error, offsets)
+        if len(answers) == len(asked):
+            _answer(request, [answers[number] for number in range(len(asked))])
+
+    if not asked:
+        _answer(request, [])
+    for index, group in enumerate(asked):
+        try:
+            if not broker.authorize(request, "DESCRIBE", "GROUP", group.group_id):
+                raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            broker.group_coordinator.fetch_offsets(
+                group.group_id, partial(told, index), require_stable=body.require_stable
+            )
+        except KafkaError as refusal:
+            told(index, refusal.code, GroupOffsets())
+
+
+def _group_answer(
+    broker: Broker, request: Request, asked: AskedGroup, error: ErrorCode, offsets: GroupOffsets
+) -> GroupAnswer:
+    if error:
+        topics = []
+        if request.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
+            topics = [
+                (topic, [(index, NOTHING_COMMITTED, error) for index in topic.partitions])
+                for topic in _asked_topics(broker, request, asked.topics or [])
+            ]
+        return GroupAnswer(asked.group_id, error, topics)
+    if asked.topics is None:
+        wanted = _all_topics(broker, request, offsets)
+    else:
+        wanted = _asked_topics(broker, request, asked.topics)
+    require_stable = request.body.require_stable
+    return GroupAnswer(
+        asked.group_id,
+        ErrorCode.NONE,
+        [
+            (
+                topic,
+                [_position(offsets, topic, index, require_stable) for index in topic.partitions],
+            )
+            for topic in wanted
+        ],
+    )
+
+
+def _position(
+    offsets: GroupOffsets, topic: AskedTopic, index: int, require_stable: bool
+) -> Answered:
+    if topic.error:
+        return index, NOTHING_COMMITTED, topic.error
+    if require_stable and offsets.is_pending(topic.name, index):
+        return index, NOTHING_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT
+    position = offsets.get(topic.name, index)
+    if position is None or not position.is_for_topic(topic.topic_id):
+        return index, NOTHING_COMMITTED, ErrorCode.NONE
+    return index, position, ErrorCode.NONE
+
+
+def _asked_topics(broker: Broker, request: Request, topics: Iterable[Any]) -> list[AskedTopic]:
+    """The topics of a request, by whatever they are named there."""
+    asked = []
+    for topic in topics:
+        name: str = topic.name
+        topic_id, error = NO_TOPIC_ID, ErrorCode.NONE
+        if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            topic_id = topic.topic_id
+            known = broker.metadata_cache.topic_name(topic_id)
+            if known is None:
+                error = ErrorCode.UNKNOWN_TOPIC_ID
+            else:
+                name = known
+        if not error and not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        asked.append(AskedTopic(name, topic_id, topic.partition_indexes, error))
+    return asked
+
+
+def _all_topics(broker: Broker, request: Request, offsets: GroupOffsets) -> list[AskedTopic]:
+    """All topics that the group committed for and the client may know of."""
+    return [
+        AskedTopic(
+            name,
+            broker.metadata_cache.topic_id(name) or NO_TOPIC_ID,
+            list(partitions),
+            ErrorCode.NONE,
+        )
+        for name, partitions in offsets.topics()
+        if broker.authorize(request, "DESCRIBE", "TOPIC", name)
+    ]
+
+
+def _answer(request: Request, groups: list[GroupAnswer]) -> None:
+    response = messages.OffsetFetchResponse
+    if request.api_version >= FIRST_VERSION_WITH_GROUPS:
+        request.answer(response(groups=[_group_response(group) for group in groups]))
+        return
+    group = groups[0]
+    request.answer(
+        response(
+            error_code=group.error,
+            topics=[
+                response.OffsetFetchResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        response.OffsetFetchResponsePartition(
+                            partition_index=index,
+                            committed_offset=position.offset,
+                            committed_leader_epoch=position.leader_epoch,
+                            metadata=position.metadata,
+                            error_code=error,
+                        )
+                        for index, position, error in partitions
+                    ],
+                )
+                for topic, partitions in group.topics
+            ],
+        )
+    )
+
+
+def _group_response(group: GroupAnswer) -> messages.OffsetFetchResponse.OffsetFetchResponseGroup:
+    response = messages.OffsetFetchResponse
+    return response.OffsetFetchResponseGroup(
+        group_id=group.group_id,
+        error_code=group.error,
+        topics=[
+            response.OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    response.OffsetFetchResponsePartitions(
+                        partition_index=index,
+                        committed_offset=position.offset,
+                        committed_leader_epoch=position.leader_epoch,
+                        metadata=position.metadata,
+                        error_code=error,
+                    )
+                    for index, position, error in partitions
+                ],
+            )
+            for topic, partitions in group.topics
+        ],
+    )

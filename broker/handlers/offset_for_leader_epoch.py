@@ -1,0 +1,55 @@
+"""OffsetForLeaderEpoch (23), versions 2-4: where an epoch of a partition's leaders ended.
+
+Behaviour: the largest epoch not above the asked one, and the offset at which the next one
+began, or the log's end for the current epoch (KIP-101, KIP-279, KIP-320). A client that
+sees its own position beyond that knows that its log was truncated.
+Version notes: 3 names the replica that asks; 4 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...storage.topic_partition import TopicPartition
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="2-4")
+def handle_offset_for_leader_epoch(
+    broker: Broker, request: Request
+) -> messages.OffsetForLeaderEpochResponse:
+    """Answer from the partition's epoch cache."""
+    body: messages.OffsetForLeaderEpochRequest = request.body
+    response = messages.OffsetForLeaderEpochResponse
+    topics = []
+    for topic in body.topics:
+        partitions = []
+        for asked in topic.partitions:
+            error, epoch, end_offset = ErrorCode.NONE, -1, -1
+            try:
+                if not broker.authorize(request, "DESCRIBE", "TOPIC", topic.topic):
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                partition = broker.replica_manager.partition_or_error(
+                    TopicPartition(topic.topic, asked.partition)
+                )
+                partition.check_leader(asked.current_leader_epoch)
+                epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
+            except KafkaError as refusal:
+                error = refusal.code
+            partitions.append(
+                response.EpochEndOffset(
+                    error_code=error,
+                    partition=asked.partition,
+                    leader_epoch=epoch,
+                    end_offset=end_offset,
+                )
+            )
+        topics.append(response.OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+    return response(topics=topics)

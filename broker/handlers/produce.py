@@ -1,0 +1,181 @@
+"""Produce (0), versions 3-13: append record batches to partitions led here.
+
+Behaviour: one batch of format v2 per partition; each partition succeeds or fails on its
+own. Answered after the append is on disk's page cache (acks 0 and 1), or on all in-sync
+replicas (acks -1). With acks=0 nothing is answered; if a partition failed, the
+connection is closed so that the client looks for its leader again.
+Version notes: 7 allows zstd; 8 answers which records were refused; 13 names topics by id.
+Departures from Kafka: versions 0-2 are advertised, because librdkafka looks for them
+before it uses newer ones (KIP-896), and refused, both as Kafka 4 does. Transactional
+batches are taken as what they are only once transactions are served.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ...protocol.records.batch import COMPRESSION_MASK
+from ...replication.append import PartitionResponse
+from ...storage.append_origin import AppendOrigin
+from ...storage.topic_partition import TopicPartition
+from ..requests import AT_FLUSH, AtFlush
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+ATTRIBUTES_LOW_BYTE = 22
+"""Where in a batch the byte lies that names its compression."""
+ZSTD = 4
+ADMIN_CLIENT_ID = "__admin_client"
+"""The one client that may write to internal topics, as Kafka's tools do."""
+
+RequestedPartition = tuple[Any, Any]
+"""A topic and one of its partitions, as they stand in the request."""
+
+
+@handles(ApiKey.PRODUCE, versions="3-13", advertised="0-13")
+def handle_produce(broker: Broker, request: Request) -> AtFlush:
+    """Stage every partition's batch; the flush of this pass answers."""
+    body: messages.ProduceRequest = request.body
+    entries: dict[TopicPartition, memoryview] = {}
+    refused: dict[tuple[str | bytes, int], PartitionResponse] = {}
+    for topic in body.topic_data:
+        name = _topic_name(broker, request, topic, refused)
+        if name is None:
+            continue
+        for partition in topic.partition_data:
+            records = partition.records
+            refusal = _refusal(request.api_version, records)
+            if refusal is not None:
+                refused[_key(request.api_version, topic, partition.index)] = refusal
+            else:
+                assert records is not None
+                entries[TopicPartition(name, partition.index)] = records
+
+    def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
+        _answer(broker, request, results, refused)
+
+    broker.replica_manager.append_records(
+        timeout_ms=body.timeout_ms,
+        required_acks=body.acks,
+        internal_topics_allowed=request.client_id == ADMIN_CLIENT_ID,
+        origin=AppendOrigin.CLIENT,
+        entries=entries,
+        on_complete=on_complete,
+    )
+    return AT_FLUSH
+
+
+def _key(version: int, topic: Any, index: int) -> tuple[str | bytes, int]:
+    return (topic.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name, index)
+
+
+def _topic_name(
+    broker: Broker,
+    request: Request,
+    topic: Any,
+    refused: dict[tuple[str | bytes, int], PartitionResponse],
+) -> str | None:
+    """The topic's name; None, and all its partitions refused, where it may not be written."""
+    error = ErrorCode.NONE
+    name: str | None
+    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        name = broker.metadata_cache.topic_name(topic.topic_id)
+        if name is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        name = topic.name
+    if name is not None and not broker.authorize(request, "WRITE", "TOPIC", name):
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if error is ErrorCode.NONE:
+        return name
+    for partition in topic.partition_data:
+        refused[_key(request.api_version, topic, partition.index)] = PartitionResponse(error)
+    return None
+
+
+def _refusal(version: int, records: memoryview | None) -> PartitionResponse | None:
+    """What the request's version forbids (Kafka's ProduceRequest.validateRecords)."""
+    if records is None or len(records) == 0:
+        return PartitionResponse(
+            ErrorCode.INVALID_RECORD, error_message="the partition has no record batch"
+        )
+    if (
+        version < FIRST_VERSION_WITH_ZSTD
+        and len(records) > ATTRIBUTES_LOW_BYTE
+        and records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == ZSTD
+    ):
+        return PartitionResponse(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            error_message=f"zstd needs Produce version {FIRST_VERSION_WITH_ZSTD} or later",
+        )
+    return None
+
+
+def _answer(
+    broker: Broker,
+    request: Request,
+    results: dict[TopicPartition, PartitionResponse],
+    refused: dict[tuple[str | bytes, int], PartitionResponse],
+) -> None:
+    body: messages.ProduceRequest = request.body
+    if body.acks == 0:
+        _answer_without_acks(request, [*results.values(), *refused.values()])
+        return
+    version = request.api_version
+    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+    response = messages.ProduceResponse
+    topics = []
+    for topic in body.topic_data:
+        name = broker.metadata_cache.topic_name(topic.topic_id) if by_id else topic.name
+        partitions = []
+        for partition in topic.partition_data:
+            index = partition.index
+            result = refused.get(_key(version, topic, index)) if refused else None
+            if result is None:
+                result = results[TopicPartition(name or "", index)]
+            partitions.append(_partition_response(index, result))
+        topics.append(
+            response.TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
+            )
+        )
+    request.answer(response(responses=topics))
+
+
+def _partition_response(
+    index: int, result: PartitionResponse
+) -> messages.ProduceResponse.PartitionProduceResponse:
+    response = messages.ProduceResponse
+    return response.PartitionProduceResponse(
+        index=index,
+        error_code=result.error,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+        record_errors=[
+            response.BatchIndexAndErrorMessage(
+                batch_index=error.batch_index, batch_index_error_message=error.message
+            )
+            for error in result.record_errors
+        ],
+        error_message=result.error_message,
+    )
+
+
+def _answer_without_acks(request: Request, results: list[PartitionResponse]) -> None:
+    """Say nothing, or close: a producer that wants no answers can only learn so of an error."""
+    failed = [result for result in results if result.error]
+    request.answer_nothing()
+    if failed:
+        request.connection.fail(
+            f"Produce with acks=0 failed with {failed[0].error.name}: "
+            f"{failed[0].error_message or 'no details'}"
+        )

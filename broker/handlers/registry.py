@@ -1,0 +1,79 @@
+"""The one list of what this broker serves, filled by the handlers themselves.
+
+Routing, ApiVersions and `docs/apis.md` are derived from it. Three ranges are kept apart:
+what a schema can say (the message's own), what is served (`versions`), and what
+ApiVersions advertises (`advertised`, where it differs).
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+from ...protocol.api_keys import ApiKey
+
+Handler = Callable[[Any, Any], Any]
+HandlerT = TypeVar("HandlerT", bound=Handler)
+
+CO_COROUTINE = 0x80
+"""The flag of an async function's code; asking it spares the import of `inspect`."""
+
+
+class Registration(NamedTuple):
+    """One API as served here."""
+
+    api_key: ApiKey
+    versions: range
+    advertised: range
+    function: Handler
+    is_async: bool
+
+
+REGISTRATIONS: dict[int, Registration] = {}
+
+
+def handles(
+    api_key: ApiKey, *, versions: str, advertised: str | None = None
+) -> Callable[[HandlerT], HandlerT]:
+    """Register the decorated function as the handler of an API.
+
+    A plain function returns the response, or None when it kept the request to answer it
+    later. An async one returns the response; it runs in a task of its own.
+
+    Args:
+        api_key: which API.
+        versions: served versions, as "0-4".
+        advertised: what ApiVersions says, where that is not what is served.
+    """
+
+    def register(function: HandlerT) -> HandlerT:
+        if api_key in REGISTRATIONS:
+            raise ValueError(f"{api_key.name} has a handler already")
+        served = parse_versions(versions)
+        REGISTRATIONS[api_key] = Registration(
+            api_key,
+            served,
+            parse_versions(advertised) if advertised else served,
+            function,
+            bool(function.__code__.co_flags & CO_COROUTINE),
+        )
+        return function
+
+    return register
+
+
+def parse_versions(text: str) -> range:
+    """ "0-4" or "3" as a range of versions."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def load_handlers() -> dict[int, Registration]:
+    """Import every handler module beside this one, and give the whole registry."""
+    package = __name__.rpartition(".")[0]
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        if module.name != "registry":
+            import_module(f"{package}.{module.name}")
+    return dict(sorted(REGISTRATIONS.items()))

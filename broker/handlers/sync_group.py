@@ -1,0 +1,63 @@
+"""SyncGroup (14), versions 0-5: the leader brings the assignment, every member takes its share.
+
+Behaviour: answered when the leader's assignment is in `__consumer_offsets`; in a stable
+group at once.
+Version notes: 3 names static members; 5 repeats protocol type and name, which must be the
+group's (KIP-559).
+Departures from Kafka: a second SyncGroup of a member ends the first, which waits, with
+REBALANCE_IN_PROGRESS; Kafka forgets it and lets it time out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordinator.group.answers import SyncAnswer
+from ..coordinator.group.syncing import SyncRequest
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_WITH_PROTOCOL = 5
+
+
+@handles(ApiKey.SYNC_GROUP, versions="0-5")
+def handle_sync_group(broker: Broker, request: Request) -> None:
+    """Hand the request to the group; the answer comes with the assignment."""
+    body: messages.SyncGroupRequest = request.body
+    if request.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
+        body.protocol_type is None or body.protocol_name is None
+    ):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    def respond(answer: SyncAnswer) -> None:
+        request.answer(
+            messages.SyncGroupResponse(
+                error_code=answer.error,
+                protocol_type=answer.protocol_type,
+                protocol_name=answer.protocol_name,
+                assignment=answer.assignment,
+            )
+        )
+
+    broker.group_coordinator.sync_group(
+        SyncRequest(
+            group_id=body.group_id,
+            generation_id=body.generation_id,
+            member_id=body.member_id,
+            group_instance_id=body.group_instance_id,
+            protocol_type=body.protocol_type,
+            protocol_name=body.protocol_name,
+            assignments={
+                assigned.member_id: bytes(assigned.assignment) for assigned in body.assignments
+            },
+        ),
+        respond,
+    )

@@ -1,0 +1,216 @@
+"""What every metadata store can do: the verbs, and what goes in and out of them.
+
+Two implementations pass one contract suite: one SQLite file, and ZooKeeper. So the verbs
+promise what both can keep, and all are async, though a file needs to wait for little.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from .errors import NodeExists
+
+ANY_VERSION = -1
+"""The expected version that every node has."""
+
+SEQUENCE_DIGITS = 10
+"""A sequential node's name ends in this many digits, as ZooKeeper's."""
+
+
+class Node(NamedTuple):
+    """A node as it was read.
+
+    Attributes:
+        version: 0 when created, one more with each `set`.
+        creation_id: grows with every creation in the store, so a node that was deleted and
+            made anew is told apart (ZooKeeper's czxid; Kafka's broker epoch).
+    """
+
+    data: bytes
+    version: int
+    creation_id: int
+
+
+class Create(NamedTuple):
+    """Make a node under an existing parent; the result is its path.
+
+    An `ephemeral` node goes with the session that made it. A `sequential` one gets ten
+    digits added to its name, growing with each under its parent.
+    """
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+class SetData(NamedTuple):
+    """Replace a node's data; the result is its new version."""
+
+    path: str
+    data: bytes
+    expected_version: int = ANY_VERSION
+
+
+class Delete(NamedTuple):
+    """Remove a node that has no children; the result is None."""
+
+    path: str
+    expected_version: int = ANY_VERSION
+
+
+class Check(NamedTuple):
+    """Go on only if the node is there in this version; the result is None."""
+
+    path: str
+    expected_version: int = ANY_VERSION
+
+
+Operation = Create | SetData | Delete | Check
+Result = str | int | None
+
+
+class Change(enum.Enum):
+    """What a watch saw."""
+
+    NODE = "the node was created, set or deleted"
+    CHILDREN = "a child was created or deleted"
+
+
+class WatchEvent(NamedTuple):
+    """One or several changes of a node; a read that follows sees them."""
+
+    path: str
+    change: Change
+
+
+WatchCallback = Callable[[WatchEvent], None]
+
+
+class Watch(Protocol):
+    """A watch that was set; it stays until cancelled or until the session ends."""
+
+    def cancel(self) -> None:
+        """Call the callback no more; may be done twice."""
+
+
+class SessionState(enum.Enum):
+    """How a session stands. LOST may become CONNECTED again; the last two are final."""
+
+    CONNECTED = "the store answers"
+    LOST = "the store does not answer; the session may outlive that"
+    EXPIRED = "the store ended the session; its ephemeral nodes are gone"
+    CLOSED = "ended from this side"
+
+
+SessionListener = Callable[[SessionState], None]
+
+
+class MetadataStore(Protocol):
+    """A session on a tree of versioned nodes.
+
+    Callbacks are plain functions, called from the loop; they may not wait. Paths are
+    absolute, without a trailing slash.
+
+    Every verb raises `SessionExpired` once the session is over and `StoreUnreachable` when
+    the store cannot be asked.
+    """
+
+    @property
+    def session_id(self) -> int:
+        """Names this session among all of the store's."""
+
+    @property
+    def session_state(self) -> SessionState:
+        """How the session stands now."""
+
+    def add_session_listener(self, listener: SessionListener) -> None:
+        """Call `listener` with every new state of the session."""
+
+    async def open(self) -> None:
+        """Connect and begin a session. After one has expired, begins another."""
+
+    async def close(self) -> None:
+        """End the session: its ephemeral nodes are gone at once."""
+
+    async def run(self) -> None:
+        """Keep the session alive and the watches fed, until it is closed or has expired."""
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Make a node and return its path.
+
+        Raises:
+            NodeExists: it is there already.
+            NoNode: its parent is not.
+            NoChildrenForEphemerals: its parent is ephemeral.
+        """
+
+    async def get(self, path: str) -> Node:
+        """Read a node.
+
+        Raises:
+            NoNode: there is none.
+        """
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        """Read many nodes, None where there is none. Not one snapshot: each by itself."""
+
+    async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> int:
+        """Replace a node's data and return its new version.
+
+        Raises:
+            NoNode: there is none.
+            BadVersion: it is not in the expected version.
+        """
+
+    async def delete(self, path: str, expected_version: int = ANY_VERSION) -> None:
+        """Remove a node.
+
+        Raises:
+            NoNode: there is none.
+            BadVersion: it is not in the expected version.
+            NotEmpty: it has children.
+        """
+
+    async def children(self, path: str) -> list[str]:
+        """The names of a node's children, sorted.
+
+        Raises:
+            NoNode: there is no such node.
+        """
+
+    async def watch(self, path: str, callback: WatchCallback) -> Watch:
+        """Call back after each later change of a node, there or not, and of its children.
+
+        Changes close together may come as one event, never as none. To miss nothing, set
+        the watch first and read then.
+        """
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        """Do all of the operations in order, or none.
+
+        Raises:
+            MetadataStoreError: that of the first operation that cannot be done.
+        """
+
+
+async def ensure_paths(store: MetadataStore, paths: Sequence[str]) -> None:
+    """Make those of `paths` and of their parents that are not there, with no data."""
+    wanted: dict[str, None] = {}
+    for path in paths:
+        names = path.split("/")[1:]
+        for depth in range(1, len(names) + 1):
+            wanted["/" + "/".join(names[:depth])] = None
+    candidates = list(wanted)
+    found = await store.get_many(candidates)
+    missing = [path for path, node in zip(candidates, found, strict=True) if node is None]
+    if not missing:
+        return
+    try:
+        await store.multi([Create(path) for path in missing])
+    except NodeExists:  # another broker starts at the same time: look again
+        await ensure_paths(store, paths)

@@ -1,0 +1,89 @@
+"""One request on its way through the broker, and how its answer finds the way back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .dispatch import Route
+
+logger = logging.getLogger(__name__)
+
+
+class AtFlush:
+    """The type of `AT_FLUSH`."""
+
+
+class NoAnswer:
+    """The type of `NO_ANSWER`."""
+
+
+AT_FLUSH: Final = AtFlush()
+"""A handler returns this when the request is answered by this pass's flush, so that the
+connection's next requests need not wait."""
+
+NO_ANSWER: Final = NoAnswer()
+"""A handler returns this for a request that is never answered (Produce with acks=0)."""
+
+
+class Request:
+    """One request. Handlers read it and answer it, once.
+
+    Attributes:
+        body: the decoded message.
+        connection: whom it came from; carries principal, listener and address.
+        buffers: the framed answer once it is there.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "body",
+        "buffers",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "route",
+    )
+
+    def __init__(
+        self, route: Route, correlation_id: int, client_id: str, body: Any, connection: Connection
+    ) -> None:
+        self.route = route
+        self.api_key = route.api_key
+        self.api_version = route.api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body = body
+        self.connection = connection
+        self.buffers: list[Any] | None = None
+
+    def answer(self, response: Any) -> None:
+        """Send the response when those before it on the connection are sent.
+
+        An answer to a connection that was closed meanwhile is dropped.
+        """
+        assert self.buffers is None, f"{self!r} was answered twice"
+        connection = self.connection
+        if connection.is_closed:
+            return
+        hook: Callable[[Request, Any], Any] | None = connection.dispatcher.on_answer
+        if hook is not None:
+            response = hook(self, response)
+        self.buffers = self.route.encode_answer(self.correlation_id, response)
+        connection.note_answered(self)
+
+    def answer_nothing(self) -> None:
+        """Let the connection go on without an answer."""
+        self.buffers = []
+        if not self.connection.is_closed:
+            self.connection.note_answered(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.route.name} v{self.api_version} from {self.client_id!r} "
+            f"at {self.connection.peer}, correlation id {self.correlation_id}>"
+        )

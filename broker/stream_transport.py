@@ -1,0 +1,107 @@
+"""The general transport: two tasks per connection, over any trio stream.
+
+It serves TLS, in-memory networks and platforms without epoll. Requests are handled as in
+the epoll transport: all frames of what was received, one flush, then the answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+
+from ..storage.file_slice import FileSlice
+from .connection import Connection
+from .epoll_transport import ConnectionFactory
+
+RECEIVE_BYTES = 64 * 1024
+
+_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class StreamTransport:
+    """Drives connections over trio streams.
+
+    Args:
+        finish_pass: writes and publishes what handlers staged, completes what waited, and
+            sends the answers of connections on other transports.
+        idle_seconds_max: connections silent for longer are closed.
+    """
+
+    def __init__(self, finish_pass: Callable[[], None], idle_seconds_max: float = math.inf) -> None:
+        self._finish_pass = finish_pass
+        self._idle_seconds_max = idle_seconds_max
+
+    async def serve(
+        self, stream: trio.abc.Stream, peer: str, make_connection: ConnectionFactory
+    ) -> None:
+        """Serve one connection until either side ends it; closes the stream."""
+        link = StreamLink(stream, self._finish_pass, self._idle_seconds_max)
+        link.connection = make_connection(peer, link.on_ready)
+        try:
+            async with stream, trio.open_nursery() as nursery:
+                nursery.start_soon(link.receive_all, nursery.cancel_scope)
+                nursery.start_soon(link.send_all, nursery.cancel_scope)
+        finally:
+            link.connection.closed()
+
+
+class StreamLink:
+    """A stream and the connection that it carries: one task receives, one sends."""
+
+    def __init__(
+        self, stream: trio.abc.Stream, finish_pass: Callable[[], None], idle_seconds_max: float
+    ) -> None:
+        self.connection: Connection
+        self._stream = stream
+        self._finish_pass = finish_pass
+        self._idle_seconds_max = idle_seconds_max
+        self._ready = trio.Event()
+        self._drained = trio.Event()
+
+    def on_ready(self) -> None:
+        """The connection has output, or may go on."""
+        self._ready.set()
+
+    async def receive_all(self, scope: trio.CancelScope) -> None:
+        """Receive and handle; nothing more is read before the last answers are sent."""
+        connection = self.connection
+        while not connection.is_closing:
+            with trio.move_on_after(self._idle_seconds_max) as idle:
+                try:
+                    data = await self._stream.receive_some(RECEIVE_BYTES)
+                except _GONE:
+                    break
+            if idle.cancelled_caught or not data:
+                break
+            # A bytearray, for offsets are patched into records where they lie.
+            connection.process(connection.reader.receive(memoryview(bytearray(data))))
+            self._finish_pass()
+            if connection.unanswered or connection.output or connection.is_closing:
+                self._drained = trio.Event()
+                self._ready.set()
+                await self._drained.wait()
+        scope.cancel()
+
+    async def send_all(self, scope: trio.CancelScope) -> None:
+        """Send answers as they come, and go on with what waited behind a parked request."""
+        connection = self.connection
+        while True:
+            await self._ready.wait()
+            self._ready = trio.Event()
+            if connection.backlog and not connection.is_parked:
+                connection.process_backlog()
+                self._finish_pass()
+            output, connection.output = connection.output, []
+            try:
+                for buffer in output:
+                    data = buffer.read() if isinstance(buffer, FileSlice) else buffer
+                    await self._stream.send_all(data)
+            except _GONE:
+                break
+            if connection.is_closing:
+                break
+            if not (connection.unanswered or connection.output or connection.backlog):
+                self._drained.set()
+        scope.cancel()

@@ -1,0 +1,30 @@
+"""The entry point of `odradek`: it looks at the first argument, and little else.
+
+`serve` is dispatched before typer, rich and kafka-python are imported: together they take
+longer to load than a broker takes to start.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default this process's own arguments.
+
+    Returns the exit code: 0 when done, 1 when it could not be done, 2 when it was not
+    understood.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["serve"]:
+        from .serve import main as serve
+
+        return serve(arguments[1:])
+    from .app import run
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

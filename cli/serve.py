@@ -1,0 +1,169 @@
+"""`odradek serve`: start a broker and say when it is ready.
+
+This module is the fast path: it imports no more than a broker needs, so typer and rich
+stay out, and `argparse` shows the help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+DEFAULT_LISTEN = "localhost:9092"
+DEFAULT_DATA_DIR = "odradek-data"
+
+DESCRIPTION = """\
+Start a Kafka broker and serve until it is stopped with Ctrl-C or SIGTERM.
+
+When it is ready it prints one line: address, data folder, and the seconds it took."""
+
+EXAMPLES = """\
+examples:
+  odradek serve                                  on localhost:9092, data in ./odradek-data
+  odradek serve --ephemeral --listen 127.0.0.1:0 any free port, data gone when it stops
+  odradek serve -o num.partitions=4 -o auto.create.topics.enable=false
+  odradek serve --config server.properties       Kafka's own settings file
+
+Settings have Kafka's names and defaults; the command line wins over the file.
+docs/configuration.md lists them all."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the broker; returns the exit code.
+
+    Args:
+        arguments: the command line after `serve`.
+    """
+    options = _parser().parse_args(arguments)
+    from ..broker.config.broker_config import BrokerConfig
+    from ..broker.config.definition import ConfigError
+
+    try:
+        config = BrokerConfig.from_sources(*_sources(options))
+    except ConfigError as error:
+        print(f"odradek serve: {error}", file=sys.stderr)
+        return 2
+    return _run(config, options)
+
+
+def _run(config: object, options: argparse.Namespace) -> int:
+    from ..broker.start import StartError, run_broker
+
+    _log_to_stderr(options.verbose)
+
+    def announce(address: str, data_dir: str) -> None:
+        seconds = seconds_since_start()
+        print(f"odradek ready at {address}, data in {data_dir}, {seconds:.2f} s", flush=True)
+
+    try:
+        run_broker(config, announce, ephemeral=options.ephemeral)
+    except StartError as error:
+        print(f"odradek serve: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="odradek serve",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="where to accept connections; port 0 takes a free one, `localhost` is IPv4 and "
+        f"IPv6 (default: {DEFAULT_LISTEN}, or what the settings file says)",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help=f"where topics are kept (default: ./{DEFAULT_DATA_DIR})",
+    )
+    where.add_argument(
+        "--ephemeral",
+        action="store_true",
+        help="keep topics in a temporary folder and delete it when the broker stops",
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"
+    )
+    parser.add_argument(
+        "-o",
+        dest="settings",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="one setting, by Kafka's name; may be given many times",
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="log what the broker does, to standard error"
+    )
+    return parser
+
+
+def _sources(options: argparse.Namespace) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings file's settings, and those of the command line.
+
+    Raises:
+        ConfigError: the file cannot be read, or an option is not KEY=VALUE.
+    """
+    from ..broker.config.definition import ConfigError
+    from ..broker.config.properties import Properties, parse_properties
+
+    properties = Properties("")
+    if options.config is not None:
+        try:
+            content = Path(options.config).read_bytes()
+        except OSError as error:
+            raise ConfigError(f"--config {options.config}: {error.strerror}.") from error
+        properties = parse_properties(content, options.config)
+    overrides: dict[str, str] = {}
+    for setting in options.settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"-o {setting}: write it as -o KEY=VALUE.")
+        overrides[key.strip()] = value.strip()
+    if options.listen is not None:
+        overrides["listeners"] = f"PLAINTEXT://{options.listen}"
+    elif "listeners" not in properties and "listeners" not in overrides:
+        overrides["listeners"] = f"PLAINTEXT://{DEFAULT_LISTEN}"
+    if options.ephemeral:
+        import tempfile
+
+        overrides["log.dirs"] = tempfile.mkdtemp(prefix="odradek-")
+    elif options.data_dir is not None:
+        overrides["log.dirs"] = options.data_dir
+    elif not {"log.dirs", "log.dir"} & {*properties, *overrides}:
+        overrides["log.dirs"] = DEFAULT_DATA_DIR
+    return properties, overrides
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    import logging
+
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+
+
+def seconds_since_start() -> float:
+    """Seconds since this process was started, as the operating system counts them.
+
+    Where it cannot be asked, since the interpreter began to run Python code.
+    """
+    try:
+        with open("/proc/self/stat", encoding="ascii") as stat:
+            started_ticks = int(stat.read().rpartition(")")[2].split()[19])
+        started = started_ticks / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    except (OSError, ValueError, AttributeError):
+        return time.process_time()

@@ -1,0 +1,109 @@
+"""What the generators of decoders and encoders share: lines of source, and names in it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import construct
+from construct import Construct
+
+FORMATS = {
+    **{
+        id(field): field.fmtstr.removeprefix(">")
+        for field in (
+            construct.Int8sb,
+            construct.Int16sb,
+            construct.Int16ub,
+            construct.Int32sb,
+            construct.Int32ub,
+            construct.Int64sb,
+            construct.Float64b,
+        )
+    },
+    id(construct.Flag): "?",
+}
+"""The `struct` format of each construct of fixed width, but for UUIDs."""
+
+UUID_FORMAT = "16s"
+
+
+def fixed_format(wire_type: Construct) -> str | None:
+    """The `struct` format of a construct, or None if its width is not fixed."""
+    if isinstance(wire_type, construct.Bytes):
+        assert wire_type.length == 16
+        return UUID_FORMAT
+    return FORMATS.get(id(wire_type))
+
+
+class Source:
+    """Python source in the making: lines, and the objects that they name.
+
+    Attributes:
+        namespace: the globals of the function.
+    """
+
+    def __init__(self) -> None:
+        self.namespace: dict[str, Any] = {}
+        self._lines: list[str] = []
+        self._indent = 0
+        self._names: dict[str, int] = {}
+
+    def line(self, text: str) -> None:
+        """Add one line."""
+        self._lines.append("    " * self._indent + text)
+
+    def block(self, head: str) -> Block:
+        """Add a line that opens a block; as a context manager it indents what follows."""
+        self.line(head)
+        return Block(self)
+
+    def name(self, wish: str) -> str:
+        """A local name used nowhere else, like the one wished for."""
+        count = self._names.get(wish, 0)
+        self._names[wish] = count + 1
+        return f"{wish}_{count}" if count else wish
+
+    def constant(self, wish: str, value: Any) -> str:
+        """A global name for an object; the same object gets the same name."""
+        name = wish
+        count = 0
+        while self.namespace.setdefault(name, value) is not value:
+            count += 1
+            name = f"{wish}_{count}"
+        return name
+
+    def struct_method(self, method: str, formats: str) -> str:
+        """A global name for the `pack` or `unpack_from` of a big-endian struct."""
+        name = f"{method}_{formats.replace('?', 'bool')}"
+        if name not in self.namespace:
+            self.namespace[name] = getattr(struct.Struct(">" + formats), method)
+        return name
+
+    def indent(self, by: int) -> None:
+        """Move the indentation of what follows."""
+        self._indent += by
+
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self._lines) + "\n"
+
+    def compile(self, function: str, filename: str) -> Callable[..., Any]:
+        """Run the source and hand out the function of this name that it defines."""
+        exec(compile(self.text(), filename, "exec"), self.namespace)
+        result: Callable[..., Any] = self.namespace[function]
+        return result
+
+
+class Block:
+    """An indented block of a source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        self._source.indent(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._source.indent(-1)

@@ -1,0 +1,346 @@
+"""Writes the decoder of one version of a message as Python source.
+
+Fields of fixed width are read together, and the length of what follows with them, by one
+`unpack_from`; a varint's first byte counts as such a field, since it is mostly the only
+one. Reading past the end raises in `unpack_from` or at the last line; a slice that comes
+up short is caught there too, so only what allocates or loops is checked before.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from construct import Construct, Renamed
+
+from .codegen import Source, fixed_format
+from .errors import ProtocolError
+from .types import ResolvedStruct
+from .values import UNKNOWN_TAGS
+from .varints import Buffer, read_varint, read_varint_rest
+from .wire import (
+    COMPACT_LENGTH,
+    STRING_BYTES_MAX,
+    TAGGED_FIELDS,
+    Blob,
+    Presence,
+    RecordsBlob,
+    Repeated,
+    Sized,
+    TaggedFields,
+    Text,
+    bytes_min,
+)
+
+ARRAY_FORMATS = frozenset("bhHiIqd")
+"""Elements of these formats are read all at once."""
+
+
+def compile_decoder(resolved: ResolvedStruct) -> Callable[..., Any]:
+    """The decoder of a message's version."""
+    name = f"{resolved.declaration.name} v{resolved.version}"
+    return decoder_source(resolved).compile("decode", f"<odradek decoder of {name}>")
+
+
+def decoder_source(resolved: ResolvedStruct) -> Source:
+    """The source of the decoder of a message's version, with the objects it names."""
+    return _DecoderWriter(resolved).source
+
+
+def bad_length(field: str, size: int) -> ProtocolError:
+    """The error for a length below zero, or for null where it is not allowed."""
+    if size == -1:
+        return ProtocolError(f"{field} is null")
+    return ProtocolError(f"{field} has a length of {size}")
+
+
+def too_long(field: str, size: int) -> ProtocolError:
+    """The error for a string beyond Kafka's limit."""
+    return ProtocolError(f"{field} has {size} bytes, more than a string may")
+
+
+def too_many(field: str, count: int, remaining: int) -> ProtocolError:
+    """The error for a count of elements that cannot be there."""
+    return ProtocolError(f"{field} announces {count} elements in {max(remaining, 0)} bytes")
+
+
+def bad_tag(tag: int) -> ProtocolError:
+    """The error for a tagged field that does not have the size announced for it."""
+    return ProtocolError(f"tagged field {tag} does not have the size it announces")
+
+
+def unknown_tags(buffer: Buffer, position: int, count: int) -> tuple[dict[int, bytes], int]:
+    """Read tagged fields of which none is known; gives them and the position after them.
+
+    Args:
+        buffer: the message.
+        position: after the first byte of the count.
+        count: that byte, not zero.
+
+    Raises:
+        ProtocolError: there are fewer bytes than announced.
+        IndexError: the buffer ends within a varint.
+    """
+    end = len(buffer)
+    if count > 127:
+        count, position = read_varint_rest(buffer, position, count)
+    if count * 2 > end - position:
+        raise too_many("tagged fields", count, end - position)
+    unknown: dict[int, bytes] = {}
+    for _ in range(count):
+        tag, position = read_varint(buffer, position)
+        size, position = read_varint(buffer, position)
+        stop = position + size
+        if stop > end:
+            raise bad_tag(tag)
+        unknown[tag] = bytes(buffer[position:stop])
+        position = stop
+    return unknown, position
+
+
+def cut_short(error: Exception | None) -> ProtocolError:
+    """The error for bytes that end too early or are no text."""
+    if isinstance(error, UnicodeDecodeError):
+        return ProtocolError(f"a string is not UTF-8: {error.reason}")
+    return ProtocolError("the message ends before its fields do")
+
+
+class _DecoderWriter:
+    def __init__(self, resolved: ResolvedStruct) -> None:
+        self.source = source = Source()
+        self._pending: list[tuple[str, str]] = []
+        source.namespace.update(
+            new=object.__new__,
+            read_varint=read_varint,
+            read_varint_rest=read_varint_rest,
+            bad_length=bad_length,
+            too_long=too_long,
+            too_many=too_many,
+            bad_tag=bad_tag,
+            cut_short=cut_short,
+            unknown_tags=unknown_tags,
+            unpack_from=struct.unpack_from,
+            READ_ERRORS=(struct.error, IndexError, UnicodeDecodeError),
+        )
+        self._keeps_view = _holds_records(resolved)
+        value = source.name("value")
+        with source.block("def decode(buffer, position):"):
+            self._write_start()
+            with source.block("try:"):
+                self._write_struct(resolved, value)
+            with source.block("except READ_ERRORS as error:"):
+                source.line("raise cut_short(error) from None")
+            with source.block("if position > end:"):
+                source.line("raise cut_short(None)")
+            source.line(f"return {value}, position")
+
+    def _write_start(self) -> None:
+        source = self.source
+        if self._keeps_view:
+            with source.block("if type(buffer) is not memoryview:"):
+                source.line("buffer = memoryview(buffer)")
+        else:
+            # Strings come out of bytes in half the time that they take out of a view.
+            with source.block("if type(buffer) is not bytes:"):
+                source.line("buffer = bytes(buffer)")
+        source.line("end = len(buffer)")
+
+    def _flush(self) -> None:
+        """Write the one read of all fields of fixed width that have come together."""
+        if not self._pending:
+            return
+        formats = "".join(form for form, _ in self._pending)
+        if formats == "B":
+            self.source.line(f"{self._pending[0][1]} = buffer[position]")
+            self.source.line("position += 1")
+            self._pending.clear()
+            return
+        targets = ", ".join(target for _, target in self._pending)
+        unpack = self.source.struct_method("unpack_from", formats)
+        comma = "," if len(self._pending) == 1 else ""
+        self.source.line(f"{targets}{comma} = {unpack}(buffer, position)")
+        self.source.line(f"position += {struct.calcsize('>' + formats)}")
+        self._pending.clear()
+
+    def _read_later(self, form: str, target: str) -> None:
+        self._pending.append((form, target))
+
+    def _write_struct(self, resolved: ResolvedStruct, value: str) -> None:
+        source = self.source
+        declaration = resolved.declaration
+        value_class = source.constant(declaration.name, declaration.value_class)
+        source.line(f"{value} = new({value_class})")
+        self._write_defaults(resolved, value)
+        for subcon in resolved.subcons:
+            if subcon.name == TAGGED_FIELDS:
+                self._write_tagged_fields(subcon.subcon, value)
+            else:
+                label = f"{declaration.name}.{subcon.name}"
+                self._write_field(subcon.subcon, f"{value}.{subcon.name}", label)
+        self._flush()
+
+    def _write_defaults(self, resolved: ResolvedStruct, value: str) -> None:
+        """Fill the slots that reading does not fill, or not always."""
+        source = self.source
+        read = {subcon.name for subcon in resolved.subcons}
+        for field in resolved.declaration.fields:
+            if field.name in read:
+                continue
+            default = field.default_value()
+            if default == [] or default is None or type(default) in (int, bool, str):
+                text = repr(default)
+            elif isinstance(default, bytes | float):
+                text = source.constant(f"DEFAULT_{field.name}", default)
+            else:
+                text = source.constant(type(default).__name__, type(default)) + "()"
+            source.line(f"{value}.{field.name} = {text}")
+        source.line(f"{value}.{UNKNOWN_TAGS} = None")
+
+    def _write_field(self, wire_type: Construct, target: str, label: str) -> None:
+        form = fixed_format(wire_type)
+        if form is not None:
+            self._read_later(form, target)
+        elif isinstance(wire_type, Presence):
+            self._write_presence(wire_type, target, label)
+        elif isinstance(wire_type, ResolvedStruct):
+            inner = self.source.name("inner")
+            self._flush()
+            self._write_struct(wire_type, inner)
+            self.source.line(f"{target} = {inner}")
+        else:
+            self._write_sized(wire_type, target, label)
+
+    def _write_presence(self, wire_type: Presence, target: str, label: str) -> None:
+        source = self.source
+        if wire_type.tagged:
+            self._flush()
+            source.line("size, position = read_varint(buffer, position)")
+            head = "if not size:"
+        else:
+            self._read_later("b", "size")
+            self._flush()
+            head = "if size < 0:"
+        with source.block(head):
+            source.line(f"{target} = None")
+        with source.block("else:"):
+            self._write_field(wire_type.content, target, label)
+            self._flush()
+
+    def _write_sized(self, wire_type: Sized, target: str, label: str) -> None:
+        """A length and its content. `size` is the content's, once it is known to be there."""
+        source = self.source
+        if wire_type.length is COMPACT_LENGTH:
+            self._read_later("B", "size")
+            self._flush()
+            with source.block("if size > 127:"):
+                source.line("size, position = read_varint_rest(buffer, position, size)")
+                if isinstance(wire_type, Text):
+                    with source.block(f"if size > {STRING_BYTES_MAX + 1}:"):
+                        source.line(f"raise too_long({label!r}, size - 1)")
+            missing, correction = "not size", " - 1"
+        else:
+            self._read_later(fixed_format(wire_type.length) or "", "size")
+            self._flush()
+            missing, correction = "size < 0", ""
+        with source.block(f"if {missing}:"):
+            if not wire_type.nullable:
+                source.line(f"raise bad_length({label!r}, size{correction})")
+            else:
+                if not correction:
+                    with source.block("if size != -1:"):
+                        source.line(f"raise bad_length({label!r}, size)")
+                source.line(f"{target} = None")
+        if wire_type.nullable:
+            with source.block("else:"):
+                self._write_content(wire_type, target, label, correction)
+        else:
+            self._write_content(wire_type, target, label, correction)
+
+    def _write_content(self, wire_type: Sized, target: str, label: str, correction: str) -> None:
+        source = self.source
+        if isinstance(wire_type, Repeated):
+            self._write_elements(wire_type, target, label, correction)
+            return
+        source.line(f"stop = position + size{correction}")
+        part = "buffer[position:stop]"
+        if isinstance(wire_type, Text):
+            part = f'str({part}, "utf-8")' if self._keeps_view else f"{part}.decode()"
+        elif isinstance(wire_type, Blob) and self._keeps_view:
+            part = f"bytes({part})"
+        source.line(f"{target} = {part}")
+        source.line("position = stop")
+
+    def _write_elements(
+        self, wire_type: Repeated, target: str, label: str, correction: str
+    ) -> None:
+        source = self.source
+        element = wire_type.element
+        element_bytes = max(bytes_min(element), 1)
+        times = f" * {element_bytes}" if element_bytes > 1 else ""
+        if correction:
+            source.line("size -= 1")
+        with source.block(f"if size{times} > end - position:"):
+            source.line(f"raise too_many({label!r}, size, end - position)")
+        form = fixed_format(element)
+        if form is not None and form in ARRAY_FORMATS:
+            source.line(f'{target} = list(unpack_from(f">{{size}}{form}", buffer, position))')
+            source.line(f"position += size{times}")
+            return
+        items = source.name("items")
+        source.line(f"{target} = {items} = []")
+        with source.block("for _ in range(size):"):
+            if isinstance(element, ResolvedStruct):
+                value = source.name("value")
+                self._write_struct(element, value)
+                source.line(f"{items}.append({value})")
+            else:
+                self._write_field(element, "item", label)
+                self._flush()
+                source.line(f"{items}.append(item)")
+
+    def _write_tagged_fields(self, tagged: TaggedFields, value: str) -> None:
+        source = self.source
+        self._read_later("B", "size")
+        self._flush()
+        with source.block("if size:"):
+            if not tagged.fields:
+                source.line(
+                    f"{value}.{UNKNOWN_TAGS}, position = unknown_tags(buffer, position, size)"
+                )
+                return
+            with source.block("if size > 127:"):
+                source.line("size, position = read_varint_rest(buffer, position, size)")
+            with source.block("if size * 2 > end - position:"):
+                source.line("raise too_many('tagged fields', size, end - position)")
+            unknown, tag, stop = source.name("unknown"), source.name("tag"), source.name("stop")
+            source.line(f"{unknown} = {{}}")
+            with source.block("for _ in range(size):"):
+                source.line(f"{tag}, position = read_varint(buffer, position)")
+                source.line("size, position = read_varint(buffer, position)")
+                source.line(f"{stop} = position + size")
+                with source.block(f"if {stop} > end:"):
+                    source.line(f"raise bad_tag({tag})")
+                branch = "if"
+                for number, field in tagged.fields.items():
+                    with source.block(f"{branch} {tag} == {number}:"):
+                        self._write_field(field.subcon, f"{value}.{field.name}", field.name)
+                        self._flush()
+                    branch = "elif"
+                with source.block("else:"):
+                    source.line(f"{unknown}[{tag}] = bytes(buffer[position:{stop}])")
+                    source.line(f"position = {stop}")
+                with source.block(f"if position != {stop}:"):
+                    source.line(f"raise bad_tag({tag})")
+            with source.block(f"if {unknown}:"):
+                source.line(f"{value}.{UNKNOWN_TAGS} = {unknown}")
+
+
+def _holds_records(wire_type: Construct) -> bool:
+    if isinstance(wire_type, Renamed):
+        return _holds_records(wire_type.subcon)
+    if isinstance(wire_type, ResolvedStruct):
+        return any(_holds_records(subcon) for subcon in wire_type.subcons)
+    if isinstance(wire_type, Repeated):
+        return _holds_records(wire_type.element)
+    return isinstance(wire_type, RecordsBlob)

@@ -1,0 +1,130 @@
+"""Frames: a length of four bytes, and as many bytes after it. Sans-IO.
+
+A reader is handed what was received and gives back whole frames as memoryviews of it,
+copying nothing. Only a frame cut off by the end of what was received is kept, in a
+buffer that grows as its bytes arrive: announcing a large frame costs the peer its
+sending, not us our memory.
+"""
+
+from __future__ import annotations
+
+import struct
+
+LENGTH_BYTES = 4
+TAIL_BYTES_MIN = 4096
+"""What an unfinished frame's buffer starts with."""
+
+_unpack_length = struct.Struct(">i").unpack_from
+
+
+class FrameReader:
+    """Splits one connection's bytes into frames.
+
+    Args:
+        frame_bytes_max: larger frames are the peer's fault (`socket.request.max.bytes`).
+    """
+
+    __slots__ = ("_frame_bytes_max", "_tail", "_tail_filled", "failure")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._tail: bytearray | None = None
+        self._tail_filled = 0
+        self.failure: str | None = None
+        """What the peer did wrong, once it has; frames before it still count, none after."""
+
+    @property
+    def has_unfinished_frame(self) -> bool:
+        """Whether part of a frame has come and the rest has not."""
+        return self._tail is not None
+
+    def tail_region(self) -> memoryview | None:
+        """Where the rest of an unfinished frame should be received to, if there is one.
+
+        Receiving there spares a copy; hand what came to `feed_tail`. The region never goes
+        past the frame's end.
+        """
+        tail = self._tail
+        if tail is None:
+            return None
+        if self._tail_filled == len(tail):
+            self._grow(tail)
+            tail = self._tail
+            assert tail is not None
+        return memoryview(tail)[self._tail_filled :]
+
+    def feed_tail(self, received_bytes: int) -> memoryview | None:
+        """Note bytes received into `tail_region`; returns the frame if it is now whole."""
+        tail = self._tail
+        assert tail is not None, "no frame is unfinished"
+        self._tail_filled += received_bytes
+        if self._tail_filled < LENGTH_BYTES:
+            return None
+        size = _unpack_length(tail)[0]
+        if not self._allows(size) or self._tail_filled < LENGTH_BYTES + size:
+            return None
+        self._tail = None
+        return memoryview(tail)[LENGTH_BYTES : LENGTH_BYTES + size]
+
+    def feed(self, received: memoryview) -> list[memoryview]:
+        """Split what was received; the unfinished end of it is copied and kept.
+
+        Only to be called while no frame is unfinished.
+        """
+        frames: list[memoryview] = []
+        position, end = 0, len(received)
+        while end - position >= LENGTH_BYTES:
+            size = _unpack_length(received, position)[0]
+            if not self._allows(size):
+                return frames
+            frame_end = position + LENGTH_BYTES + size
+            if frame_end > end:
+                break
+            frames.append(received[position + LENGTH_BYTES : frame_end])
+            position = frame_end
+        if position < end:
+            self._keep(received[position:])
+        return frames
+
+    def receive(self, received: memoryview) -> list[memoryview]:
+        """Split any piece of the stream: what `feed_tail` and `feed` do, with a copy of tails."""
+        frames: list[memoryview] = []
+        while len(received) and not self.failure and (region := self.tail_region()) is not None:
+            taken = min(len(region), len(received))
+            region[:taken] = received[:taken]
+            frame = self.feed_tail(taken)
+            if frame is not None:
+                frames.append(frame)
+            received = received[taken:]
+        if len(received) and not self.failure:
+            frames += self.feed(received)
+        return frames
+
+    def _keep(self, part: memoryview) -> None:
+        size_known = len(part) >= LENGTH_BYTES
+        wanted = LENGTH_BYTES + (_unpack_length(part)[0] if size_known else 0)
+        # Never more than twice what has arrived: the announced length is only a claim.
+        capacity = min(wanted, max(2 * len(part), TAIL_BYTES_MIN))
+        self._tail = tail = bytearray(max(capacity, len(part)))
+        tail[: len(part)] = part
+        self._tail_filled = len(part)
+
+    def _grow(self, tail: bytearray) -> None:
+        wanted = LENGTH_BYTES
+        if self._tail_filled >= LENGTH_BYTES:
+            wanted += _unpack_length(tail)[0]
+        grown = bytearray(min(wanted, max(2 * len(tail), TAIL_BYTES_MIN)))
+        grown[: self._tail_filled] = tail
+        self._tail = grown
+
+    def _allows(self, size: int) -> bool:
+        if 0 <= size <= self._frame_bytes_max:
+            return True
+        if size < 0:
+            self.failure = f"a frame announces a negative length of {size} bytes"
+        else:
+            self.failure = (
+                f"a frame announces {size} bytes, "
+                f"more than socket.request.max.bytes={self._frame_bytes_max} allows"
+            )
+        return False

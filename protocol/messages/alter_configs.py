@@ -1,0 +1,44 @@
+"""AlterConfigs: replace all settings of a resource."""
+
+from ..message import Message
+from ..types import Array, Bool, Field, Int8, Int16, Int32, String
+
+AlterConfigsRequest = Message(
+    "AlterConfigsRequest",
+    Field(
+        "resources",
+        Array(
+            "AlterConfigsResource",
+            Field("resource_type", Int8),
+            Field("resource_name", String),
+            Field(
+                "configs",
+                Array(
+                    "AlterableConfig", Field("name", String), Field("value", String, nullable="0+")
+                ),
+            ),
+        ),
+    ),
+    Field("validate_only", Bool),
+    api_key=33,
+    versions="0-2",
+    flexible="2+",
+)
+
+AlterConfigsResponse = Message(
+    "AlterConfigsResponse",
+    Field("throttle_time_ms", Int32),
+    Field(
+        "responses",
+        Array(
+            "AlterConfigsResourceResponse",
+            Field("error_code", Int16),
+            Field("error_message", String, nullable="0+", default=None),
+            Field("resource_type", Int8),
+            Field("resource_name", String),
+        ),
+    ),
+    api_key=33,
+    versions="0-2",
+    flexible="2+",
+)

@@ -1,0 +1,133 @@
+"""Building a batch of format v2 from keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..compression import Compression, compress
+from .batch import (
+    BATCH_HEADER,
+    BATCH_HEADER_BYTES,
+    CONTROL_FLAG,
+    CRC_COVERS_FROM,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_V2,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+)
+from .crc import crc32c
+from .varint import append_varint
+
+Headers = Sequence[tuple[str, bytes | None]]
+RecordToBuild = tuple[bytes | None, bytes | None, int, Headers]
+"""Key, value, timestamp in milliseconds since the epoch, headers."""
+
+CRC_AT = 17
+NULL_LENGTH = b"\x01"  # -1 in zigzag
+
+
+def build_batch(
+    records: Iterable[RecordToBuild],
+    *,
+    base_offset: int = 0,
+    compression: Compression = Compression.NONE,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytearray:
+    """One batch that holds `records` in order, with consecutive offsets.
+
+    Args:
+        records: at least one; each a key, a value, a timestamp in ms and headers.
+        base_offset: the first record's offset; a leader assigns its own anyway.
+        compression: how the records are compressed.
+        partition_leader_epoch: stamped on the batch; a leader stamps its own anyway.
+        producer_id: of an idempotent producer, else -1.
+        producer_epoch: likewise.
+        base_sequence: the first record's sequence number, else -1.
+        transactional: whether the batch is part of a transaction.
+        control: whether it is a marker, not data.
+
+    Raises:
+        ValueError: there are no records.
+    """
+    body = bytearray()
+    base_timestamp = max_timestamp = -1
+    count = 0
+    for count, (key, value, timestamp, headers) in enumerate(records, start=1):
+        if count == 1:
+            base_timestamp = max_timestamp = timestamp
+        elif timestamp > max_timestamp:
+            max_timestamp = timestamp
+        _append_record(body, count - 1, timestamp - base_timestamp, key, value, headers)
+    if count == 0:
+        raise ValueError("a batch holds at least one record")
+    payload = body if compression is Compression.NONE else compress(compression, body)
+    batch = bytearray(BATCH_HEADER_BYTES)
+    batch += payload
+    attributes = (
+        compression
+        | (TRANSACTIONAL_FLAG if transactional else 0)
+        | (CONTROL_FLAG if control else 0)
+    )
+    BATCH_HEADER.pack_into(
+        batch,
+        0,
+        base_offset,
+        len(batch) - LOG_OVERHEAD_BYTES,
+        partition_leader_epoch,
+        MAGIC_V2,
+        0,
+        attributes,
+        count - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    write_crc(batch)
+    return batch
+
+
+def write_crc(batch: bytearray | memoryview) -> None:
+    """Compute the checksum of one whole batch and store it in its header."""
+    with memoryview(batch) as view:
+        checksum = crc32c(view[CRC_COVERS_FROM:])
+    batch[CRC_AT:CRC_COVERS_FROM] = checksum.to_bytes(4, "big")
+
+
+def _append_record(
+    body: bytearray,
+    offset_delta: int,
+    timestamp_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers,
+) -> None:
+    record = bytearray(1)  # attributes: none are in use
+    append_varint(record, timestamp_delta)
+    append_varint(record, offset_delta)
+    _append_nullable(record, key)
+    _append_nullable(record, value)
+    append_varint(record, len(headers))
+    for name, header_value in headers:
+        _append_nullable(record, name.encode("utf-8"))
+        _append_nullable(record, header_value)
+    append_varint(body, len(record))
+    body += record
+
+
+def _append_nullable(record: bytearray, value: bytes | None) -> None:
+    if value is None:
+        record += NULL_LENGTH
+    else:
+        append_varint(record, len(value))
+        record += value

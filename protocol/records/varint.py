@@ -1,0 +1,41 @@
+"""Zigzag variable-length integers, as records of format v2 use them (KIP-98)."""
+
+from __future__ import annotations
+
+from ..errors import ErrorCode, KafkaError
+
+VARINT_BITS_MAX = 70
+"""Ten bytes of seven bits carry any 64-bit number; a longer one is not a number."""
+
+
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The signed number at `position`, and the position after it.
+
+    Raises:
+        IndexError: the data ends inside the number.
+        KafkaError: CORRUPT_MESSAGE, it is longer than any 64-bit number.
+    """
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    raw = byte & 0x7F
+    shift = 7
+    while True:
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+        if shift >= VARINT_BITS_MAX:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "a record holds an endless number")
+
+
+def append_varint(output: bytearray, value: int) -> None:
+    """Write a signed number of up to 64 bits at the end of `output`."""
+    raw = value << 1 if value >= 0 else (-value << 1) - 1
+    while raw > 0x7F:
+        output.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    output.append(raw)

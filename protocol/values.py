@@ -1,0 +1,123 @@
+"""Values of messages: plain objects with slots, a class for each struct at all versions.
+
+Their classes are made when first asked for. What readers and type checkers see of them are
+the stubs beside the message modules, which `stubs` writes from the same declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from .types import Array, Struct
+from .varints import Buffer
+
+if TYPE_CHECKING:
+    from .message import Message
+
+UNKNOWN_TAGS = "unknown_tags"
+
+
+class Fresh:
+    """The type of `FRESH`."""
+
+    def __repr__(self) -> str:
+        return "<a fresh one>"
+
+
+FRESH: Any = Fresh()
+"""Stands in a signature for an array or struct that is made anew for each value."""
+
+
+class Value:
+    """A struct's value. Its fields are attributes; values with equal fields are equal.
+
+    Attributes:
+        unknown_tags: tagged fields that the schema does not know, by tag, or None.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        unknown_tags: dict[int, bytes] | None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # values are mutable
+
+    def __repr__(self) -> str:
+        names = [name for name in type(self).__slots__ if name != UNKNOWN_TAGS]
+        if getattr(self, UNKNOWN_TAGS) is not None:
+            names.append(UNKNOWN_TAGS)
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__qualname__}({fields})"
+
+
+class MessageValue(Value):
+    """A whole message's value; its class knows the message.
+
+    Attributes:
+        schema: the declared message.
+    """
+
+    __slots__ = ()
+
+    schema: ClassVar[Message]
+
+    if TYPE_CHECKING:
+        # Of the `Message` that stands under the class's name in `messages`.
+        name: ClassVar[str]
+        api_key: ClassVar[int | None]
+        versions: ClassVar[range]
+        flexible: ClassVar[range]
+
+        @classmethod
+        def version(cls, version: int) -> Any:
+            """The plain construct of one version."""
+
+        @classmethod
+        def decoder(cls, version: int) -> Callable[[Buffer, int], tuple[Self, int]]:
+            """The generated decoder of one version."""
+
+        @classmethod
+        def encoder(cls, version: int) -> Callable[[Self], list[Any]]:
+            """The generated encoder of one version."""
+
+
+def make_value_class(struct: Struct) -> type[Value]:
+    """The class for a struct's values, with an `__init__` of keyword arguments only."""
+    is_message = struct.owner is None
+    owner = struct.owner or struct
+    slots = tuple(field.name for field in struct.fields)
+    namespace: dict[str, Any] = {"FRESH": FRESH}
+    parameters = []
+    lines = []
+    for index, field in enumerate(struct.fields):
+        name = field.name
+        is_fresh = isinstance(field.type, Array | Struct) and field.default is not None
+        namespace[f"default_{index}"] = FRESH if is_fresh else field.default
+        parameters.append(f"{name}=default_{index}")
+        if is_fresh and isinstance(field.type, Struct):
+            namespace[f"class_{index}"] = field.type.value_class
+            fresh = f"class_{index}()"
+        else:
+            fresh = "[]"
+        value = f"{fresh} if {name} is FRESH else {name}" if is_fresh else name
+        lines.append(f"    self.{name} = {value}")
+    signature = ", ".join([*parameters, f"{UNKNOWN_TAGS}=None"])
+    lines.append(f"    self.{UNKNOWN_TAGS} = {UNKNOWN_TAGS}")
+    source = f"def __init__(self, *, {signature}):\n" + "\n".join(lines)
+    exec(compile(source, f"<odradek {struct.name}>", "exec"), namespace)
+    qualname = struct.name if is_message else f"{owner.name}.{struct.name}"
+    attributes: dict[str, Any] = {
+        "__slots__": (*slots, UNKNOWN_TAGS),
+        "__init__": namespace["__init__"],
+        "__module__": getattr(owner, "module", __name__),
+        "__qualname__": qualname,
+    }
+    if is_message:
+        attributes["schema"] = struct
+    return type(struct.name, (MessageValue if is_message else Value,), attributes)

@@ -1,0 +1,480 @@
+"""ReplicaManager: all partitions of this broker, and the two verbs on them (articles 001, 003).
+
+`append_records` stages; `flush` writes every touched log once, publishes, and only then
+completes what waited: appends, long polls, and what those set off in turn. Nothing is
+completed inside an append (Kafka's action queue).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..protocol.errors import ErrorCode, KafkaError
+from ..runtime.clock import Clock
+from ..runtime.timers import Timers
+from ..storage.append_origin import AppendOrigin
+from ..storage.errors import StorageError
+from ..storage.log_config import LogConfig
+from ..storage.log_manager import LogManager
+from ..storage.topic_partition import TopicPartition
+from .append import (
+    AppendCallback,
+    DelayedProduce,
+    PartitionResponse,
+    PendingAppend,
+    PendingPartition,
+    RecordError,
+)
+from .delayed_operation import Purgatory
+from .fetch import (
+    DelayedFetch,
+    FetchCallback,
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
+from .partition import Partition
+from .partition_state import PartitionState
+
+VALID_REQUIRED_ACKS = (-1, 0, 1)
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+LeadershipListener = Callable[[TopicPartition, bool, int], None]
+
+
+class ReplicaSettings(NamedTuple):
+    """What replication needs to know of the broker's configuration."""
+
+    broker_id: int
+    log_config: Callable[[Mapping[str, str]], LogConfig]
+    min_insync_replicas: Callable[[Mapping[str, str]], int]
+
+
+class ReplicaManager:
+    """Every partition hosted by one broker.
+
+    Args:
+        settings: broker id, and how a topic's overrides become a log's configuration.
+        log_manager: where the logs are.
+        clock: wall time for records, monotonic time for time-outs.
+        timers: where waiting operations wait.
+        after_expiry: called after an operation timed out, so that its answer is sent.
+    """
+
+    def __init__(
+        self,
+        settings: ReplicaSettings,
+        log_manager: LogManager,
+        clock: Clock,
+        timers: Timers,
+        after_expiry: Callable[[], None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.log_manager = log_manager
+        self.leadership_listeners: list[LeadershipListener] = []
+        self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock, after_expiry)
+        self.delayed_fetch: Purgatory[TopicPartition] = Purgatory(timers, clock, after_expiry)
+        self._clock = clock
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._staged: list[PendingAppend] = []
+        self._touched: dict[Partition, None] = {}
+        self._actions: deque[Callable[[], object]] = deque()
+        self._controller_epoch = -1
+
+    # -- partitions ---------------------------------------------------------------
+
+    def get_partition(self, topic_partition: TopicPartition) -> Partition | None:
+        """The partition, if this broker holds a replica of it."""
+        return self._partitions.get(topic_partition)
+
+    def partition_or_error(self, topic_partition: TopicPartition) -> Partition:
+        """The partition, led here.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
+        """
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def partitions(self) -> list[Partition]:
+        """All partitions hosted here."""
+        return list(self._partitions.values())
+
+    # -- appending ----------------------------------------------------------------
+
+    def append_records(
+        self,
+        *,
+        timeout_ms: int,
+        required_acks: int,
+        internal_topics_allowed: bool,
+        origin: AppendOrigin,
+        entries: Mapping[TopicPartition, memoryview],
+        on_complete: AppendCallback,
+    ) -> None:
+        """Append records to partitions led here, and answer once `required_acks` holds.
+
+        The buffers are patched in place and must stay as they are until the next `flush`,
+        in or after which `on_complete` is called, once, with every partition's outcome.
+
+        Args:
+            timeout_ms: how long acks=all may wait for replicas.
+            required_acks: 0, 1 or -1; anything else is INVALID_REQUIRED_ACKS for every
+                partition, and no log is touched.
+            internal_topics_allowed: whether internal topics may be written to.
+            origin: who appends; decides what is validated.
+            entries: partition to record batches.
+        """
+        pending = PendingAppend(required_acks, timeout_ms, on_complete)
+        outcome = pending.partitions
+        if required_acks not in VALID_REQUIRED_ACKS:
+            refused = PartitionResponse(ErrorCode.INVALID_REQUIRED_ACKS)
+            for topic_partition in entries:
+                outcome[topic_partition] = PendingPartition(None, 0, refused)
+        else:
+            now_ms = self._clock.now_ms()
+            for topic_partition, records in entries.items():
+                if topic_partition.topic in INTERNAL_TOPICS and not internal_topics_allowed:
+                    outcome[topic_partition] = PendingPartition(
+                        None, 0, _cannot_append_to_internal_topic(topic_partition.topic)
+                    )
+                else:
+                    outcome[topic_partition] = self._stage(
+                        topic_partition, records, origin, required_acks, now_ms
+                    )
+        self._staged.append(pending)
+
+    def _stage(
+        self,
+        topic_partition: TopicPartition,
+        records: memoryview,
+        origin: AppendOrigin,
+        required_acks: int,
+        now_ms: int,
+    ) -> PendingPartition:
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            return PendingPartition(
+                None, 0, PartitionResponse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
+        try:
+            info = partition.append_records_to_leader(records, origin, required_acks, now_ms)
+        except KafkaError as refusal:
+            record_errors = [
+                RecordError(index, text) for index, text in getattr(refusal, "record_errors", ())
+            ]
+            return PendingPartition(
+                None,
+                0,
+                PartitionResponse(
+                    refusal.code,
+                    log_start_offset=partition.log_start_offset,
+                    record_errors=record_errors,
+                    error_message=refusal.message,
+                ),
+            )
+        self._touched[partition] = None
+        return PendingPartition(
+            partition,
+            info.last_offset + 1,
+            PartitionResponse(
+                ErrorCode.NONE,
+                info.first_offset,
+                info.log_append_time_ms,
+                partition.log.log_start_offset,
+            ),
+        )
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a flush would do anything."""
+        return bool(self._staged or self._actions)
+
+    def flush(self) -> None:
+        """Write and publish all that is staged, then complete what that allows, to the end."""
+        actions = self._actions
+        while self._staged or actions:
+            if self._staged:
+                self._flush_staged()
+            while actions:
+                actions.popleft()()
+
+    def _flush_staged(self) -> None:
+        staged, self._staged = self._staged, []
+        touched, self._touched = self._touched, {}
+        for partition in touched:
+            try:
+                partition.log.flush_appends()
+            except StorageError as failure:
+                for pending in staged:
+                    pending.fail_partition(partition, ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
+                continue
+            partition.maybe_increment_high_watermark()
+            if self.delayed_fetch.has_watchers(partition.topic_partition):
+                self._later(self.delayed_fetch.check_and_complete, partition.topic_partition)
+        for pending in staged:
+            self._complete_append(pending)
+
+    def _complete_append(self, pending: PendingAppend) -> None:
+        """Answer, unless acks=all and a partition that succeeded so far must still wait."""
+        if pending.required_acks != -1:
+            pending.answer()
+            return
+        waiting = [tp for tp, entry in pending.partitions.items() if entry.partition is not None]
+        if not waiting or pending.settle():
+            pending.answer()
+        else:
+            self.delayed_produce.try_complete_else_watch(
+                DelayedProduce(pending), waiting, pending.timeout_ms
+            )
+
+    def _later(
+        self, check: Callable[[TopicPartition], object], topic_partition: TopicPartition
+    ) -> None:
+        self._actions.append(lambda: check(topic_partition))
+
+    def _high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+        if self.delayed_produce.has_watchers(topic_partition):
+            self._later(self.delayed_produce.check_and_complete, topic_partition)
+        if self.delayed_fetch.has_watchers(topic_partition):
+            self._later(self.delayed_fetch.check_and_complete, topic_partition)
+
+    # -- fetching -----------------------------------------------------------------
+
+    def fetch_messages(
+        self, params: FetchParams, partitions: Sequence[FetchPartition], on_complete: FetchCallback
+    ) -> None:
+        """Read from partitions led here; wait for more where that is asked and allowed.
+
+        It answers at once when no waiting is wished, nothing is asked, enough bytes are
+        there, or any partition has an error; else when one of these comes true.
+        """
+        results = self.read_from_log(params, partitions)
+        if params.max_wait_ms <= 0 or not partitions:
+            on_complete(results)
+            return
+        total = 0
+        for _, data in results:
+            if data.error or data.diverging_epoch is not None:
+                on_complete(results)
+                return
+            total += len(data.records)
+        if total >= params.min_bytes:
+            on_complete(results)
+            return
+        self.delayed_fetch.try_complete_else_watch(
+            DelayedFetch(self, params, partitions, on_complete),
+            [asked.topic_partition for asked in partitions],
+            params.max_wait_ms,
+        )
+
+    def read_from_log(
+        self, params: FetchParams, partitions: Sequence[FetchPartition]
+    ) -> FetchResults:
+        """Read each partition in turn until `max_bytes` are together (Kafka's readFromLog)."""
+        results: FetchResults = []
+        bytes_left = params.max_bytes
+        minimum_one_batch = True
+        for asked in partitions:
+            data = self._read_partition(params, asked, bytes_left, minimum_one_batch)
+            size = len(data.records)
+            if size:
+                minimum_one_batch = False
+                bytes_left = max(bytes_left - size, 0)
+            results.append((asked, data))
+        return results
+
+    def _read_partition(
+        self, params: FetchParams, asked: FetchPartition, bytes_left: int, minimum_one_batch: bool
+    ) -> FetchPartitionData:
+        partition = self._partitions.get(asked.topic_partition)
+        if partition is None:
+            return FetchPartitionData(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        try:
+            partition.check_leader(asked.current_leader_epoch)
+            diverging_epoch = self._diverging_epoch(partition, asked)
+            if diverging_epoch is not None:
+                records: object = b""
+            elif asked.fetch_offset == partition.readable_end(params.isolation):
+                records = b""
+            else:
+                records = partition.read_records(
+                    asked.fetch_offset,
+                    min(asked.max_bytes, bytes_left),
+                    params.isolation,
+                    minimum_one_batch=minimum_one_batch,
+                ).records
+        except KafkaError as refusal:
+            return FetchPartitionData(
+                refusal.code,
+                high_watermark=partition.high_watermark if partition.is_leader else -1,
+                log_start_offset=partition.log_start_offset if partition.is_leader else -1,
+            )
+        except StorageError:
+            return FetchPartitionData(ErrorCode.KAFKA_STORAGE_ERROR)
+        return FetchPartitionData(
+            ErrorCode.NONE,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            records,  # type: ignore[arg-type]  # bytes or FileSlice, as Log.read gives it
+            None,
+            diverging_epoch,
+        )
+
+    def _diverging_epoch(
+        self, partition: Partition, asked: FetchPartition
+    ) -> tuple[int, int] | None:
+        """Where the reader's log left ours, if its last epoch says so (KIP-595)."""
+        if asked.last_fetched_epoch < 0:
+            return None
+        epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+            return epoch, end_offset
+        return None
+
+    # -- the controller's orders ---------------------------------------------------
+
+    def become_leader_or_follower(
+        self, controller_id: int, controller_epoch: int, states: Sequence[PartitionState]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Take over what the controller decided (article 001); returns each partition's error.
+
+        An order of an older controller, or one that names an older leader epoch, is refused.
+        """
+        if controller_epoch < self._controller_epoch:
+            return {state.topic_partition: ErrorCode.STALE_CONTROLLER_EPOCH for state in states}
+        self._controller_epoch = controller_epoch
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for state in states:
+            errors[state.topic_partition] = self._apply_state(state)
+        return errors
+
+    def _apply_state(self, state: PartitionState) -> ErrorCode:
+        topic_partition = state.topic_partition
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            try:
+                partition = self._create_partition(state)
+            except KafkaError as failure:
+                return failure.code
+        elif partition.topic_id != state.topic_id:
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        elif state.leader_epoch < partition.leader_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        was_leader = partition.is_leader
+        if state.leader == self.settings.broker_id:
+            became = partition.make_leader(state, self._clock.now_ms())
+        else:
+            partition.make_follower(state)
+            became = False
+        if became or was_leader != partition.is_leader:
+            for listener in self.leadership_listeners:
+                listener(topic_partition, partition.is_leader, partition.leader_epoch)
+            self._high_watermark_moved(topic_partition)
+        return ErrorCode.NONE
+
+    def _create_partition(self, state: PartitionState) -> Partition:
+        topic_partition = state.topic_partition
+        config = self.settings.log_config(state.config)
+        log = self.log_manager.get_or_create_log(topic_partition, state.topic_id, config)
+        log.configure(config)  # one loaded at the start has the defaults
+        partition = Partition(
+            topic_partition,
+            state.topic_id,
+            self.settings.broker_id,
+            log,
+            high_watermark=self.log_manager.high_watermarks.get(topic_partition, 0),
+            min_insync_replicas=self.settings.min_insync_replicas(state.config),
+        )
+        partition.on_high_watermark = self._high_watermark_moved
+        self._partitions[topic_partition] = partition
+        return partition
+
+    def stop_replicas(
+        self, partitions: Sequence[tuple[TopicPartition, bool]]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Give up partitions; those marked True are deleted from disk as well."""
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for topic_partition, delete in partitions:
+            errors[topic_partition] = ErrorCode.NONE
+            partition = self._partitions.pop(topic_partition, None)
+            if partition is None:
+                continue
+            was_leader, partition.is_leader = partition.is_leader, False
+            if was_leader:
+                for listener in self.leadership_listeners:
+                    listener(topic_partition, False, partition.leader_epoch)
+            self._high_watermark_moved(topic_partition)
+            if delete:
+                try:
+                    self.log_manager.delete_log(topic_partition)
+                except StorageError:
+                    errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+        return errors
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Put a topic's changed settings in force on every partition hosted here."""
+        log_config = self.settings.log_config(overrides)
+        min_insync_replicas = self.settings.min_insync_replicas(overrides)
+        for partition in self._partitions.values():
+            if partition.topic_partition.topic == topic:
+                partition.log.configure(log_config)
+                partition.min_insync_replicas = min_insync_replicas
+
+    def delete_records(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, tuple[ErrorCode, int]]:
+        """Advance log starts (-1: to the high watermark); returns error and new start of each."""
+        results: dict[TopicPartition, tuple[ErrorCode, int]] = {}
+        for topic_partition, offset in offsets.items():
+            try:
+                if topic_partition.topic in INTERNAL_TOPICS:
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+                partition = self.partition_or_error(topic_partition)
+                results[topic_partition] = (
+                    ErrorCode.NONE,
+                    partition.delete_records_before(offset),
+                )
+            except KafkaError as refusal:
+                results[topic_partition] = (refusal.code, -1)
+            except StorageError:
+                results[topic_partition] = (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+        return results
+
+    # -- housekeeping --------------------------------------------------------------
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write every partition's high watermark to the checkpoint files.
+
+        Raises:
+            StorageError: the disk fails.
+        """
+        self.log_manager.checkpoint_high_watermarks(
+            {tp: partition.high_watermark for tp, partition in self._partitions.items()}
+        )
+
+    def delete_old_segments(self) -> int:
+        """Apply retention to every log; returns how many segments went."""
+
+        def high_watermark_of(topic_partition: TopicPartition) -> int:
+            partition = self._partitions.get(topic_partition)
+            return 0 if partition is None else partition.high_watermark
+
+        return self.log_manager.delete_old_segments(high_watermark_of)
+
+
+def _cannot_append_to_internal_topic(topic: str) -> PartitionResponse:
+    return PartitionResponse(
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        error_message=f"{topic} is an internal topic: clients cannot write to it",
+    )

@@ -1,0 +1,59 @@
+"""What time it is, and how long something took.
+
+Two readings, never mixed: wall time stands in records and files, monotonic time drives
+timers, so that a stepped system clock neither fires nor stalls them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The time as the broker sees it."""
+
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since the epoch."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since an arbitrary moment; never goes back."""
+
+
+class SystemClock:
+    """The operating system's clocks."""
+
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since an arbitrary moment; never goes back."""
+        return time.monotonic_ns() // 1_000_000
+
+
+class ManualClock:
+    """A clock that moves only when told to, for tests and the simulator.
+
+    Args:
+        now_ms: the wall time it starts at, in milliseconds since the epoch.
+    """
+
+    def __init__(self, now_ms: int = 0) -> None:
+        self._wall_ms = now_ms
+        self._monotonic_ms = 0
+
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since the epoch."""
+        return self._wall_ms
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds that `advance` was told of so far."""
+        return self._monotonic_ms
+
+    def advance(self, milliseconds: int) -> None:
+        """Move both readings forward."""
+        if milliseconds < 0:
+            raise ValueError(f"a clock cannot go back by {-milliseconds} ms")
+        self._wall_ms += milliseconds
+        self._monotonic_ms += milliseconds

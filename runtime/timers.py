@@ -1,0 +1,106 @@
+"""Callbacks at given moments, driven by whoever owns the loop.
+
+One `Timers` serves a whole broker: purgatories, session timeouts and periodic work all
+wait in one heap, so the loop asks one question, when to wake up next. Nothing here
+reads a clock; moments are monotonic milliseconds handed in.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+COMPACT_AT_LEAST = 256
+"""Cancelled timers stay in the heap until they are this many and the majority."""
+
+
+class Timer:
+    """One callback to come. Cancelling it is constant work and may be done twice."""
+
+    __slots__ = ("_owner", "at_ms", "callback", "in_heap")
+
+    def __init__(self, owner: Timers, at_ms: int, callback: Callable[[], None]) -> None:
+        self._owner = owner
+        self.at_ms = at_ms
+        self.callback: Callable[[], None] | None = callback
+        self.in_heap = True
+
+    def cancel(self) -> None:
+        """Make sure that the callback is not called, if it has not been yet."""
+        if self.callback is not None:
+            self.callback = None
+            if self.in_heap:
+                self._owner._note_cancelled()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the callback is still to come."""
+        return self.callback is not None
+
+
+class Timers:
+    """A heap of timers, those of one moment in the order they were scheduled."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._order = count()
+        self._cancelled = 0
+
+    def schedule(self, at_ms: int, callback: Callable[[], None]) -> Timer:
+        """Call `callback` once `run_due` is told a time of `at_ms` or later.
+
+        Args:
+            at_ms: monotonic milliseconds; a moment already past is due at once.
+            callback: takes nothing; what it raises reaches the caller of `run_due`.
+        """
+        timer = Timer(self, at_ms, callback)
+        heapq.heappush(self._heap, (at_ms, next(self._order), timer))
+        return timer
+
+    def next_deadline_ms(self) -> int | None:
+        """The moment of the earliest pending timer, or None when there is none."""
+        heap = self._heap
+        while heap:
+            at_ms, _, timer = heap[0]
+            if timer.callback is not None:
+                return at_ms
+            heapq.heappop(heap)
+            self._cancelled -= 1
+        return None
+
+    def run_due(self, now_ms: int) -> int:
+        """Call what is due at `now_ms`; returns how many callbacks ran.
+
+        Timers that a callback schedules for a moment already past wait for the next call,
+        so one that re-arms itself cannot hold the loop.
+        """
+        due: list[Timer] = []
+        heap = self._heap
+        while heap and heap[0][0] <= now_ms:
+            timer = heapq.heappop(heap)[2]
+            timer.in_heap = False
+            if timer.callback is None:
+                self._cancelled -= 1
+            else:
+                due.append(timer)
+        ran = 0
+        for timer in due:
+            callback = timer.callback
+            if callback is None:  # an earlier callback of this round cancelled it
+                continue
+            timer.callback = None
+            callback()
+            ran += 1
+        return ran
+
+    def __len__(self) -> int:
+        """How many timers are pending."""
+        return len(self._heap) - self._cancelled
+
+    def _note_cancelled(self) -> None:
+        self._cancelled += 1
+        if self._cancelled > COMPACT_AT_LEAST and self._cancelled * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0

@@ -1,0 +1,16 @@
+"""The PySpark side: a session with the right connector, and the flights demo.
+
+It talks to brokers only as any client does, and never imports the broker or trio.
+PySpark, pandas, kafka-python and matplotlib are imported by the function that needs them,
+so importing this room costs nothing and works without them.
+
+    from odradek.spark_connector import spark_session
+
+    with spark_session("my-app") as spark:
+        spark.read.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:9092")...
+"""
+
+from .errors import SparkConnectorError
+from .session import spark_session
+
+__all__ = ["SparkConnectorError", "spark_session"]

@@ -1,0 +1,105 @@
+"""A SparkSession that can read and write Kafka topics, in one call."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .connector_jars import connector_jars
+from .errors import SparkConnectorError
+from .installation import check_java, find_installation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def spark_session(
+    app_name: str = "odradek",
+    *,
+    master: str = "local[*]",
+    packages: Sequence[str] | None = None,
+    ivy_folder: Path | None = None,
+    conf: Mapping[str, str] | None = None,
+    log_file: Path | None = None,
+) -> SparkSession:
+    """A SparkSession with the Kafka connector that belongs to the installed PySpark.
+
+    The connector is fetched once (about 10 MB) into `ivy_folder`, by default a folder in the
+    user's cache; later sessions start without a network.
+
+    `packages` replaces the connector's Maven coordinates. `conf` is any Spark configuration and
+    wins over what is set here; jars it names in `spark.jars` are added to the connector's.
+    `log_file` takes what the JVM prints to its standard error; without it, that goes where
+    Python's goes.
+
+    Raises SparkConnectorError, in one sentence, when PySpark or a Java is missing or too old,
+    when versions do not match, when the connector cannot be fetched, and when this process
+    already runs a Spark without it.
+    """
+    installation = find_installation()
+    check_java()
+    jars = [str(jar) for jar in connector_jars(installation, packages, ivy_folder)]
+    settings = dict(conf or {})
+    if settings.get("spark.jars"):
+        jars = [*settings["spark.jars"].split(","), *jars]
+    settings["spark.jars"] = ",".join(jars)
+    _refuse_running_jvm(jars)
+
+    # Executors must run this Python, not whichever is first on the path; and a local Spark
+    # should not depend on the machine's host name resolving.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with _standard_error_to(log_file):
+        return builder.getOrCreate()
+
+
+def _refuse_running_jvm(jars: Sequence[str]) -> None:
+    """A JVM takes its class path at its start: a running one cannot get the connector later."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is None:
+        return
+    # spark-submit keeps the settings a JVM was started with in its system properties.
+    started_with = SparkContext._gateway.jvm.java.lang.System.getProperty("spark.jars") or ""
+    running = {Path(jar.removeprefix("file:")) for jar in started_with.split(",")}
+    if not {Path(jar) for jar in jars} <= running:
+        raise SparkConnectorError(
+            "a Spark without the Kafka connector was already started in this process; make the"
+            " first session with spark_session(), or start a new process"
+        )
+
+
+@contextmanager
+def _standard_error_to(path: Path | None) -> Iterator[None]:
+    """Let a process started within inherit `path` as its standard error.
+
+    The JVM keeps it for life, while Python has its own back on leaving.
+    """
+    if path is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)

@@ -1,0 +1,16 @@
+"""Who appends decides how much is checked (Kafka's AppendOrigin)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class AppendOrigin(Enum):
+    """Where a batch comes from."""
+
+    CLIENT = "client"
+    """A producer: everything is checked."""
+    COORDINATOR = "coordinator"
+    """A group or transaction coordinator of this broker: offsets and sequences are its own."""
+    REPLICATION = "replication"
+    """The leader, through a fetch: it has been checked there."""

@@ -1,0 +1,50 @@
+"""What goes wrong with a disk."""
+
+from __future__ import annotations
+
+from ..protocol.errors import ErrorCode, KafkaError
+
+
+class StorageError(KafkaError):
+    """The operating system refused to read or write a log; answered KAFKA_STORAGE_ERROR.
+
+    Args:
+        message: what was being done to which file, and what the system said.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+
+class LogDirectoryError(Exception):
+    """A log directory that cannot be used: locked by another, or of another broker."""
+
+
+class UnexpectedAppendOffsetError(KafkaError):
+    """A follower was given batches that do not follow its log, or each other.
+
+    Args:
+        message: which offsets.
+        first_offset: the first offset it was given.
+        last_offset: the last.
+    """
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class RecordValidationError(KafkaError):
+    """Some records of a batch are not as the topic wants them, so all are refused.
+
+    Args:
+        code: INVALID_RECORD or INVALID_TIMESTAMP.
+        message: for the partition as a whole.
+        record_errors: the positions in the batch of the records at fault, with a sentence
+            each, for the produce response.
+    """
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors

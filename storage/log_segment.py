@@ -1,0 +1,334 @@
+"""One stretch of a log: a file of batches and its two indexes (Kafka's LogSegment)."""
+
+from __future__ import annotations
+
+import os.path
+
+from ..protocol.records.records import iter_records
+from .files import Files, StorageFile
+from .log_config import LogConfig
+from .offset_index import OffsetIndex
+from .segment_reader import iter_headers, read_batch
+from .time_index import TimeIndex, TimestampAndOffset
+
+OFFSETS_MAX = 2**31 - 1
+"""How far offsets in a segment may lie from its base: the indexes hold 32 bits."""
+
+RECENT_BATCHES = 256
+"""Of this many batches at least, the positions are remembered for tailing readers."""
+
+NEVER_MS = 2**63 - 1
+
+UNKNOWN_TIMESTAMP = -2
+"""The time index has not been asked yet; -1 says that no record has a timestamp."""
+
+
+def segment_path(directory: str, base_offset: int, suffix: str) -> str:
+    """The path of a segment's file: the base offset in twenty digits, and the suffix."""
+    return os.path.join(directory, f"{base_offset:020d}{suffix}")
+
+
+class LogSegment:
+    """Batches from `base_offset` up to the next segment's.
+
+    The file is opened at first use, the indexes are read at first lookup: a broker with
+    thousands of idle partitions holds neither.
+
+    Args:
+        files: the file system.
+        directory: the partition's folder.
+        base_offset: no batch in it begins before.
+        config: interval and size limits.
+        now_ms: the wall time it is made or loaded at.
+        is_new: makes the files; otherwise they are there.
+    """
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_files",
+        "_log_file",
+        "_older_positions",
+        "_recent_positions",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "index_interval_bytes",
+        "max_timestamp",
+        "offset_index",
+        "offset_of_max_timestamp",
+        "roll_after_timestamp",
+        "roll_by_clock",
+        "segment_ms",
+        "size",
+        "size_limit",
+        "time_index",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        is_new: bool,
+    ) -> None:
+        self._files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = now_ms
+        self._log_file: StorageFile | None = None
+        index_path = segment_path(directory, base_offset, ".index")
+        time_path = segment_path(directory, base_offset, ".timeindex")
+        self.offset_index = OffsetIndex(files, index_path, base_offset, is_new=is_new)
+        self.time_index = TimeIndex(files, time_path, base_offset, is_new=is_new)
+        self.max_timestamp = -1 if is_new else UNKNOWN_TIMESTAMP
+        self.offset_of_max_timestamp = base_offset
+        self._bytes_since_index_entry = 0
+        self._recent_positions: dict[int, int] = {}
+        self._older_positions: dict[int, int] = {}
+        self.roll_after_timestamp = NEVER_MS
+        self.roll_by_clock = True
+        self.size = 0
+        self.configure(config)
+        if is_new:
+            self._log_file = files.open(self.log_path, create=True)
+        else:
+            self.size = files.size(self.log_path)
+
+    @property
+    def log_path(self) -> str:
+        """The file of batches."""
+        return segment_path(self.directory, self.base_offset, ".log")
+
+    @property
+    def file(self) -> StorageFile:
+        """The file of batches, opened."""
+        file = self._log_file
+        if file is None:
+            file = self._log_file = self._files.open(self.log_path)
+        return file
+
+    def configure(self, config: LogConfig) -> None:
+        """Take over changed limits."""
+        self.index_interval_bytes = config.index_interval_bytes
+        self.offset_index.max_bytes = config.segment_index_bytes
+        self.time_index.max_bytes = config.segment_index_bytes
+        self.size_limit = config.segment_bytes
+        self.segment_ms = config.segment_ms
+
+    # --- growing -----------------------------------------------------------------------
+
+    def published(self, base_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
+        """Note a batch that the file now ends with.
+
+        Args:
+            base_offset: its first offset.
+            last_offset: its last.
+            max_timestamp: its latest record's, in ms.
+            size: its bytes.
+        """
+        position = self.size
+        if len(self._recent_positions) >= RECENT_BATCHES:
+            self._older_positions = self._recent_positions
+            self._recent_positions = {}
+        self._recent_positions[base_offset] = position
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.offset_of_max_timestamp = last_offset
+        if position == 0:
+            self._note_first_timestamp(max_timestamp)
+        if self._bytes_since_index_entry > self.index_interval_bytes:
+            self._append_index_entries(last_offset, position)
+        self._bytes_since_index_entry += size
+        self.size = position + size
+
+    def _note_first_timestamp(self, timestamp: int) -> None:
+        """Segments roll by the age of their first batch, or by the clock if it has none."""
+        self.roll_by_clock = timestamp < 0
+        self.roll_after_timestamp = NEVER_MS if timestamp < 0 else timestamp + self.segment_ms
+
+    def _append_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        self._bytes_since_index_entry = 0
+        if self.offset_index.is_full or self.time_index.is_full:
+            self.size_limit = 0  # the next batch begins another segment
+
+    def must_roll(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
+        """Whether a batch of this size, time and end belongs into a new segment instead.
+
+        Args:
+            size: bytes the segment would hold with it.
+            max_timestamp: the batch's latest, in ms.
+            last_offset: its last offset.
+            now_ms: the wall time.
+        """
+        return (
+            size > self.size_limit
+            or last_offset - self.base_offset > OFFSETS_MAX
+            or (self.size > 0 and self.has_reached_roll_time(max_timestamp, now_ms))
+        )
+
+    def has_reached_roll_time(self, max_timestamp: int, now_ms: int) -> bool:
+        """Whether it is older than `segment.ms` as seen from the next batch."""
+        if self.roll_by_clock:
+            return now_ms - self.created_ms > self.segment_ms
+        return max_timestamp > self.roll_after_timestamp
+
+    def close_for_appends(self) -> None:
+        """Make the indexes complete and write them: the segment takes no more batches."""
+        if self.load_max_timestamp() >= 0:
+            self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        self.flush_indexes()
+
+    def flush_indexes(self) -> None:
+        """Bring the index files up to date with what is known of them."""
+        self.offset_index.flush()
+        self.time_index.flush()
+
+    # --- looking up --------------------------------------------------------------------
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch lies that ends at `offset` or later; the size if none does.
+
+        Raises:
+            OSError: the disk fails.
+            KafkaError: CORRUPT_MESSAGE, the file holds something that is no batch.
+        """
+        position = self._recent_positions.get(offset)
+        if position is None:
+            position = self._older_positions.get(offset)
+            if position is None:
+                return self._scan_for(offset)
+        return position
+
+    def _scan_for(self, offset: int) -> int:
+        start = self.offset_index.lookup(offset)
+        for position, batch in iter_headers(self.file, start, self.size):
+            if batch.last_offset >= offset:
+                return position
+        return self.size
+
+    def batch_size_at(self, position: int) -> int:
+        """The bytes of the batch that begins at `position`."""
+        for _, batch in iter_headers(self.file, position, self.size):
+            return batch.size_in_bytes
+        return 0
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, found from the last index entry on."""
+        next_offset = self.base_offset
+        count = len(self.offset_index)
+        start = self.offset_index.entry(count - 1)[1] if count else 0
+        for _, batch in iter_headers(self.file, start, self.size):
+            next_offset = batch.next_offset
+        return next_offset
+
+    def load_max_timestamp(self) -> int:
+        """The latest timestamp in it, from the time index if it was not written just now."""
+        if self.max_timestamp == UNKNOWN_TIMESTAMP:
+            entry = self.time_index.last_entry()
+            self.max_timestamp, self.offset_of_max_timestamp = entry.timestamp, entry.offset
+        return self.max_timestamp
+
+    def load_for_appends(self) -> None:
+        """Learn what the next append asks about: it is the active segment of a loaded log."""
+        self._reload_max_timestamp()
+        for _, batch in iter_headers(self.file, 0, self.size):
+            self._note_first_timestamp(batch.max_timestamp)
+            break
+
+    def largest_timestamp(self) -> int:
+        """The latest timestamp, or the file's own time if no record has one."""
+        timestamp = self.load_max_timestamp()
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.log_path)
+
+    def find_offset_by_timestamp(
+        self, timestamp: int, start_offset: int
+    ) -> TimestampAndOffset | None:
+        """The first record from `start_offset` on that is not earlier than `timestamp`.
+
+        Raises:
+            OSError: the disk fails.
+            KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
+        """
+        noted = self.time_index.lookup(timestamp)
+        position = self.offset_index.lookup(max(noted.offset, start_offset))
+        for at, header in iter_headers(self.file, position, self.size):
+            if header.max_timestamp < timestamp or header.last_offset < start_offset:
+                continue
+            batch = read_batch(self.file, at, header.size_in_bytes)
+            for record in iter_records(batch):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    epoch = batch.partition_leader_epoch
+                    return TimestampAndOffset(record.timestamp, record.offset, epoch)
+        return None
+
+    # --- cutting -----------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> int:
+        """Drop the batches that end at `offset` or later; returns the bytes dropped.
+
+        Raises:
+            OSError: the disk fails; the segment is as it was.
+        """
+        position = self.position_of(offset)
+        dropped = self.size - position
+        if dropped:
+            self.cut_file(position)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self._recent_positions = {}
+        self._older_positions = {}
+        self._bytes_since_index_entry = 0
+        self.size = position
+        self.max_timestamp = UNKNOWN_TIMESTAMP
+        self._reload_max_timestamp()
+        return dropped
+
+    def _reload_max_timestamp(self) -> None:
+        """The index knows the latest up to its last entry; the batches after it are asked."""
+        self.load_max_timestamp()
+        count = len(self.offset_index)
+        start = self.offset_index.entry(count - 1)[1] if count else 0
+        for _, batch in iter_headers(self.file, start, self.size):
+            if batch.max_timestamp > self.max_timestamp:
+                self.max_timestamp = batch.max_timestamp
+                self.offset_of_max_timestamp = batch.last_offset
+
+    def reset(self) -> None:
+        """Forget what is known of the file: it is about to be read through."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._recent_positions = {}
+        self._older_positions = {}
+        self._bytes_since_index_entry = 0
+        self.size = 0
+        self.max_timestamp = -1
+        self.offset_of_max_timestamp = self.base_offset
+
+    def cut_file(self, size: int | None = None) -> None:
+        """Cut the file back to `size`, or to what is published after a write that failed."""
+        self.file.truncate(self.size if size is None else size)
+
+    def delete(self) -> None:
+        """Remove the files; slices handed out stay readable."""
+        self._log_file = None
+        for suffix in (".log", ".index", ".timeindex"):
+            self._files.remove(segment_path(self.directory, self.base_offset, suffix))
+
+    def sync(self) -> None:
+        """Wait until batches and indexes are on the disk."""
+        self.flush_indexes()
+        self.file.sync()
+        self.offset_index.sync()
+        self.time_index.sync()
+
+    def close(self) -> None:
+        """Let go of the file; it closes when no slice needs it any more."""
+        self._log_file = None
+
+    def __repr__(self) -> str:
+        return f"LogSegment(base offset {self.base_offset}, {self.size} bytes)"

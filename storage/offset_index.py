@@ -1,0 +1,53 @@
+"""Offsets to positions, one entry every few kilobytes (Kafka's OffsetIndex)."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from .files import Files
+from .index_file import IndexFile
+
+ENTRY = Struct(">ii")
+"""Offset relative to the segment's base, position in its file."""
+
+
+class OffsetIndex(IndexFile):
+    """A `.index` file: where in the log file to begin looking for an offset.
+
+    Args:
+        files: the file system.
+        path: the index's file.
+        base_offset: the segment's.
+        is_new: whether the segment was just made.
+    """
+
+    __slots__ = ("base_offset",)
+
+    def __init__(self, files: Files, path: str, base_offset: int, *, is_new: bool) -> None:
+        super().__init__(files, path, ENTRY.size, is_new=is_new)
+        self.base_offset = base_offset
+
+    def append(self, offset: int, position: int) -> None:
+        """Note that the batch which ends with `offset` begins at `position`."""
+        self.entries.extend(ENTRY.pack(offset - self.base_offset, position))
+
+    def lookup(self, offset: int) -> int:
+        """The position of a batch that does not begin after `offset`; 0 if none is noted."""
+        slot = self._slot(offset)
+        return 0 if slot < 0 else self.entry(slot)[1]
+
+    def entry(self, slot: int) -> tuple[int, int]:
+        """The offset and the position of one entry."""
+        relative, position = ENTRY.unpack_from(self.entries, slot * ENTRY.size)
+        return self.base_offset + relative, position
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop entries of `offset` and above."""
+        self.keep(self._slot(offset - 1) + 1)
+
+    def _slot(self, offset: int) -> int:
+        entries = self.entries
+        return self.slot_at_or_before(
+            offset - self.base_offset,
+            lambda slot: int(ENTRY.unpack_from(entries, slot * ENTRY.size)[0]),
+        )

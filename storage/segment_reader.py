@@ -1,0 +1,97 @@
+"""Walking through a segment's file batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..protocol.errors import KafkaError
+from ..protocol.records.batch import (
+    BATCH_HEADER_BYTES,
+    RecordBatch,
+    require_readable_format,
+)
+from ..protocol.records.validation import has_valid_crc
+from .files import StorageFile
+
+HEADERS_CHUNK_BYTES = 16 * 1024
+"""Read at once when only headers matter: an index interval and a few batches more."""
+
+WHOLE_CHUNK_BYTES = 1024 * 1024
+
+
+def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """The headers of the batches from `position` on, with the position of each.
+
+    The batches' buffers hold no records. Stops before one that does not end by `end`.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, something that is no batch lies there.
+    """
+    chunk = b""
+    chunk_start = position
+    while position + BATCH_HEADER_BYTES <= end:
+        at = position - chunk_start
+        if at + BATCH_HEADER_BYTES > len(chunk):
+            chunk = file.read_at(min(HEADERS_CHUNK_BYTES, end - position), position)
+            if len(chunk) < BATCH_HEADER_BYTES:
+                return
+            chunk_start = position
+            at = 0
+        batch = RecordBatch(chunk, at)
+        require_readable_format(batch.magic, batch.batch_length)
+        if position + batch.size_in_bytes > end:
+            return
+        yield position, batch
+        position += batch.size_in_bytes
+
+
+def read_batch(file: StorageFile, position: int, size: int) -> RecordBatch:
+    """One whole batch, records included.
+
+    Raises:
+        OSError: the disk fails.
+        struct.error: the file ends inside the batch's header.
+    """
+    return RecordBatch(file.read_at(size, position))
+
+
+def iter_valid_batches(file: StorageFile, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """Whole batches from the start of a file up to the first that is torn or corrupt.
+
+    What a crash may leave at the end of a log is no error here, only the end.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    position = 0
+    chunk = b""
+    chunk_start = 0
+    while position + BATCH_HEADER_BYTES <= end:
+        at = position - chunk_start
+        if at + BATCH_HEADER_BYTES > len(chunk):
+            chunk, chunk_start, at = _chunk(file, position, end, 0), position, 0
+        if len(chunk) < BATCH_HEADER_BYTES:
+            return
+        batch = RecordBatch(chunk, at)
+        if not _is_readable(batch) or position + batch.size_in_bytes > end:
+            return
+        if at + batch.size_in_bytes > len(chunk):
+            chunk, chunk_start = _chunk(file, position, end, batch.size_in_bytes), position
+            batch = RecordBatch(chunk, 0)
+        if not has_valid_crc(batch):
+            return
+        yield position, batch
+        position += batch.size_in_bytes
+
+
+def _chunk(file: StorageFile, position: int, end: int, at_least: int) -> bytes:
+    return file.read_at(min(max(WHOLE_CHUNK_BYTES, at_least), end - position), position)
+
+
+def _is_readable(batch: RecordBatch) -> bool:
+    try:
+        require_readable_format(batch.magic, batch.batch_length)
+    except KafkaError:
+        return False
+    return batch.last_offset_delta >= 0

@@ -1,0 +1,216 @@
+"""A broker in a process of its own: started, stopped, killed and started again by a test.
+
+`BrokerProcess` runs `python -m odradek serve` and waits for the line that says the broker is
+ready. No Python object is shared with the broker: what a client sees is what any client of
+any language would see.
+"""
+
+from __future__ import annotations
+
+import atexit
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+READY_PREFIX = b"odradek ready at "
+START_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 30.0
+LOG_TAIL_BYTES = 4000
+"""How much of the log an error message of ours repeats."""
+
+
+class BrokerStartError(Exception):
+    """The broker ended, or stayed silent, before it was ready; the message holds its log."""
+
+
+class BrokerProcess:
+    """A broker process on this machine; a context manager that stops it at the end.
+
+    The first start takes the port that `listen` names (0: any free one); every later start
+    takes that same port again, so that clients find the broker where it was.
+
+    Args:
+        data_dir: where topics are kept; None: in a temporary folder (`--ephemeral`).
+        listen: HOST:PORT of the listener; ignored if `settings` has `listeners`.
+        settings: broker settings by Kafka's names.
+        arguments: further arguments of `odradek serve`.
+        log_path: where the broker's standard error goes, appended to over restarts; by
+            default beside the data folder, or in the system's temporary folder.
+        start: whether to start it now.
+
+    Raises:
+        BrokerStartError: it did not become ready.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        *,
+        listen: str = "127.0.0.1:0",
+        settings: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        log_path: Path | None = None,
+        start: bool = True,
+    ) -> None:
+        self.data_dir = data_dir
+        self.settings = dict(settings or {})
+        self.arguments = list(arguments)
+        self.log_path = log_path or _default_log_path(data_dir)
+        self.ready_line = ""
+        self._host, _, port = listen.rpartition(":")
+        self._port = int(port)
+        self._process: subprocess.Popen[bytes] | None = None
+        if start:
+            self.start()
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return self._port
+
+    @property
+    def bootstrap(self) -> str:
+        """The address to give to clients as their bootstrap server."""
+        return f"{self._host}:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id.
+
+        Raises:
+            RuntimeError: the broker is not running.
+        """
+        return self._running().pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """What the broker has logged so far, over all its starts."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def start(self) -> None:
+        """Start the broker and wait until it is ready.
+
+        Raises:
+            BrokerStartError: it ended, or took more than `START_SECONDS_MAX`.
+        """
+        if self.is_running:
+            raise RuntimeError("the broker is running already")
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+            )
+        atexit.register(self.kill)
+        try:
+            self._read_ready_line(self._process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def command(self) -> list[str]:
+        """The command line of the next start."""
+        command = [sys.executable, "-m", "odradek", "serve"]
+        if "listeners" not in self.settings:
+            command += ["--listen", self.bootstrap]
+        command += ["--ephemeral"] if self.data_dir is None else ["--data-dir", str(self.data_dir)]
+        for key, value in self.settings.items():
+            command += ["-o", f"{key}={value}"]
+        return command + self.arguments
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> int:
+        """Ask the broker to stop, and wait for it; returns its exit code.
+
+        Args:
+            signal_number: SIGTERM, or SIGINT as Ctrl-C sends.
+
+        Raises:
+            subprocess.TimeoutExpired: it was still there after `STOP_SECONDS_MAX`; it has
+                been killed.
+        """
+        process = self._running()
+        process.send_signal(signal_number)
+        try:
+            return process.wait(STOP_SECONDS_MAX)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the broker at once by SIGKILL; nothing happens if it is not running."""
+        process, self._process = self._process, None
+        atexit.unregister(self.kill)
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+    def restart(self) -> None:
+        """Stop the broker gently if it runs, and start it on the same port and data."""
+        if self.is_running:
+            self.stop()
+        self.start()
+
+    def wait_until_ended(self, seconds_max: float = STOP_SECONDS_MAX) -> int:
+        """Wait for the broker to end by itself; returns its exit code."""
+        return self._running().wait(seconds_max)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError("the broker is not running")
+        return self._process
+
+    def _read_ready_line(self, process: subprocess.Popen[bytes]) -> None:
+        """Read standard output up to the ready line, and take the address from it."""
+        stdout = process.stdout
+        assert stdout is not None
+        deadline = time.monotonic() + START_SECONDS_MAX
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            while True:
+                if not selector.select(max(deadline - time.monotonic(), 0)):
+                    raise BrokerStartError(self._failure("was not ready in time"))
+                line = stdout.readline()
+                if not line:
+                    code = process.wait()
+                    raise BrokerStartError(self._failure(f"ended with exit code {code}"))
+                if line.startswith(READY_PREFIX):
+                    break
+        self.ready_line = line.decode().rstrip("\n")
+        address = line.removeprefix(READY_PREFIX).split(b",")[0].decode()
+        self._host, _, port = address.rpartition(":")
+        self._port = int(port)
+
+    def _failure(self, what: str) -> str:
+        tail = self.log[-LOG_TAIL_BYTES:].strip() or "(nothing logged)"
+        return f"the broker {what}: {' '.join(self.command())}\n{tail}"
+
+    def __enter__(self) -> BrokerProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.is_running:
+            self.stop()
+        self.kill()
+
+
+def _default_log_path(data_dir: Path | None) -> Path:
+    if data_dir is not None:
+        return data_dir.with_name(f"{data_dir.name}.log")
+    with tempfile.NamedTemporaryFile(prefix="odradek-", suffix=".log", delete=False) as file:
+        return Path(file.name)

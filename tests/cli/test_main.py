@@ -1,0 +1,135 @@
+"""The command line itself: dispatch, help, and errors in one sentence."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from .conftest import Odradek
+
+
+def test_serve_is_dispatched_before_anything_heavy_is_imported() -> None:
+    program = """
+import sys
+from odradek.cli.main import main
+try:
+    main(["serve", "--help"])
+except SystemExit as leaving:
+    print("code", leaving.code)
+print("heavy", sorted({"typer", "rich", "kafka", "pyspark", "pandas"} & set(sys.modules)))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert "--data-dir" in answer.stdout
+    assert "code 0" in answer.stdout
+    assert "heavy []" in answer.stdout
+
+
+def test_the_module_runs_as_the_command() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "odradek", "--version"], capture_output=True, text=True, timeout=30
+    )
+    assert answer.returncode == 0
+    assert answer.stdout.startswith("odradek ")
+
+
+def test_help_names_every_command_and_shows_how_to_begin(odradek: Odradek) -> None:
+    outcome = odradek("--help")
+    assert outcome.code == 0
+    for command in ("serve", "topics", "produce", "consume", "groups", "demo"):
+        assert command in outcome.out
+    assert "odradek topics create events" in outcome.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topics", "list"),
+        ("topics", "create"),
+        ("topics", "describe"),
+        ("topics", "delete"),
+        ("topics", "add-partitions"),
+        ("topics", "alter"),
+        ("groups", "list"),
+        ("groups", "describe"),
+        ("groups", "delete"),
+        ("groups", "reset-offsets"),
+        ("produce",),
+        ("consume",),
+        ("demo",),
+    ],
+    ids=" ".join,
+)
+def test_every_command_explains_itself_with_an_example(
+    odradek: Odradek, command: tuple[str, ...]
+) -> None:
+    outcome = odradek(*command, "--help")
+    assert outcome.code == 0
+    shown_usage, *explanation = outcome.out.split(f"odradek {' '.join(command)}")
+    assert len(explanation) >= 2, "its name stands in the usage line and in an example"
+    assert "Usage" in shown_usage
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    "arguments", [("topics", "list"), ("produce", "t"), ("consume", "t"), ("groups", "list")]
+)
+def test_no_broker_is_one_sentence_with_the_next_step(
+    odradek: Odradek, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", 300)
+    port = free_port()
+    outcome = odradek(*arguments, "--bootstrap-server", f"127.0.0.1:{port}")
+    assert outcome.code == 1
+    assert outcome.err == (
+        f"odradek: error: no broker answers at 127.0.0.1:{port}; start one with"
+        " 'odradek serve', or give the address of another with --bootstrap-server\n"
+    )
+    assert outcome.out == ""
+
+
+def test_a_silent_peer_is_no_broker_either(
+    odradek: Odradek, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", 500)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        started = time.monotonic()
+        port = listener.getsockname()[1]
+        outcome = odradek("topics", "list", "-b", f"127.0.0.1:{port}")
+    assert outcome.code == 1
+    assert outcome.err.startswith("odradek: error: no broker answers at")
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("address", ["nowhere", "host:", ":9092", "host:0", "host:65536", "a:1,b"])
+def test_what_is_no_address_is_told_so(odradek: Odradek, address: str) -> None:
+    outcome = odradek("topics", "list", "-b", address)
+    assert outcome.code == 1
+    assert "is no broker's address; write HOST:PORT" in outcome.err
+
+
+def test_an_unknown_command_is_a_usage_error(odradek: Odradek) -> None:
+    outcome = odradek("frobnicate")
+    assert outcome.code == 2
+    assert "No such command 'frobnicate'" in outcome.err
+
+
+def test_output_to_a_closed_pipe_ends_quietly() -> None:
+    # head has read enough long before the help is over.
+    answer = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m odradek consume --help | head -1"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert "Traceback" not in answer.stderr

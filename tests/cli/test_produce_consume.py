@@ -1,0 +1,227 @@
+"""`odradek produce` and `odradek consume`, each against kafka-python and against each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from .conftest import Odradek
+
+pytestmark = pytest.mark.clients
+
+
+@pytest.fixture
+def created(on_broker: Odradek, topic: str) -> str:
+    """A topic of two partitions."""
+    on_broker("topics", "create", topic, "--partitions", 2, "-c", "retention.ms=-1")
+    return topic
+
+
+def records_of(broker: Any, topic: str, count: int) -> list[Any]:
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest") as client:
+        client.assign([TopicPartition(topic, p) for p in client.partitions_for_topic(topic)])
+        records: list[Any] = []
+        while len(records) < count:
+            batches = client.poll(timeout_ms=10_000)
+            assert batches, f"{len(records)} of {count} records"
+            records += [record for batch in batches.values() for record in batch]
+    return records
+
+
+def fill(broker: Any, topic: str, count: int, partition: int = 0) -> None:
+    with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(count):
+            producer.send(
+                topic,
+                key=b"k%d" % number,
+                value=b"v%d" % number,
+                partition=partition,
+                timestamp_ms=1_370_088_000_000 + number * 1000,
+                headers=[("n", b"%d" % number)],
+            )
+
+
+def test_lines_become_values(on_broker: Odradek, broker: Any, created: str) -> None:
+    outcome = on_broker("produce", created, stdin=b"one\n\ntwo words\nlast without end")
+    assert "produced 4 records" in outcome.err
+    values = sorted(record.value for record in records_of(broker, created, 4))
+    assert values == [b"", b"last without end", b"one", b"two words"]
+
+
+def test_values_are_bytes_not_text(on_broker: Odradek, broker: Any, created: str) -> None:
+    on_broker("produce", created, stdin=b"\xff\x00\xfe\n")
+    assert records_of(broker, created, 1)[0].value == b"\xff\x00\xfe"
+
+
+def test_keys_headers_nulls_and_partition(on_broker: Odradek, broker: Any, created: str) -> None:
+    on_broker(
+        *("produce", created, "-K", "::", "-H", "a=1", "-H", "b=x=y", "-p", 1),
+        *("--null-value", "NULL"),
+        stdin=b"k::v::w\nk2::NULL\n",
+    )
+    first, second = records_of(broker, created, 2)
+    assert (first.key, first.value, first.partition) == (b"k", b"v::w", 1)
+    assert first.headers == [("a", b"1"), ("b", b"x=y")]
+    assert (second.key, second.value) == (b"k2", None)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_compression_goes_through_and_back(
+    on_broker: Odradek, created: str, tmp_path: Path, compression: str
+) -> None:
+    lines = [f"{compression} {number} {'x' * 200}" for number in range(100)]
+    file = tmp_path / "lines"
+    file.write_text("\n".join(lines) + "\n")
+    on_broker("produce", created, "--file", file, "--compression", compression, "-p", 0)
+    outcome = on_broker("consume", created, "--from-beginning", "--until-end")
+    assert outcome.lines == lines
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_every_acks_sends(on_broker: Odradek, broker: Any, created: str, acks: str) -> None:
+    on_broker("produce", created, "--acks", acks, stdin=b"x\n")
+    assert records_of(broker, created, 1)[0].value == b"x"
+
+
+def test_progress_is_shown_on_standard_error_only(
+    on_broker: Odradek, created: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"x\n" * 2500)
+    outcome = on_broker("produce", created, "--file", file, "--progress")
+    assert "2,500 records" in outcome.err
+    assert outcome.out == ""
+
+
+def test_a_line_without_its_separator_is_named(on_broker: Odradek, created: str) -> None:
+    outcome = on_broker("produce", created, "-K", ",", stdin=b"a,1\nb 2\n", code=1)
+    assert outcome.err.startswith("odradek: error: line 2 has no ','")
+
+
+def test_produce_names_a_wrong_partition_and_compression(on_broker: Odradek, created: str) -> None:
+    outcome = on_broker("produce", created, "-p", 2, stdin=b"x\n", code=1)
+    assert f"topic {created} has no partition 2; it has 2, from 0" in outcome.err
+    outcome = on_broker("produce", created, "-z", "rar", stdin=b"x\n", code=1)
+    assert "use one of none, gzip, snappy, lz4, zstd" in outcome.err
+
+
+def test_a_missing_file_is_one_sentence(on_broker: Odradek, created: str, tmp_path: Path) -> None:
+    missing = tmp_path / "nothing"
+    outcome = on_broker("produce", created, "--file", missing, code=1)
+    assert outcome.err == f"odradek: error: {missing}: No such file or directory\n"
+
+
+def test_a_record_too_large_is_refused_in_one_line(on_broker: Odradek, created: str) -> None:
+    outcome = on_broker("produce", created, stdin=b"x" * 2_000_000, code=1)
+    assert outcome.err.startswith("odradek: error: ")
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_json_lines_hold_the_whole_record(on_broker: Odradek, broker: Any, created: str) -> None:
+    fill(broker, created, 1)
+    (line,) = on_broker("consume", created, "--from-beginning", "-e", "--format", "json").lines
+    assert json.loads(line) == {
+        "topic": created,
+        "partition": 0,
+        "offset": 0,
+        "timestamp": 1_370_088_000_000,
+        "key": "k0",
+        "value": "v0",
+        "headers": [{"key": "n", "value": "0"}],
+    }
+
+
+def test_json_lines_copy_a_topic(on_broker: Odradek, broker: Any, created: str) -> None:
+    with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send(
+            created, key=b"\xff", value=None, partition=1, timestamp_ms=5, headers=[("h", b"\xfe")]
+        )
+        producer.send(created, key=None, value="naïve".encode(), partition=0, timestamp_ms=6)
+    copy = f"{created}-copy"
+    on_broker("topics", "create", copy, "-p", 2, "-c", "retention.ms=-1")
+    lines = on_broker("consume", created, "--from-beginning", "-e", "--format", "json").out
+    on_broker("produce", copy, "--format", "json", stdin=lines.encode())
+
+    def content(name: str) -> list[Any]:
+        records = records_of(broker, name, 2)
+        return sorted((r.partition, r.timestamp, r.key, r.value, r.headers) for r in records)
+
+    assert content(copy) == content(created)
+
+
+def test_json_that_is_no_record_is_named(on_broker: Odradek, created: str) -> None:
+    outcome = on_broker("produce", created, "--format", "json", stdin=b'{"value": 1}\n[]\n', code=1)
+    assert outcome.err.startswith("odradek: error: line 2 is no record in JSON")
+
+
+def test_columns_beside_the_value(on_broker: Odradek, broker: Any, created: str) -> None:
+    fill(broker, created, 2)
+    outcome = on_broker(
+        *("consume", created, "--from-beginning", "-e"),
+        *("--partitions", "--timestamps", "--headers", "--keys"),
+    )
+    assert outcome.lines == [
+        "0:0\t2013-06-01T12:00:00.000Z\tn=0\tk0\tv0",
+        "0:1\t2013-06-01T12:00:01.000Z\tn=1\tk1\tv1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (["--from-beginning"], range(10)),
+        (["--offset", "4"], range(4, 10)),
+        (["--offset", "-3"], range(7, 10)),
+        (["--offset", "99"], range(0)),
+        (["--from-time", "2013-06-01T12:00:06Z"], range(6, 10)),
+        (["--from-time", "1370088007500"], range(8, 10)),
+        (["--from-time", "2030-01-01"], range(0)),
+        (["--from-beginning", "-n", "3"], range(3)),
+        ([], range(0)),
+    ],
+    ids=lambda parameter: " ".join(parameter) if isinstance(parameter, list) else "",
+)
+def test_reading_starts_and_stops_where_asked(
+    on_broker: Odradek, broker: Any, created: str, start: list[str], expected: range
+) -> None:
+    fill(broker, created, 10)
+    outcome = on_broker("consume", created, "-p", 0, "--until-end", *start)
+    assert outcome.lines == [f"v{number}" for number in expected]
+
+
+def test_only_the_partition_asked_for(on_broker: Odradek, broker: Any, created: str) -> None:
+    fill(broker, created, 2, partition=0)
+    fill(broker, created, 3, partition=1)
+    assert len(on_broker("consume", created, "--from-beginning", "-e", "-p", 1).lines) == 3
+    assert len(on_broker("consume", created, "--from-beginning", "-e").lines) == 5
+    outcome = on_broker("consume", created, "-p", 5, code=1)
+    assert f"topic {created} has no partition 5" in outcome.err
+
+
+def test_without_records_it_stops_after_the_timeout(on_broker: Odradek, created: str) -> None:
+    assert on_broker("consume", created, "--timeout", 0.2).out == ""
+
+
+def test_consume_of_a_missing_topic_creates_none(on_broker: Odradek, topic: str) -> None:
+    outcome = on_broker("consume", topic, "-e", code=1)
+    assert "there is no such topic; see: odradek topics list" in outcome.err
+    assert topic not in on_broker("topics", "list").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--from-beginning", "--offset", "1"), "give one of them"),
+        (("--group", "g", "--offset", "1"), "odradek groups reset-offsets g --topic"),
+        (("--group", "g", "--partition", "1"), "leave out --partition or --group"),
+        (("--from-time", "yesterday"), "'yesterday' is no time"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(
+    on_broker: Odradek, created: str, arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence in on_broker("consume", created, *arguments, code=1).err

@@ -1,0 +1,73 @@
+"""Brokers for the suites that talk to one over TCP.
+
+By default each is an odradek process of its own. Two variables let the same tests check
+another Kafka: `ODRADEK_TEST_BOOTSTRAP` (HOST:PORT of a running one; tests that must start or
+kill it are skipped) and `ODRADEK_TEST_KAFKA_LIBS` (a folder with Apache Kafka's jars, which
+is then started in odradek's place).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from odradek.testing.broker_process import BrokerProcess
+
+sys.path.insert(0, str(Path(__file__).parent))  # makes `support` importable
+
+from support.external_broker import ExternalBroker
+from support.kafka_process import KafkaProcess
+
+EXTERNAL_BOOTSTRAP = os.environ.get("ODRADEK_TEST_BOOTSTRAP")
+KAFKA_LIBS = os.environ.get("ODRADEK_TEST_KAFKA_LIBS")
+
+QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0"}
+"""A group's first rebalance needs no pause for members that come late."""
+
+StartBroker = Callable[..., BrokerProcess]
+topic_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess | ExternalBroker]:
+    """A broker of this test module's own, with default settings."""
+    if EXTERNAL_BOOTSTRAP:
+        yield ExternalBroker(EXTERNAL_BOOTSTRAP)
+        return
+    with _start(tmp_path_factory.mktemp("broker") / "data", QUICK_GROUPS) as process:
+        yield process
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
+    """Start a broker: `start_broker(data_dir=..., settings={...})`; it is stopped at the end."""
+    if EXTERNAL_BOOTSTRAP:
+        pytest.skip("starts a broker of its own, and ODRADEK_TEST_BOOTSTRAP names a running one")
+    numbers = itertools.count()
+    with ExitStack() as stack:
+
+        def start(
+            data_dir: Path | None = None, settings: dict[str, str] | None = None
+        ) -> BrokerProcess:
+            folder = data_dir or tmp_path / f"data-{next(numbers)}"
+            return stack.enter_context(_start(folder, {**QUICK_GROUPS, **(settings or {})}))
+
+        yield start
+
+
+@pytest.fixture
+def topic() -> str:
+    """The name of a topic that does not exist yet."""
+    return f"topic-{os.getpid()}-{next(topic_numbers)}"
+
+
+def _start(data_dir: Path, settings: dict[str, str]) -> BrokerProcess:
+    if KAFKA_LIBS:
+        return KafkaProcess(Path(KAFKA_LIBS), data_dir, settings=settings)
+    return BrokerProcess(data_dir, settings=settings)

@@ -1,0 +1,81 @@
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from odradek.protocol.frames import TAIL_BYTES_MIN, FrameReader
+
+
+def framed(*payloads: bytes) -> bytearray:
+    return bytearray(b"".join(struct.pack(">i", len(p)) + p for p in payloads))
+
+
+@given(
+    payloads=st.lists(st.binary(max_size=3 * TAIL_BYTES_MIN), max_size=8),
+    data=st.data(),
+)
+def test_any_cutting_of_the_stream_gives_the_same_frames(
+    payloads: list[bytes], data: st.DataObject
+) -> None:
+    stream = framed(*payloads)
+    reader = FrameReader(10 * TAIL_BYTES_MIN)
+    frames: list[bytes] = []
+    position = 0
+    while position < len(stream):
+        size = data.draw(st.integers(1, len(stream) - position))
+        piece = stream[position : position + size]
+        frames += [bytes(frame) for frame in reader.receive(memoryview(piece))]
+        position += size
+    assert frames == payloads
+    assert not reader.has_unfinished_frame
+
+
+def test_one_byte_at_a_time_gives_the_same_frames() -> None:
+    reader, frames = FrameReader(100), []
+    for byte in framed(b"", b"abc", b"d" * 100):
+        frames += [bytes(f) for f in reader.receive(memoryview(bytearray([byte])))]
+    assert frames == [b"", b"abc", b"d" * 100]
+
+
+def test_frames_share_the_memory_they_were_received_in() -> None:
+    stream = framed(b"abc")
+    (frame,) = FrameReader(100).feed(memoryview(stream))
+    frame[0] = ord("x")
+    assert stream == framed(b"xbc")
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
+def test_absurd_lengths_are_the_peers_fault(size: int) -> None:
+    reader = FrameReader(100)
+    assert reader.receive(memoryview(bytearray(struct.pack(">i", size)))) == []
+    assert reader.failure is not None
+    assert str(size) in reader.failure
+
+
+@pytest.mark.parametrize("size", [-1, 101])
+def test_absurd_lengths_are_found_when_the_length_itself_came_in_two_parts(size: int) -> None:
+    reader = FrameReader(100)
+    stream = bytearray(struct.pack(">i", size))
+    assert reader.receive(memoryview(stream[:3])) == []
+    assert reader.receive(memoryview(stream[3:])) == []
+    assert reader.failure is not None
+
+
+def test_frames_before_an_absurd_length_still_count() -> None:
+    reader = FrameReader(100)
+    frames = reader.receive(memoryview(framed(b"abc") + struct.pack(">i", -5) + framed(b"d")))
+    assert [bytes(frame) for frame in frames] == [b"abc"]
+    assert reader.failure is not None
+
+
+def test_the_largest_allowed_frame_passes() -> None:
+    (frame,) = FrameReader(100).receive(memoryview(framed(b"x" * 100)))
+    assert len(frame) == 100
+
+
+def test_an_announced_length_takes_no_memory_before_its_bytes_come() -> None:
+    reader = FrameReader(2**30)
+    reader.receive(memoryview(bytearray(struct.pack(">i", 2**30) + b"x")))
+    region = reader.tail_region()
+    assert region is not None
+    assert len(region) <= TAIL_BYTES_MIN

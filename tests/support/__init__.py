@@ -1,0 +1,1 @@
+"""What several test suites share; `tests/conftest.py` makes it importable as `support`."""

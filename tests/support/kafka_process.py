@@ -1,0 +1,122 @@
+"""Apache Kafka in a process of its own, with the face of `BrokerProcess`.
+
+The tests that kill, break and refill a broker can so be proved against the original: set
+`ODRADEK_TEST_KAFKA_LIBS` to a folder with the jars of `kafka_2.13` and its dependencies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from odradek.testing.broker_process import BrokerProcess, BrokerStartError
+
+CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
+ONE_BROKER_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+START_SECONDS_MAX = 60.0
+
+
+class KafkaProcess(BrokerProcess):
+    """Apache Kafka in KRaft mode as broker and controller in one.
+
+    Its metadata stands in a folder of its own, so that a full disk under `data_dir` hits
+    the logs alone.
+    """
+
+    def __init__(
+        self, libs: Path, data_dir: Path, *, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._class_path = f"{libs}/*"
+        self._properties = data_dir.with_name(f"{data_dir.name}.properties")
+        self._controller_port = _free_port()
+        super().__init__(data_dir, listen=f"127.0.0.1:{_free_port()}", settings=settings)
+
+    def command(self) -> list[str]:
+        return [*self._java(), "kafka.Kafka", str(self._properties)]
+
+    def start(self) -> None:
+        if not self._properties.exists():
+            self._format()
+        super().start()
+
+    def _java(self) -> list[str]:
+        level = "-Dorg.slf4j.simpleLogger.log"
+        return [
+            "java",
+            "-Xmx512m",
+            f"{level}.kafka.server.KafkaRaftServer=info",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+            "-Dorg.slf4j.simpleLogger.logFile=System.out",
+            "-cp",
+            self._class_path,
+        ]
+
+    def _format(self) -> None:
+        assert self.data_dir is not None
+        settings = {
+            **ONE_BROKER_SETTINGS,
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "listeners": f"PLAINTEXT://{self.bootstrap},"
+            f"CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": str(self.data_dir),
+            "metadata.log.dir": str(self.data_dir.with_name(f"{self.data_dir.name}-metadata")),
+            **self.settings,
+        }
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        tool = [*self._java(), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID]
+        subprocess.run([*tool, "-c", str(self._properties)], check=True, capture_output=True)
+
+    def _read_ready_line(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until Kafka says that it has started; what it logs goes on to the log file."""
+        stdout = process.stdout
+        assert stdout is not None
+        deadline = time.monotonic() + START_SECONDS_MAX
+        log = self.log_path.open("ab")
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            while selector.select(max(deadline - time.monotonic(), 0)):
+                line = stdout.readline()
+                if not line:
+                    raise BrokerStartError(self._failure("ended"))
+                log.write(line)
+                log.flush()
+                if b"Kafka Server started" in line:
+                    threading.Thread(target=_copy, args=(stdout, log), daemon=True).start()
+                    return
+        raise BrokerStartError(self._failure("was not ready in time"))
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> int:
+        # The JVM exits with 128 + signal after its shutdown hooks.
+        code = super().stop(signal_number)
+        return 0 if code in (128 + signal_number, -signal_number) else code
+
+
+def _copy(source: IO[bytes], log: IO[bytes]) -> None:
+    """Copy lines until the process has ended, so that it never waits for a full pipe."""
+    with log, contextlib.suppress(ValueError):  # the pipe is closed when the process is killed
+        while line := source.readline():
+            log.write(line)
+            log.flush()
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])

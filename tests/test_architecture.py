@@ -1,0 +1,667 @@
+"""The layering, held by a test: who may import whom, and which calls go through the seams.
+
+The table is the one of the design; think hard before changing it. Each rule is a function from
+a module's path and source to what is wrong with it, such as
+`storage/log.py:3: storage may not import broker`; each is proven on planted violations below.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "protocol": set(),
+    "runtime": set(),
+    "storage": {"protocol", "runtime"},
+    "client": {"protocol", "runtime"},
+    "replication": {"protocol", "runtime", "storage", "client"},
+    "broker": {"protocol", "runtime", "storage", "client", "replication"},
+    "spark_connector": {"protocol", "storage"},
+    "testing": {
+        "protocol",
+        "runtime",
+        "storage",
+        "client",
+        "replication",
+        "broker",
+        "spark_connector",
+    },
+    "cli": {
+        "protocol",
+        "runtime",
+        "storage",
+        "client",
+        "replication",
+        "broker",
+        "spark_connector",
+        "testing",
+    },
+}
+ROOMS = frozenset(MAY_IMPORT)
+
+THIRD_PARTY: dict[str, set[str]] = {
+    "protocol": {"construct", "cramjam", "crc32c"},
+    "runtime": {"trio"},
+    "storage": set(),
+    "client": {"trio"},
+    "replication": set(),
+    "broker": {"trio", "kazoo"},
+}
+"""What a room may import from outside; rooms that are not named are free."""
+
+TRIO_SHELLS: frozenset[str] = frozenset()
+"""Modules of replication that wait and send around a state machine, and so may use trio."""
+
+NO_TRIO = frozenset({"spark_connector"})
+
+SOCKETS = {"asyncio", "select", "selectors", "socket", "socketserver", "ssl"}
+CLOCKS = {"datetime", "random", "secrets", "time", "uuid"}
+FILES = {"io", "os", "pathlib", "shutil", "sqlite3", "tempfile"}
+NEVER: dict[str, set[str]] = {
+    "protocol": SOCKETS | CLOCKS | FILES | {"threading"},
+    "storage": SOCKETS,
+    "replication": SOCKETS,
+}
+"""What of the standard library a room may not import at run time."""
+
+BEHIND_SEAMS = ("protocol", "storage", "client", "replication", "broker")
+"""Rooms that get clock, chance and files from outside."""
+
+FILE_SEAMS = frozenset({"storage/files.py"})
+"""Where files are opened for the rooms above."""
+
+CLOCK_CALLS = {
+    "time.time",
+    "time.time_ns",
+    "time.monotonic",
+    "time.monotonic_ns",
+    "time.perf_counter",
+    "time.sleep",
+    "datetime.now",
+    "datetime.utcnow",
+    "datetime.datetime.now",
+    "datetime.datetime.utcnow",
+    "os.urandom",
+    "uuid.uuid1",
+    "uuid.uuid4",
+}
+FILE_CALLS = {"open", "os.open", "io.open"}
+FILE_METHODS = {"read_bytes", "read_text", "write_bytes", "write_text"}
+"""Methods of a `Path`; the seam, which is always called `files`, has some of the same names."""
+
+LINES_MAX = 450
+LONG_ON_PURPOSE = re.compile(
+    r"protocol/messages/|_table\.py$|/documentation\.py$|protocol/errors\.py$"
+)
+"""Tables, schemas and prose, which are long because there is much of them."""
+
+
+class Module(NamedTuple):
+    """One Python file: its path from the root, and what is in it."""
+
+    path: str
+    source: str
+
+    @property
+    def room(self) -> str:
+        return self.path.partition("/")[0]
+
+
+class Import(NamedTuple):
+    line: int
+    level: int
+    names: tuple[str, ...]
+    """What is imported: dotted names, for a relative import seen from its package."""
+    for_types_only: bool
+
+
+Rule = Callable[[Module], Iterator[str]]
+
+
+# --- Reading a module -----------------------------------------------------------------------
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+def imports_of(module: Module) -> Iterator[Import]:
+    """Every import of a module, wherever it stands."""
+    typing_only = {
+        id(inner)
+        for node in ast.walk(parsed(module.source))
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(parsed(module.source)):
+        if isinstance(node, ast.Import):
+            names = tuple(alias.name for alias in node.names)
+            yield Import(node.lineno, 0, names, id(node) in typing_only)
+        elif isinstance(node, ast.ImportFrom):
+            prefix = f"{node.module}." if node.module else ""
+            names = tuple(prefix + alias.name for alias in node.names)
+            yield Import(node.lineno, node.level, names, id(node) in typing_only)
+
+
+def imported_rooms(module: Module) -> Iterator[tuple[int, str]]:
+    """The rooms that a module's relative imports reach."""
+    folders = module.path.split("/")[:-1]
+    for found in imports_of(module):
+        if found.level == 0:
+            continue
+        base = folders[: len(folders) - (found.level - 1)]
+        for name in found.names:
+            room = [*base, *name.split(".")][0]
+            if room in ROOMS:
+                yield found.line, room
+
+
+def calls_of(module: Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(parsed(module.source)):
+        if isinstance(node, ast.Call):
+            yield node.lineno, ast.unparse(node.func)
+
+
+# --- The rules ------------------------------------------------------------------------------
+
+
+def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
+    for line, room in imported_rooms(module):
+        if room != module.room and room not in MAY_IMPORT[module.room]:
+            yield f"{module.path}:{line}: {module.room} may not import {room}"
+
+
+def imports_inside_are_relative(module: Module) -> Iterator[str]:
+    for found in imports_of(module):
+        for name in found.names:
+            first = name.partition(".")[0]
+            if found.level == 0 and first == "odradek":
+                yield f"{module.path}:{found.line}: import {name} relatively"
+            if found.level == 0 and first in ROOMS:
+                yield f"{module.path}:{found.line}: {first} is a room: import it relatively"
+
+
+def third_parties_stay_in_their_rooms(module: Module) -> Iterator[str]:
+    allowed = THIRD_PARTY.get(module.room)
+    for found in imports_of(module):
+        for name in found.names:
+            package = name.partition(".")[0]
+            if found.level or is_standard(package) or package in ROOMS | {"odradek"}:
+                continue
+            if module.room in NO_TRIO and package == "trio":
+                yield f"{module.path}:{found.line}: {module.room} may not import trio"
+            if allowed is None or package in allowed:
+                continue
+            if package == "trio" and module.path in TRIO_SHELLS:
+                continue
+            yield f"{module.path}:{found.line}: {module.room} may not import {package}"
+
+
+def is_standard(package: str) -> bool:
+    return package in sys.stdlib_module_names or package == "__future__"
+
+
+def rooms_keep_away_from_sockets_clocks_and_files(module: Module) -> Iterator[str]:
+    never = NEVER.get(module.room, set())
+    for found in imports_of(module):
+        for name in found.names:
+            package = name.partition(".")[0]
+            if not found.level and package in never and not found.for_types_only:
+                yield f"{module.path}:{found.line}: {module.room} may not import {package}"
+
+
+def clock_and_chance_come_from_outside(module: Module) -> Iterator[str]:
+    if module.room not in BEHIND_SEAMS:
+        return
+    imported = {
+        name for found in imports_of(module) if not found.for_types_only for name in found.names
+    }
+    for line, call in calls_of(module):
+        chance = call.startswith("random.") and call != "random.Random" and "random" in imported
+        if call in CLOCK_CALLS or chance:
+            yield f"{module.path}:{line}: {call}() goes around the seams of runtime"
+    for found in imports_of(module):
+        for name in found.names:
+            called = name.partition(".")[2]
+            if found.level == 0 and (
+                name in CLOCK_CALLS or (name.startswith("random.") and called != "Random")
+            ):
+                yield f"{module.path}:{found.line}: {name} goes around the seams of runtime"
+
+
+def files_are_opened_behind_the_seam(module: Module) -> Iterator[str]:
+    if module.room not in BEHIND_SEAMS or module.path in FILE_SEAMS:
+        return
+    for line, call in calls_of(module):
+        owner, _, method = call.rpartition(".")
+        if call in FILE_CALLS or (method in FILE_METHODS and not owner.endswith("files")):
+            yield f"{module.path}:{line}: {call}() goes around storage's file seam"
+
+
+def packages_say_what_they_are_for(module: Module) -> Iterator[str]:
+    if module.path.endswith("__init__.py") and not ast.get_docstring(parsed(module.source)):
+        yield f"{module.path}:1: a package needs a docstring: what is it for, what may not enter?"
+
+
+def handler_files_register_the_key_they_are_named_after(module: Module) -> Iterator[str]:
+    folder, _, file_name = module.path.rpartition("/")
+    if folder != "broker/handlers" or file_name in ("__init__.py", "registry.py"):
+        return
+    keys = [
+        ast.unparse(decorator.args[0]).rpartition(".")[2]
+        for node in ast.walk(parsed(module.source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "handles"
+    ]
+    expected = file_name.removesuffix(".py").upper()
+    if keys != [expected]:
+        yield f"{module.path}:1: registers {keys}, not just {expected}"
+
+
+def modules_are_of_a_readable_size(module: Module) -> Iterator[str]:
+    lines = module.source.count("\n")
+    if lines > LINES_MAX and not LONG_ON_PURPOSE.search(module.path):
+        yield f"{module.path}:{LINES_MAX}: {lines} lines are more than {LINES_MAX}: split it"
+
+
+def nothing_is_left_for_later(module: Module) -> Iterator[str]:
+    for number, line in enumerate(module.source.splitlines(), start=1):
+        if re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", line):
+            yield f"{module.path}:{number}: left for later: {line.strip()}"
+        marker = re.search(r"#\s*(type:\s*ignore|noqa)\b[^#]*", line)
+        if marker and not line[marker.end() :].strip():
+            yield f"{module.path}:{number}: {marker[1]} without a reason in a comment beside it"
+
+
+def no_test_sleeps(module: Module) -> Iterator[str]:
+    """Waiting for an event is not sleeping; `tests/support` may poll a process from outside."""
+    if module.room != "tests" or module.path.startswith("tests/support/"):
+        return
+    virtual = {
+        id(inner)
+        for node in ast.walk(parsed(module.source))
+        if isinstance(node, ast.AsyncFunctionDef)
+        and {"autojump_clock", "mock_clock"} & {arg.arg for arg in node.args.args}
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(parsed(module.source)):
+        if isinstance(node, ast.Call) and id(node) not in virtual:
+            call = ast.unparse(node.func)
+            if call.rpartition(".")[2] == "sleep":
+                yield f"{module.path}:{node.lineno}: {call}() in a test: wait for an event"
+
+
+RULES_OF_ROOMS: tuple[Rule, ...] = (
+    rooms_import_only_what_they_may,
+    imports_inside_are_relative,
+    third_parties_stay_in_their_rooms,
+    rooms_keep_away_from_sockets_clocks_and_files,
+    clock_and_chance_come_from_outside,
+    files_are_opened_behind_the_seam,
+    packages_say_what_they_are_for,
+    handler_files_register_the_key_they_are_named_after,
+    modules_are_of_a_readable_size,
+    nothing_is_left_for_later,
+)
+
+
+# --- Every file of the project --------------------------------------------------------------
+
+
+@cache
+def project_files() -> tuple[str, ...]:
+    """What git tracks or would track."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return tuple(sorted(path for path in listed.stdout.split("\0") if (ROOT / path).is_file()))
+
+
+def modules_in(folders: frozenset[str]) -> list[Module]:
+    return [
+        Module(path, (ROOT / path).read_text(encoding="utf-8"))
+        for path in project_files()
+        if path.endswith(".py") and path.partition("/")[0] in folders
+    ]
+
+
+def problems(rule: Rule, modules: list[Module]) -> str:
+    return "\n".join(problem for module in modules for problem in rule(module))
+
+
+@pytest.mark.parametrize("rule", RULES_OF_ROOMS, ids=lambda rule: rule.__name__)
+def test_rooms_keep_the_rule(rule):
+    modules = modules_in(ROOMS)
+    assert {module.room for module in modules} == ROOMS
+    found = problems(rule, modules)
+    assert not found, f"\n{found}"
+
+
+def test_tests_keep_from_sleeping():
+    found = problems(no_test_sleeps, modules_in(frozenset({"tests"})))
+    assert not found, f"\n{found}"
+
+
+def test_root_package_keeps_nothing():
+    assert not statements_beside_docstring((ROOT / "__init__.py").read_text())
+
+
+def statements_beside_docstring(source: str) -> list[str]:
+    tree = ast.parse(source)
+    body = tree.body[1:] if ast.get_docstring(tree) else tree.body
+    return [ast.unparse(node) for node in body]
+
+
+def test_package_map_equals_the_folders():
+    declared = declared_packages((ROOT / "setup.cfg").read_text())
+    assert declared == sorted(declared)
+    assert declared == packages_among(project_files())
+
+
+def declared_packages(text: str) -> list[str]:
+    parser = configparser.ConfigParser()
+    parser.read_string(text)
+    return parser["options"]["packages"].split()
+
+
+def packages_among(paths: tuple[str, ...]) -> list[str]:
+    """The packages that folders of the rooms make up; each folder with modules must be one."""
+    folders = {
+        path.rpartition("/")[0]
+        for path in paths
+        if path.endswith(".py") and path.partition("/")[0] in ROOMS
+    }
+    return sorted(["odradek", *(f"odradek.{folder.replace('/', '.')}" for folder in folders)])
+
+
+def test_every_folder_of_modules_is_a_package():
+    for package in packages_among(project_files())[1:]:
+        folder = package.removeprefix("odradek.").replace(".", "/")
+        assert (ROOT / folder / "__init__.py").is_file(), folder
+
+
+# --- What no file may say -------------------------------------------------------------------
+
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|opt/wheels)/")
+REGISTRY_HOSTS = re.compile(
+    r"\b(?:"
+    + "|".join(
+        re.escape(".".join(labels))
+        for labels in (
+            ("pypi", "org"),
+            ("pythonhosted", "org"),
+            ("npmjs", "org"),
+            ("npmjs", "com"),
+            ("repo1", "maven", "org"),
+            ("repo", "maven", "apache", "org"),
+            ("proxy", "golang", "org"),
+            ("sum", "golang", "org"),
+            ("deb", "debian", "org"),
+            ("crates", "io"),
+        )
+    )
+    + r")\b"
+)
+
+
+def machine_names(path: str, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        for pattern in (MACHINE_PATHS, REGISTRY_HOSTS):
+            found = pattern.search(line)
+            if found:
+                yield f"{path}:{number}: names a machine or a registry: {found[0]}"
+
+
+def test_no_file_names_a_machine_or_a_registry():
+    found = []
+    for path in project_files():
+        try:
+            text = (ROOT / path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # not a text
+        found.extend(machine_names(path, text))
+    assert not found, "\n" + "\n".join(found)
+
+
+# --- The rules see what they are for --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "source", "problem"),
+    [
+        (
+            rooms_import_only_what_they_may,
+            "protocol/bad.py",
+            "from ..storage import log\n",
+            "protocol/bad.py:1: protocol may not import storage",
+        ),
+        (
+            rooms_import_only_what_they_may,
+            "protocol/records/bad.py",
+            "def f():\n    from ... import broker\n",
+            "protocol/records/bad.py:2: protocol may not import broker",
+        ),
+        (
+            rooms_import_only_what_they_may,
+            "replication/bad.py",
+            "from ..broker.handlers.registry import handles\n",
+            "replication/bad.py:1: replication may not import broker",
+        ),
+        (
+            rooms_import_only_what_they_may,
+            "testing/bad.py",
+            "from ..cli.main import main\n",
+            "testing/bad.py:1: testing may not import cli",
+        ),
+        (
+            imports_inside_are_relative,
+            "broker/bad.py",
+            "import odradek.protocol\n",
+            "broker/bad.py:1: import odradek.protocol relatively",
+        ),
+        (
+            imports_inside_are_relative,
+            "broker/bad.py",
+            "from protocol import errors\n",
+            "broker/bad.py:1: protocol is a room: import it relatively",
+        ),
+        (
+            third_parties_stay_in_their_rooms,
+            "storage/bad.py",
+            "import trio\n",
+            "storage/bad.py:1: storage may not import trio",
+        ),
+        (
+            third_parties_stay_in_their_rooms,
+            "spark_connector/bad.py",
+            "from trio import run\n",
+            "spark_connector/bad.py:1: spark_connector may not import trio",
+        ),
+        (
+            third_parties_stay_in_their_rooms,
+            "broker/bad.py",
+            "import typer\n",
+            "broker/bad.py:1: broker may not import typer",
+        ),
+        (
+            rooms_keep_away_from_sockets_clocks_and_files,
+            "protocol/bad.py",
+            "import time\n",
+            "protocol/bad.py:1: protocol may not import time",
+        ),
+        (
+            rooms_keep_away_from_sockets_clocks_and_files,
+            "replication/bad.py",
+            "from socket import socket\n",
+            "replication/bad.py:1: replication may not import socket",
+        ),
+        (
+            clock_and_chance_come_from_outside,
+            "broker/bad.py",
+            "import time\nnow = time.time()\n",
+            "broker/bad.py:2: time.time() goes around the seams of runtime",
+        ),
+        (
+            clock_and_chance_come_from_outside,
+            "storage/bad.py",
+            "from time import monotonic\n",
+            "storage/bad.py:1: time.monotonic goes around the seams of runtime",
+        ),
+        (
+            clock_and_chance_come_from_outside,
+            "broker/bad.py",
+            "import random\nrandom.shuffle(brokers)\n",
+            "broker/bad.py:2: random.shuffle() goes around the seams of runtime",
+        ),
+        (
+            files_are_opened_behind_the_seam,
+            "storage/bad.py",
+            "with open('x') as file:\n    pass\n",
+            "storage/bad.py:1: open() goes around storage's file seam",
+        ),
+        (
+            files_are_opened_behind_the_seam,
+            "broker/bad.py",
+            "text = path.read_text()\n",
+            "broker/bad.py:1: path.read_text() goes around storage's file seam",
+        ),
+        (
+            packages_say_what_they_are_for,
+            "broker/bad/__init__.py",
+            "from .x import y\n",
+            "broker/bad/__init__.py:1: a package needs a docstring: what is it for, what may not "
+            "enter?",
+        ),
+        (
+            handler_files_register_the_key_they_are_named_after,
+            "broker/handlers/heartbeat.py",
+            "@handles(ApiKey.FETCH, versions='0-4')\ndef f(): ...\n",
+            "broker/handlers/heartbeat.py:1: registers ['FETCH'], not just HEARTBEAT",
+        ),
+        (
+            handler_files_register_the_key_they_are_named_after,
+            "broker/handlers/heartbeat.py",
+            "def f(): ...\n",
+            "broker/handlers/heartbeat.py:1: registers [], not just HEARTBEAT",
+        ),
+        (
+            modules_are_of_a_readable_size,
+            "broker/bad.py",
+            "x = 1\n" * (LINES_MAX + 1),
+            f"broker/bad.py:{LINES_MAX}: 451 lines are more than 450: split it",
+        ),
+        (
+            nothing_is_left_for_later,
+            "broker/bad.py",
+            "x = 1\n# TO" + "DO: more\n",
+            "broker/bad.py:2: left for later: # TO" + "DO: more",
+        ),
+        (
+            nothing_is_left_for_later,
+            "broker/bad.py",
+            "import x  # no" + "qa: F401\n",
+            "broker/bad.py:1: noqa without a reason in a comment beside it",
+        ),
+        (
+            no_test_sleeps,
+            "tests/bad.py",
+            "import time\ntime.sleep(1)\n",
+            "tests/bad.py:2: time.sleep() in a test: wait for an event",
+        ),
+        (
+            no_test_sleeps,
+            "tests/bad.py",
+            "async def test_x():\n    await trio.sleep(1)\n",
+            "tests/bad.py:2: trio.sleep() in a test: wait for an event",
+        ),
+    ],
+)
+def test_rule_finds_a_planted_violation(rule, path, source, problem):
+    assert list(rule(Module(path, source))) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "source"),
+    [
+        (rooms_import_only_what_they_may, "storage/ok.py", "from ..protocol import errors\n"),
+        (rooms_import_only_what_they_may, "storage/ok.py", "from .log import Log\n"),
+        (rooms_import_only_what_they_may, "broker/handlers/ok.py", "from ..broker import Broker\n"),
+        (rooms_import_only_what_they_may, "broker/a/b/ok.py", "from ....storage import log\n"),
+        (third_parties_stay_in_their_rooms, "broker/ok.py", "import trio\nimport os\n"),
+        (third_parties_stay_in_their_rooms, "cli/ok.py", "import typer\n"),
+        (
+            rooms_keep_away_from_sockets_clocks_and_files,
+            "protocol/ok.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import random\n",
+        ),
+        (
+            clock_and_chance_come_from_outside,
+            "broker/ok.py",
+            "import random\nfrom random import Random\nr = random.Random(1)\nr.shuffle([])\n",
+        ),
+        (clock_and_chance_come_from_outside, "runtime/ok.py", "import time\ntime.time()\n"),
+        (files_are_opened_behind_the_seam, "storage/files.py", "open('x')\n"),
+        (files_are_opened_behind_the_seam, "storage/ok.py", "LogSegment.open(1)\n"),
+        (files_are_opened_behind_the_seam, "storage/ok.py", "self._files.read_bytes('x')\n"),
+        (clock_and_chance_come_from_outside, "broker/ok.py", "def f(random): random.random()\n"),
+        (
+            handler_files_register_the_key_they_are_named_after,
+            "broker/handlers/heartbeat.py",
+            "@handles(ApiKey.HEARTBEAT, versions='0-4')\nasync def f(): ...\n",
+        ),
+        (modules_are_of_a_readable_size, "broker/ok.py", "x = 1\n" * LINES_MAX),
+        (modules_are_of_a_readable_size, "broker/topic_table.py", "x = 1\n" * 1000),
+        (nothing_is_left_for_later, "broker/ok.py", "import x  # no" + "qa: F401  # a reason\n"),
+        (
+            no_test_sleeps,
+            "tests/ok.py",
+            "async def test_x(autojump_clock):\n    await trio.sleep(1)\n",
+        ),
+    ],
+)
+def test_rule_lets_pass_what_is_right(rule, path, source):
+    assert list(rule(Module(path, source))) == []
+
+
+def test_state_in_the_root_package_is_found():
+    assert statements_beside_docstring('"""Words."""\nversion = 1\n') == ["version = 1"]
+
+
+def test_folder_missing_from_the_package_map_is_found():
+    paths = ("protocol/__init__.py", "protocol/records/batch.py", "tests/x.py", "docs/y.md")
+    assert packages_among(paths) == ["odradek", "odradek.protocol", "odradek.protocol.records"]
+    assert declared_packages("[options]\npackages =\n    odradek\n    odradek.protocol\n") == [
+        "odradek",
+        "odradek.protocol",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["see /ro" + "ot/x", "at /wo" + "rk/main", "https://pypi" + ".org/simple", "/ho" + "me/me/x"],
+)
+def test_name_of_a_machine_or_a_registry_is_found(line):
+    assert list(machine_names("README.md", f"fine\n{line}\n"))
+
+
+@pytest.mark.parametrize("line", ["log.dir=/tmp/kafka-logs", "a/root/b", "net/work/s", "/works"])
+def test_other_paths_are_no_machines(line):
+    assert not list(machine_names("README.md", line))
