@@ -9,7 +9,8 @@ from typing import Any
 
 import trio
 
-from ..replication.replica_manager import ReplicaManager, ReplicaSettings
+from ..replication.hosted_partitions import ReplicaSettings
+from ..replication.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.log_config import LogConfig

@@ -148,11 +148,17 @@ class EpollTransport:
             self._now_ms = now_ms = self._clock.monotonic_ms()
             deadline_ms = self._timers.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
-                self._timers.run_due(now_ms)
+                self._run_timers(now_ms)
             self.run_pass(events)
             if events and now_ms >= checkpoint_at_ms:
                 await trio.lowlevel.checkpoint()
                 checkpoint_at_ms = now_ms + CHECKPOINT_EVERY_MS
+
+    def _run_timers(self, now_ms: int) -> None:
+        try:
+            self._timers.run_due(now_ms)
+        except ExceptionGroup:
+            logger.exception("something that was due could not be done")
 
     def stop(self) -> None:
         """Make `run` return after the pass it is in."""

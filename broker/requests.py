@@ -73,7 +73,13 @@ class Request:
         hook: Callable[[Request, Any], Any] | None = connection.dispatcher.on_answer
         if hook is not None:
             response = hook(self, response)
-        self.buffers = self.route.encode_answer(self.correlation_id, response)
+        try:
+            self.buffers = self.route.encode_answer(self.correlation_id, response)
+        except Exception:
+            # A bug of ours that must not end the others' connections.
+            logger.exception("the answer to %r cannot be encoded", self)
+            connection.fail("its answer cannot be encoded")
+            return
         connection.note_answered(self)
 
     def answer_nothing(self) -> None:

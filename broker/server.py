@@ -163,7 +163,10 @@ class Server:
                 wait = max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
             with trio.move_on_after(wait):
                 await self._timers_changed.wait()
-            self._timers.run_due(self._clock.monotonic_ms())
+            try:
+                self._timers.run_due(self._clock.monotonic_ms())
+            except ExceptionGroup:
+                logger.exception("something that was due could not be done")
             self._flush()
 
 

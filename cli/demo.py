@@ -88,7 +88,8 @@ def _broker(bootstrap_server: str | None, output: Path) -> Iterator[str]:
     try:
         broker = BrokerProcess(log_path=output / "broker.log")
     except BrokerStartError as error:
-        fail(f"the demo's own {error}")
+        what = str(error).splitlines()[0]
+        fail(f"the demo could not start its broker: {what}; its log is {output / 'broker.log'}")
     with broker:
         note(f"odradek is ready at {broker.bootstrap}")
         yield broker.bootstrap
@@ -140,7 +141,8 @@ class _Steps:
     def finish(self, summary: str) -> None:
         seconds = time.monotonic() - self.started
         self.bar.remove_task(self.task)
-        self.bar.console.print(f"{seconds:6.1f} s  {self.step}: {summary}", highlight=False)
+        line = f"{seconds:6.1f} s  {self.step}: {summary}"
+        self.bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _show_result(result: DemoResult) -> None:
@@ -169,7 +171,8 @@ def _show_result(result: DemoResult) -> None:
                 ("different", comparison.different),
             )
         )
-        note(f"check of {comparison.rows:,} rows in {place}: {counts}")
+        verdict = "every row is right" if comparison.is_equal else "NOT RIGHT"
+        note(f"check of {comparison.rows:,} rows in {place}: {verdict} ({counts})")
         for line in comparison.differences[:DIFFERENCES_SHOWN]:
             note(f"  {line}")
     note(f"picture: {result.plot}")

@@ -12,6 +12,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..broker.config.broker_config import BrokerConfig
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA_DIR = "odradek-data"
@@ -50,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     return _run(config, options)
 
 
-def _run(config: object, options: argparse.Namespace) -> int:
+def _run(config: BrokerConfig, options: argparse.Namespace) -> int:
     from ..broker.start import StartError, run_broker
 
     _log_to_stderr(options.verbose)

@@ -313,7 +313,7 @@ class _DecoderWriter:
                 source.line("size, position = read_varint_rest(buffer, position, size)")
             with source.block("if size * 2 > end - position:"):
                 source.line("raise too_many('tagged fields', size, end - position)")
-            unknown, tag, stop = source.name("unknown"), source.name("tag"), source.name("stop")
+            unknown, tag, stop = source.name("unknown"), source.name("tag"), source.name("tag_stop")
             source.line(f"{unknown} = {{}}")
             with source.block("for _ in range(size):"):
                 source.line(f"{tag}, position = read_varint(buffer, position)")

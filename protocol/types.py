@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ZERO_UUID = bytes(16)
 
 
-class Type(Construct):  # type: ignore[misc]  # construct has no types
+class Type(Construct):  # type: ignore[misc]  # untyped
     """A type of Kafka's protocol.
 
     Attributes:
@@ -125,7 +125,7 @@ Bytes = VariableWidth(Blob, construct.Int32sb, "bytes", b"")
 Records = VariableWidth(RecordsBlob, construct.Int32sb, "Records", None)
 
 
-class Field(Construct):  # type: ignore[misc]  # construct has no types
+class Field(Construct):  # type: ignore[misc]  # untyped
     """A field of a struct, with the versions that have it.
 
     Args:
@@ -213,7 +213,7 @@ class Field(Construct):  # type: ignore[misc]  # construct has no types
         return f"<Field {self.name} {format_versions(self.versions)}>"
 
 
-class ResolvedStruct(construct.Struct):  # type: ignore[misc]  # construct has no types
+class ResolvedStruct(construct.Struct):  # type: ignore[misc]  # untyped
     """A plain `construct.Struct` that knows which declared struct it is a version of.
 
     Args:

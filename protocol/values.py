@@ -36,7 +36,7 @@ class Value:
         unknown_tags: tagged fields that the schema does not know, by tag, or None.
     """
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     if TYPE_CHECKING:
         unknown_tags: dict[int, bytes] | None
@@ -63,7 +63,7 @@ class MessageValue(Value):
         schema: the declared message.
     """
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     schema: ClassVar[Message]
 

@@ -7,6 +7,7 @@ reads their attributes. Malformed bytes raise `construct.ConstructError`.
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import construct
@@ -21,25 +22,25 @@ TAGGED_FIELDS = "tagged_fields"
 UNKNOWN = "unknown"
 
 
-class WireError(construct.ConstructError):  # type: ignore[misc]  # construct has no types
+class WireError(construct.ConstructError):  # type: ignore[misc]  # untyped
     """Bytes that are no value of the type, or a value that the type cannot hold."""
 
 
-def remaining_bytes(stream: Any) -> int:
+def remaining_bytes(stream: io.BytesIO) -> int:
     """How much of a seekable stream is left."""
-    position: int = stream.tell()
-    end: int = stream.seek(0, 2)
+    position = stream.tell()
+    end = stream.seek(0, io.SEEK_END)
     stream.seek(position)
     return end - position
 
 
-class UnsignedVarint(Construct):  # type: ignore[misc]  # construct has no types
+class UnsignedVarint(Construct):  # type: ignore[misc]  # untyped
     """An unsigned varint of at most five bytes and 32 bits."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = 0
         for index in range(VARINT_BYTES_MAX):
-            byte = construct.stream_read(stream, 1, path)[0]
+            byte: int = construct.stream_read(stream, 1, path)[0]
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 if value > UNSIGNED_VARINT_MAX:
@@ -68,7 +69,7 @@ UNSIGNED_VARINT = UnsignedVarint()
 COMPACT_LENGTH = CompactLength()
 
 
-class Sized(Construct):  # type: ignore[misc]  # construct has no types
+class Sized(Construct):  # type: ignore[misc]  # untyped
     """A value led by its length or count, in which -1 is null.
 
     Args:
@@ -169,7 +170,7 @@ class Repeated(Sized):
             self.element._build(element, stream, context, f"{path}[{index}]")
 
 
-class Presence(Construct):  # type: ignore[misc]  # construct has no types
+class Presence(Construct):  # type: ignore[misc]  # untyped
     """A struct that may be null, led by a sign of its presence.
 
     The sign is an int8, negative for null; but within a tagged field it is a varint, 0 for
@@ -200,7 +201,7 @@ class Presence(Construct):  # type: ignore[misc]  # construct has no types
         return value
 
 
-class TaggedFields(Construct):  # type: ignore[misc]  # construct has no types
+class TaggedFields(Construct):  # type: ignore[misc]  # untyped
     """The end of every struct of a flexible version: fields by number (KIP-482).
 
     Its value is a mapping from field names, for those that are there, to their values, and
@@ -252,9 +253,9 @@ class TaggedFields(Construct):  # type: ignore[misc]  # construct has no types
 
     @staticmethod
     def _field_bytes(field: construct.Renamed, value: Any, context: Any, path: str) -> bytes:
-        content = construct.io.BytesIO()
+        content = io.BytesIO()
         field._build(value, content, context, path)
-        return bytes(content.getvalue())
+        return content.getvalue()
 
 
 def bytes_min(wire_type: Construct) -> int:

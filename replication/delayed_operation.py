@@ -7,7 +7,7 @@ loop owns everything, so a flag will do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from ..runtime.timers import Timer, Timers
@@ -61,16 +61,11 @@ class Purgatory(Generic[KeyT]):
     Args:
         timers: where their time-outs wait.
         clock: gives the monotonic time that time-outs are counted from.
-        after_expiry: called after each expired operation has completed, since no
-            request's pass is under way then that would send its answer.
     """
 
-    def __init__(
-        self, timers: Timers, clock: MonotonicClock, after_expiry: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, timers: Timers, clock: MonotonicClock) -> None:
         self._timers = timers
         self._clock = clock
-        self._after_expiry = after_expiry
         self._watchers: dict[KeyT, list[DelayedOperation]] = {}
 
     def try_complete_else_watch(
@@ -122,5 +117,4 @@ class Purgatory(Generic[KeyT]):
 
     def _expire(self, operation: DelayedOperation) -> None:
         operation.timer = None
-        if operation.force_complete() and self._after_expiry is not None:
-            self._after_expiry()
+        operation.force_complete()

@@ -7,16 +7,15 @@ completed inside an append (Kafka's action queue).
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.append_origin import AppendOrigin
 from ..storage.errors import StorageError
-from ..storage.log_config import LogConfig
 from ..storage.log_manager import LogManager
 from ..storage.topic_partition import TopicPartition
 from .append import (
@@ -27,30 +26,18 @@ from .append import (
     PendingPartition,
     RecordError,
 )
+from .delayed_fetch import DelayedFetch
 from .delayed_operation import Purgatory
-from .fetch import (
-    DelayedFetch,
-    FetchCallback,
-    FetchParams,
-    FetchPartition,
-    FetchPartitionData,
-    FetchResults,
-)
+from .fetch import FetchCallback, FetchParams, FetchPartition
+from .hosted_partitions import HostedPartitions, ReplicaSettings
 from .partition import Partition
 from .partition_state import PartitionState
+from .reading import read_from_log
+
+logger = logging.getLogger(__name__)
 
 VALID_REQUIRED_ACKS = (-1, 0, 1)
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
-LeadershipListener = Callable[[TopicPartition, bool, int], None]
-
-
-class ReplicaSettings(NamedTuple):
-    """What replication needs to know of the broker's configuration."""
-
-    broker_id: int
-    log_config: Callable[[Mapping[str, str]], LogConfig]
-    min_insync_replicas: Callable[[Mapping[str, str]], int]
 
 
 class ReplicaManager:
@@ -61,7 +48,6 @@ class ReplicaManager:
         log_manager: where the logs are.
         clock: wall time for records, monotonic time for time-outs.
         timers: where waiting operations wait.
-        after_expiry: called after an operation timed out, so that its answer is sent.
     """
 
     def __init__(
@@ -70,19 +56,18 @@ class ReplicaManager:
         log_manager: LogManager,
         clock: Clock,
         timers: Timers,
-        after_expiry: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings
         self.log_manager = log_manager
-        self.leadership_listeners: list[LeadershipListener] = []
-        self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock, after_expiry)
-        self.delayed_fetch: Purgatory[TopicPartition] = Purgatory(timers, clock, after_expiry)
+        self.hosted = HostedPartitions(settings, log_manager, clock, self._progressed)
+        self.leadership_listeners = self.hosted.leadership_listeners
+        self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock)
+        self.delayed_fetch: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self._clock = clock
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._partitions = self.hosted.online
         self._staged: list[PendingAppend] = []
         self._touched: dict[Partition, None] = {}
         self._actions: deque[Callable[[], object]] = deque()
-        self._controller_epoch = -1
 
     # -- partitions ---------------------------------------------------------------
 
@@ -96,12 +81,7 @@ class ReplicaManager:
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
         """
-        partition = self._partitions.get(topic_partition)
-        if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return partition
+        return self.hosted.leader_or_error(topic_partition)
 
     def partitions(self) -> list[Partition]:
         """All partitions hosted here."""
@@ -204,7 +184,7 @@ class ReplicaManager:
             if self._staged:
                 self._flush_staged()
             while actions:
-                actions.popleft()()
+                self._complete(actions.popleft())
 
     def _flush_staged(self) -> None:
         staged, self._staged = self._staged, []
@@ -220,9 +200,16 @@ class ReplicaManager:
             if self.delayed_fetch.has_watchers(partition.topic_partition):
                 self._later(self.delayed_fetch.check_and_complete, partition.topic_partition)
         for pending in staged:
-            self._complete_append(pending)
+            self._complete(self._answer_or_wait, pending)
 
-    def _complete_append(self, pending: PendingAppend) -> None:
+    def _complete(self, completion: Callable[..., object], *arguments: object) -> None:
+        """Complete one operation; a bug in it must not keep the others from their answers."""
+        try:
+            completion(*arguments)
+        except Exception:
+            logger.exception("a completed operation could not be answered")
+
+    def _answer_or_wait(self, pending: PendingAppend) -> None:
         """Answer, unless acks=all and a partition that succeeded so far must still wait."""
         if pending.required_acks != -1:
             pending.answer()
@@ -240,7 +227,7 @@ class ReplicaManager:
     ) -> None:
         self._actions.append(lambda: check(topic_partition))
 
-    def _high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+    def _progressed(self, topic_partition: TopicPartition) -> None:
         if self.delayed_produce.has_watchers(topic_partition):
             self._later(self.delayed_produce.check_and_complete, topic_partition)
         if self.delayed_fetch.has_watchers(topic_partition):
@@ -256,7 +243,7 @@ class ReplicaManager:
         It answers at once when no waiting is wished, nothing is asked, enough bytes are
         there, or any partition has an error; else when one of these comes true.
         """
-        results = self.read_from_log(params, partitions)
+        results = read_from_log(self._partitions, params, partitions)
         if params.max_wait_ms <= 0 or not partitions:
             on_complete(results)
             return
@@ -270,166 +257,30 @@ class ReplicaManager:
             on_complete(results)
             return
         self.delayed_fetch.try_complete_else_watch(
-            DelayedFetch(self, params, partitions, on_complete),
+            DelayedFetch(self._partitions, params, partitions, on_complete),
             [asked.topic_partition for asked in partitions],
             params.max_wait_ms,
         )
-
-    def read_from_log(
-        self, params: FetchParams, partitions: Sequence[FetchPartition]
-    ) -> FetchResults:
-        """Read each partition in turn until `max_bytes` are together (Kafka's readFromLog)."""
-        results: FetchResults = []
-        bytes_left = params.max_bytes
-        minimum_one_batch = True
-        for asked in partitions:
-            data = self._read_partition(params, asked, bytes_left, minimum_one_batch)
-            size = len(data.records)
-            if size:
-                minimum_one_batch = False
-                bytes_left = max(bytes_left - size, 0)
-            results.append((asked, data))
-        return results
-
-    def _read_partition(
-        self, params: FetchParams, asked: FetchPartition, bytes_left: int, minimum_one_batch: bool
-    ) -> FetchPartitionData:
-        partition = self._partitions.get(asked.topic_partition)
-        if partition is None:
-            return FetchPartitionData(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        try:
-            partition.check_leader(asked.current_leader_epoch)
-            diverging_epoch = self._diverging_epoch(partition, asked)
-            if diverging_epoch is not None:
-                records: object = b""
-            elif asked.fetch_offset == partition.readable_end(params.isolation):
-                records = b""
-            else:
-                records = partition.read_records(
-                    asked.fetch_offset,
-                    min(asked.max_bytes, bytes_left),
-                    params.isolation,
-                    minimum_one_batch=minimum_one_batch,
-                ).records
-        except KafkaError as refusal:
-            return FetchPartitionData(
-                refusal.code,
-                high_watermark=partition.high_watermark if partition.is_leader else -1,
-                log_start_offset=partition.log_start_offset if partition.is_leader else -1,
-            )
-        except StorageError:
-            return FetchPartitionData(ErrorCode.KAFKA_STORAGE_ERROR)
-        return FetchPartitionData(
-            ErrorCode.NONE,
-            partition.high_watermark,
-            partition.last_stable_offset,
-            partition.log_start_offset,
-            records,  # type: ignore[arg-type]  # bytes or FileSlice, as Log.read gives it
-            None,
-            diverging_epoch,
-        )
-
-    def _diverging_epoch(
-        self, partition: Partition, asked: FetchPartition
-    ) -> tuple[int, int] | None:
-        """Where the reader's log left ours, if its last epoch says so (KIP-595)."""
-        if asked.last_fetched_epoch < 0:
-            return None
-        epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
-        if epoch < 0 or end_offset < 0:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
-            return epoch, end_offset
-        return None
 
     # -- the controller's orders ---------------------------------------------------
 
     def become_leader_or_follower(
         self, controller_id: int, controller_epoch: int, states: Sequence[PartitionState]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Take over what the controller decided (article 001); returns each partition's error.
-
-        An order of an older controller, or one that names an older leader epoch, is refused.
-        """
-        if controller_epoch < self._controller_epoch:
-            return {state.topic_partition: ErrorCode.STALE_CONTROLLER_EPOCH for state in states}
-        self._controller_epoch = controller_epoch
-        errors: dict[TopicPartition, ErrorCode] = {}
-        for state in states:
-            errors[state.topic_partition] = self._apply_state(state)
-        return errors
-
-    def _apply_state(self, state: PartitionState) -> ErrorCode:
-        topic_partition = state.topic_partition
-        partition = self._partitions.get(topic_partition)
-        if partition is None:
-            try:
-                partition = self._create_partition(state)
-            except KafkaError as failure:
-                return failure.code
-        elif partition.topic_id != state.topic_id:
-            return ErrorCode.INCONSISTENT_TOPIC_ID
-        elif state.leader_epoch < partition.leader_epoch:
-            return ErrorCode.STALE_CONTROLLER_EPOCH
-        was_leader = partition.is_leader
-        if state.leader == self.settings.broker_id:
-            became = partition.make_leader(state, self._clock.now_ms())
-        else:
-            partition.make_follower(state)
-            became = False
-        if became or was_leader != partition.is_leader:
-            for listener in self.leadership_listeners:
-                listener(topic_partition, partition.is_leader, partition.leader_epoch)
-            self._high_watermark_moved(topic_partition)
-        return ErrorCode.NONE
-
-    def _create_partition(self, state: PartitionState) -> Partition:
-        topic_partition = state.topic_partition
-        config = self.settings.log_config(state.config)
-        log = self.log_manager.get_or_create_log(topic_partition, state.topic_id, config)
-        log.configure(config)  # one loaded at the start has the defaults
-        partition = Partition(
-            topic_partition,
-            state.topic_id,
-            self.settings.broker_id,
-            log,
-            high_watermark=self.log_manager.high_watermarks.get(topic_partition, 0),
-            min_insync_replicas=self.settings.min_insync_replicas(state.config),
-        )
-        partition.on_high_watermark = self._high_watermark_moved
-        self._partitions[topic_partition] = partition
-        return partition
+        """Take over what the controller decided; see `HostedPartitions`."""
+        return self.hosted.become_leader_or_follower(controller_id, controller_epoch, states)
 
     def stop_replicas(
         self, partitions: Sequence[tuple[TopicPartition, bool]]
     ) -> dict[TopicPartition, ErrorCode]:
         """Give up partitions; those marked True are deleted from disk as well."""
-        errors: dict[TopicPartition, ErrorCode] = {}
-        for topic_partition, delete in partitions:
-            errors[topic_partition] = ErrorCode.NONE
-            partition = self._partitions.pop(topic_partition, None)
-            if partition is None:
-                continue
-            was_leader, partition.is_leader = partition.is_leader, False
-            if was_leader:
-                for listener in self.leadership_listeners:
-                    listener(topic_partition, False, partition.leader_epoch)
-            self._high_watermark_moved(topic_partition)
-            if delete:
-                try:
-                    self.log_manager.delete_log(topic_partition)
-                except StorageError:
-                    errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
-        return errors
+        return self.hosted.stop_replicas(partitions)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's changed settings in force on every partition hosted here."""
-        log_config = self.settings.log_config(overrides)
-        min_insync_replicas = self.settings.min_insync_replicas(overrides)
-        for partition in self._partitions.values():
-            if partition.topic_partition.topic == topic:
-                partition.log.configure(log_config)
-                partition.min_insync_replicas = min_insync_replicas
+        self.hosted.update_topic_config(topic, overrides)
+
+    # -- housekeeping --------------------------------------------------------------
 
     def delete_records(
         self, offsets: Mapping[TopicPartition, int]
@@ -450,8 +301,6 @@ class ReplicaManager:
             except StorageError:
                 results[topic_partition] = (ErrorCode.KAFKA_STORAGE_ERROR, -1)
         return results
-
-    # -- housekeeping --------------------------------------------------------------
 
     def checkpoint_high_watermarks(self) -> None:
         """Write every partition's high watermark to the checkpoint files.

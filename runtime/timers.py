@@ -52,7 +52,7 @@ class Timers:
 
         Args:
             at_ms: monotonic milliseconds; a moment already past is due at once.
-            callback: takes nothing; what it raises reaches the caller of `run_due`.
+            callback: takes nothing and returns nothing.
         """
         timer = Timer(self, at_ms, callback)
         heapq.heappush(self._heap, (at_ms, next(self._order), timer))
@@ -74,6 +74,9 @@ class Timers:
 
         Timers that a callback schedules for a moment already past wait for the next call,
         so one that re-arms itself cannot hold the loop.
+
+        Raises:
+            ExceptionGroup: what callbacks raised, after all that were due have been called.
         """
         due: list[Timer] = []
         heap = self._heap
@@ -85,13 +88,19 @@ class Timers:
             else:
                 due.append(timer)
         ran = 0
+        failures: list[Exception] = []
         for timer in due:
             callback = timer.callback
             if callback is None:  # an earlier callback of this round cancelled it
                 continue
             timer.callback = None
-            callback()
             ran += 1
+            try:
+                callback()
+            except Exception as failure:
+                failures.append(failure)
+        if failures:
+            raise ExceptionGroup("timers failed", failures)
         return ran
 
     def __len__(self) -> int:

@@ -82,12 +82,12 @@ def run_demo(settings: DemoSettings, progress: DemoProgress) -> DemoResult:
     flights = _produce(settings, topics, progress)
     _stream(settings, topics, flights, progress)
 
-    progress.start("Computing the same table with pandas, comparing row by row", None)
+    progress.start("Comparing with the same table by pandas, row by row", None)
     expected = expected_table(settings.rows)
     table = read_parquet_table(settings.output)
     in_parquet = compare_tables(table, expected)
     in_topic = compare_tables(read_topic_table(settings.bootstrap_servers, topics.delays), expected)
-    progress.finish(f"{len(expected):,} rows compared in Parquet and in the topic")
+    progress.finish(f"{len(expected):,} rows, in Parquet and in the topic")
 
     plot = settings.output / "delays.png"
     progress.start("Drawing the delays", None)
@@ -124,7 +124,7 @@ def _produce(settings: DemoSettings, topics: DemoTopics, progress: DemoProgress)
 def _stream(
     settings: DemoSettings, topics: DemoTopics, flights: int, progress: DemoProgress
 ) -> None:
-    progress.start("Starting Spark (the first time it fetches its Kafka connector)", None)
+    progress.start("Starting Spark (at the first time, fetching its connector)", None)
     spark = spark_session(
         "odradek demo",
         master=settings.master,
@@ -133,7 +133,7 @@ def _stream(
     )
     progress.finish(f"Spark {spark.version}")
     try:
-        progress.start("Streaming: join, aggregate, write Parquet and topic", flights)
+        progress.start("Streaming: joining, aggregating, writing", flights)
         query = start_query(spark, settings.bootstrap_servers, topics, settings.output)
         read = wait_for_query(query, progress.advance)
     finally:

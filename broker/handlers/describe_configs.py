@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ..authorized_operations import CLUSTER_NAME
 from ..config.definition import ConfigType
 from ..config.describe import ConfigEntry, ConfigSource, describe_broker, describe_topic
 from ..controller.topic_names import validate_topic_name
@@ -44,7 +45,6 @@ AUTHORIZED_AS = {
     CLIENT_METRICS: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     GROUP: ("GROUP", ErrorCode.GROUP_AUTHORIZATION_FAILED),
 }
-CLUSTER_NAME = "kafka-cluster"
 LOGGERS = "odradek"
 """The logger above all of this broker's."""
 
@@ -107,7 +107,11 @@ def _describe_topic(broker: Broker, name: str, keys: list[str] | None) -> list[C
 
 
 def _check_broker_id(broker: Broker, name: str) -> None:
-    if name != str(broker.broker_id):
+    try:
+        asked_for = int(name)
+    except ValueError:
+        asked_for = None
+    if asked_for != broker.broker_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"This is broker {broker.broker_id}: it knows no settings of broker {name!r}.",

@@ -58,7 +58,7 @@ def handle_fetch(broker: Broker, request: Request) -> None:
 
     def on_complete(results: FetchResults) -> None:
         data = [((asked[partition]), result) for partition, result in results]
-        request.answer(_response(session, body, errors + data, by_id))
+        request.answer(_response(session, body, errors + data))
 
     broker.replica_manager.fetch_messages(params, list(asked), on_complete)
 
@@ -164,7 +164,6 @@ def _response(
     session: FetchSession | None,
     body: messages.FetchRequest,
     results: list[tuple[PartitionKey, FetchPartitionData]],
-    by_id: bool,
 ) -> messages.FetchResponse:
     if session is not None:
         is_full = body.session_epoch == INITIAL_EPOCH
@@ -185,7 +184,7 @@ def _response(
         session_id=session.id if session is not None else 0,
         responses=[
             response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
-            if by_id
+            if isinstance(topic, bytes)
             else response.FetchableTopicResponse(topic=topic, partitions=partitions)
             for topic, partitions in topics.items()
         ],

@@ -72,7 +72,7 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
                     error_code=error,
                     timestamp=found[0],
                     offset=found[1],
-                    leader_epoch=found[2],
+                    leader_epoch=found[2] if request.api_version >= 4 else -1,
                 )
             )
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))

@@ -110,14 +110,25 @@ class EmbeddedStore:
         self._listeners.append(listener)
 
     async def open(self) -> None:
-        """Open the file and begin a session; the watches of an earlier one are gone."""
+        """Open the file and begin a session; the watches of an earlier one are gone.
+
+        Raises:
+            StoreUnreachable: the file is no store, or another process keeps it locked.
+        """
         self._disconnect()
         try:
-            connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+            await self._connect()
+        except BaseException:
+            self._disconnect()
+            raise
+        self._change_state(SessionState.CONNECTED)
+
+    async def _connect(self) -> None:
+        try:
+            self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
         except sqlite3.Error as error:
             raise StoreUnreachable(str(self._path), str(error)) from error
-        self._connection = connection
-        self._table = NodeTable(connection)
+        self._table = NodeTable(self._connection)
         self._watches = Watches(self._table.stamp)
         await self._retry(self._prepare_file)
 
@@ -128,7 +139,6 @@ class EmbeddedStore:
         self._session_id, _ = await self._retry(lambda: self._in_transaction(begin))
         self._renew_at_ms = self._clock.now_ms() + self._session_timeout_ms // 3
         self._data_version = self._read_data_version()
-        self._change_state(SessionState.CONNECTED)
 
     def _prepare_file(self) -> None:
         connection = self._connection

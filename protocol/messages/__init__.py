@@ -14,6 +14,8 @@ from ..api_keys import ApiKey
 if TYPE_CHECKING:
     from ..message import Message
 
+SIDES = ("Request", "Response")
+
 
 def request_message(api_key: int) -> Message:
     """The request of an API.
@@ -21,7 +23,7 @@ def request_message(api_key: int) -> Message:
     Raises:
         ValueError: there is no such API.
     """
-    return _message(ApiKey(api_key), "Request")
+    return _find(_base_name(ApiKey(api_key)) + "Request")
 
 
 def response_message(api_key: int) -> Message:
@@ -30,12 +32,22 @@ def response_message(api_key: int) -> Message:
     Raises:
         ValueError: there is no such API.
     """
-    return _message(ApiKey(api_key), "Response")
+    return _find(_base_name(ApiKey(api_key)) + "Response")
 
 
 def message_names() -> list[str]:
     """The names of all messages, in the order of their API keys."""
-    return [f"{_base_name(key)}{side}" for key in ApiKey for side in ("Request", "Response")]
+    return list(_modules_by_message())
+
+
+def module_names() -> list[str]:
+    """The names of the modules here."""
+    return list(names_by_module())
+
+
+def names_by_module() -> dict[str, tuple[str, ...]]:
+    """The names of the messages in each module."""
+    return {module_name(key): tuple(_base_name(key) + side for side in SIDES) for key in ApiKey}
 
 
 def module_name(api_key: ApiKey) -> str:
@@ -47,24 +59,26 @@ def _base_name(api_key: ApiKey) -> str:
     return "".join(word.capitalize() for word in api_key.name.split("_"))
 
 
-def _message(api_key: ApiKey, side: str) -> Message:
-    message: Message = __getattr__(f"{_base_name(api_key)}{side}")
-    return message
+_modules: dict[str, str] = {}
 
 
-_api_keys: dict[str, ApiKey] = {}
+def _modules_by_message() -> dict[str, str]:
+    if not _modules:
+        for module, names in names_by_module().items():
+            _modules.update((name, module) for name in names)
+    return _modules
+
+
+def _find(name: str) -> Message:
+    found: Message = globals().get(name) or __getattr__(name)
+    return found
 
 
 def __getattr__(name: str) -> Any:
-    if not _api_keys:
-        _api_keys.update(
-            (f"{_base_name(key)}{side}", key) for key in ApiKey for side in ("Request", "Response")
-        )
-    api_key = _api_keys.get(name)
-    if api_key is None:
+    module = _modules_by_message().get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f".{module_name(api_key)}", __name__)
-    message = getattr(module, name)
+    message = getattr(import_module(f".{module}", __name__), name)
     globals()[name] = message
     return message
 

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.spark
+from odradek.spark_connector.delays_check import compare_tables, expected_table
+from odradek.spark_connector.delays_plot import summarise_airlines
+from odradek.spark_connector.demo import DemoResult
+
+from .conftest import Odradek
 
 ROWS = 3_000
 
@@ -22,14 +26,15 @@ def run_demo(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.spark
 def test_the_demo_proves_its_table_and_draws_it(broker: Any, topic: str, tmp_path: Path) -> None:
     answer = run_demo(
         *("--rows", ROWS, "--output", tmp_path),
         *("--bootstrap-server", broker.bootstrap, "--prefix", f"{topic}-"),
     )
     assert answer.returncode == 0, answer.stderr
-    assert "rows in Parquet: 0 missing, 0 unexpected, 0 doubled, 0 different" in answer.stderr
-    assert "rows in the topic: 0 missing, 0 unexpected, 0 doubled, 0 different" in answer.stderr
+    assert "rows in Parquet: every row is right (0 missing, 0 unexp" in answer.stderr
+    assert "rows in the topic: every row is right (0 missing, 0 unexp" in answer.stderr
     assert "Delta Air Lines" in answer.stdout
     assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
 
@@ -41,3 +46,24 @@ def test_the_demo_proves_its_table_and_draws_it(broker: Any, topic: str, tmp_pat
     assert again.stderr.count("odradek: error: ") == 1
     assert "exists already" in again.stderr
     assert "Traceback" not in again.stderr
+
+
+def test_a_wrong_table_ends_the_demo_with_an_error(
+    odradek: Odradek, broker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    right = expected_table(200)
+    result = DemoResult(
+        flights=200,
+        airlines=summarise_airlines(right),
+        parquet=compare_tables(right, right),
+        topic=compare_tables(right.drop(index=3), right),
+        plot=tmp_path / "delays.png",
+    )
+    # The run itself is replaced by one whose topic has lost a row.
+    monkeypatch.setattr("odradek.spark_connector.demo.run_demo", lambda *_: result)
+    outcome = odradek("demo", "-b", broker.bootstrap, "--output", tmp_path)
+    assert outcome.code == 1
+    lost = right.iloc[3]
+    assert f"  missing: {lost['carrier']} {lost['hour']:%Y-%m-%dT%H:%MZ}\n" in outcome.err
+    assert "NOT RIGHT (1 missing, 0 unexpected" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("odradek: error: ")

@@ -11,7 +11,8 @@ from odradek.replication.append import PartitionResponse
 from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
 from odradek.replication.partition import FetchIsolation
 from odradek.replication.partition_state import PartitionState
-from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
+from odradek.replication.hosted_partitions import ReplicaSettings
+from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage.append_origin import AppendOrigin

@@ -1,5 +1,7 @@
 import random
 
+import pytest
+
 from odradek.runtime.timers import COMPACT_AT_LEAST, Timers
 
 
@@ -43,6 +45,16 @@ def test_a_timer_that_rearms_itself_waits_for_the_next_round() -> None:
     assert timers.run_due(10) == 1
     assert timers.run_due(10) == 1
     assert ran == [1, 1]
+
+
+def test_a_timer_that_fails_does_not_keep_the_others_from_running() -> None:
+    timers, ran = Timers(), []
+    timers.schedule(1, lambda: 1 // 0)
+    timers.schedule(2, lambda: ran.append("second"))
+    with pytest.raises(ExceptionGroup) as raised:
+        timers.run_due(5)
+    assert raised.group_contains(ZeroDivisionError)
+    assert ran == ["second"]
 
 
 def test_many_cancelled_timers_do_not_stay_in_memory() -> None:

@@ -7,17 +7,16 @@ The tests that kill, break and refill a broker can so be proved against the orig
 from __future__ import annotations
 
 import contextlib
-import selectors
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 from odradek.testing.broker_process import BrokerProcess, BrokerStartError
+
+from support.raw_connection import RawConnection
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 ONE_BROKER_SETTINGS = {
@@ -56,16 +55,8 @@ class KafkaProcess(BrokerProcess):
         super().start()
 
     def _java(self) -> list[str]:
-        level = "-Dorg.slf4j.simpleLogger.log"
-        return [
-            "java",
-            "-Xmx512m",
-            f"{level}.kafka.server.KafkaRaftServer=info",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
-            "-Dorg.slf4j.simpleLogger.logFile=System.out",
-            "-cp",
-            self._class_path,
-        ]
+        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
+        return ["java", "-Xmx512m", level, "-cp", self._class_path]
 
     def _format(self) -> None:
         assert self.data_dir is not None
@@ -84,36 +75,21 @@ class KafkaProcess(BrokerProcess):
         subprocess.run([*tool, "-c", str(self._properties)], check=True, capture_output=True)
 
     def _read_ready_line(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until Kafka says that it has started; what it logs goes on to the log file."""
-        stdout = process.stdout
-        assert stdout is not None
+        """Wait until Kafka answers; it says nothing on standard output."""
         deadline = time.monotonic() + START_SECONDS_MAX
-        log = self.log_path.open("ab")
-        with selectors.DefaultSelector() as selector:
-            selector.register(stdout, selectors.EVENT_READ)
-            while selector.select(max(deadline - time.monotonic(), 0)):
-                line = stdout.readline()
-                if not line:
-                    raise BrokerStartError(self._failure("ended"))
-                log.write(line)
-                log.flush()
-                if b"Kafka Server started" in line:
-                    threading.Thread(target=_copy, args=(stdout, log), daemon=True).start()
-                    return
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise BrokerStartError(self._failure("ended"))
+            with contextlib.suppress(OSError), RawConnection(self.port) as connection:
+                connection.assert_served()
+                return
+            time.sleep(0.1)
         raise BrokerStartError(self._failure("was not ready in time"))
 
     def stop(self, signal_number: int = signal.SIGTERM) -> int:
         # The JVM exits with 128 + signal after its shutdown hooks.
         code = super().stop(signal_number)
         return 0 if code in (128 + signal_number, -signal_number) else code
-
-
-def _copy(source: IO[bytes], log: IO[bytes]) -> None:
-    """Copy lines until the process has ended, so that it never waits for a full pipe."""
-    with log, contextlib.suppress(ValueError):  # the pipe is closed when the process is killed
-        while line := source.readline():
-            log.write(line)
-            log.flush()
 
 
 def _free_port() -> int:

@@ -14,6 +14,7 @@ from functools import partial
 
 from ....protocol.errors import ErrorCode
 from .answers import JoinAnswer, JoinedMember, SyncAnswer
+from .append_errors import group_error
 from .context import CoordinatorContext
 from .group import Group
 from .member import GroupMember
@@ -206,7 +207,7 @@ class Rebalancing:
             ):
                 return
             if error:
-                self.reset_assignment(group, error)
+                self.reset_assignment(group, group_error(error))
                 self.prepare(group, f"the assignment could not be stored: {error.name}")
                 return
             group.take(GroupEvent.ASSIGNMENT_STORED, self._context.clock.now_ms())

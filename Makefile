@@ -1,0 +1,106 @@
+# One door for every habit; `make` alone lists them. Needs Python 3.11 or newer and make.
+#
+# A stamp in .venv says what is installed there; it is as old as the files that decide that,
+# so a second `make run` starts at once.
+
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python3.14 python; do \
+	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo "$$name"; break; }; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+MANIFEST := pyproject.toml setup.cfg constraints.txt
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+MYPY_PATH := .cache/mypy-path
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test interop soak check format docs bench wheel clean
+
+help:
+	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
+	@echo 'make demo     flights through Kafka and Spark: produce, aggregate, check, plot'
+	@echo 'make test     every test but the long ones: unit, Python clients, Spark'
+	@echo 'make interop  clients of other languages, and the longer Spark suites'
+	@echo 'make soak     the full seeded and random runs'
+	@echo 'make check    format, lint, types, architecture; under a minute'
+	@echo 'make format   format the code'
+	@echo 'make docs     write the generated pages anew'
+	@echo 'make bench    the benchmarks, each with the machine it ran on'
+	@echo 'make wheel    build dist/odradek-*.whl'
+	@echo 'make clean    remove .venv and everything that was built; data folders stay'
+
+# --- What is installed -----------------------------------------------------------------------
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo 'odradek needs Python 3.11 or newer: install one, or name \
+	it, as in make PYTHON=/path/to/python3.11 run.' >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual \
+	environments: install its venv package (on Debian and Ubuntu: apt install python3-venv)." \
+	>&2; exit 1; }
+	@"$(PYTHON)" -m venv $(VENV)
+
+# One stamp for each set of packages; a larger set counts as the smaller ones too.
+$(VENV)/run.stamp: $(MANIFEST) | $(BIN)/python
+	@echo 'Installing odradek into .venv (once)...' >&2
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/demo.stamp: $(MANIFEST) | $(BIN)/python
+	@echo 'Installing odradek, Spark and what the demo needs into .venv (once)...' >&2
+	@$(PIP) install -c constraints.txt -e '.[demo]'
+	@touch $(VENV)/run.stamp $@
+
+$(VENV)/test.stamp: $(MANIFEST) | $(BIN)/python
+	@echo 'Installing odradek and what its tests need into .venv (once)...' >&2
+	@$(PIP) install -c constraints.txt -e '.[test]'
+	@touch $(VENV)/run.stamp $(VENV)/demo.stamp $@
+
+# --- Running ---------------------------------------------------------------------------------
+
+run: $(VENV)/run.stamp
+	@exec $(BIN)/odradek serve $(ARGS)
+
+demo: $(VENV)/demo.stamp
+	@.ci/need java
+	@exec $(BIN)/odradek demo $(ARGS)
+
+# --- Testing ---------------------------------------------------------------------------------
+
+test: $(VENV)/test.stamp
+	@.ci/need java
+	$(PYTEST) -m 'not interop and not soak' $(ARGS)
+
+interop: $(VENV)/test.stamp
+	@.ci/need java javac mvn go node npm kcat
+	$(PYTEST) -m interop $(ARGS)
+
+soak: $(VENV)/test.stamp
+	$(PYTEST) -m soak $(ARGS)
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	@mkdir -p $(MYPY_PATH) && ln -sfn "$(CURDIR)" $(MYPY_PATH)/odradek
+	MYPYPATH=$(MYPY_PATH) $(BIN)/mypy --cache-dir .cache/mypy \
+		--exclude '(^|/)(tests|benchmarks)/' -p odradek
+	$(PYTEST) -q tests/test_architecture.py tests/protocol/test_stubs.py \
+		tests/broker/test_config_tables.py
+
+format: $(VENV)/test.stamp
+	$(BIN)/ruff check --quiet --fix .
+	$(BIN)/ruff format --quiet .
+
+docs: $(VENV)/run.stamp
+	$(BIN)/python -m odradek.broker.config.docs > docs/configuration.md
+
+bench: $(VENV)/test.stamp
+	@for script in benchmarks/*.py; do $(BIN)/python "$$script" || exit 1; done
+
+wheel: $(VENV)/run.stamp
+	@rm -rf build dist
+	$(PIP) wheel --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,27 @@
+# Written by `python -m odradek.protocol.stubs`: change the schema, not this file.
+# fmt: off
+from ..values import MessageValue
+
+class RenewDelegationTokenRequest(MessageValue):
+    hmac: bytes
+    renew_period_ms: int
+    def __init__(
+        self,
+        *,
+        hmac: bytes = ...,
+        renew_period_ms: int = ...,
+        unknown_tags: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class RenewDelegationTokenResponse(MessageValue):
+    error_code: int
+    expiry_timestamp_ms: int
+    throttle_time_ms: int
+    def __init__(
+        self,
+        *,
+        error_code: int = ...,
+        expiry_timestamp_ms: int = ...,
+        throttle_time_ms: int = ...,
+        unknown_tags: dict[int, bytes] | None = ...,
+    ) -> None: ...

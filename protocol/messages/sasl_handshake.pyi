@@ -1,0 +1,23 @@
+# Written by `python -m odradek.protocol.stubs`: change the schema, not this file.
+# fmt: off
+from ..values import MessageValue
+
+class SaslHandshakeRequest(MessageValue):
+    mechanism: str
+    def __init__(
+        self,
+        *,
+        mechanism: str = ...,
+        unknown_tags: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class SaslHandshakeResponse(MessageValue):
+    error_code: int
+    mechanisms: list[str]
+    def __init__(
+        self,
+        *,
+        error_code: int = ...,
+        mechanisms: list[str] = ...,
+        unknown_tags: dict[int, bytes] | None = ...,
+    ) -> None: ...

@@ -1,0 +1,64 @@
+"""Fetches that wait for more to be there (article 003, Kafka's DelayedFetch)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..protocol.errors import KafkaError
+from ..storage.topic_partition import TopicPartition
+from .delayed_operation import DelayedOperation
+from .fetch import FetchCallback, FetchParams, FetchPartition
+from .reading import Partitions, read_from_log
+
+
+class DelayedFetch(DelayedOperation):
+    """A fetch that waits until enough bytes are there (Kafka's DelayedFetch).
+
+    Each look re-reads only the partitions that moved on since the last one.
+    """
+
+    __slots__ = ("_callback", "_hosted", "_params", "_partitions", "_seen")
+
+    def __init__(
+        self,
+        hosted: Partitions,
+        params: FetchParams,
+        partitions: Sequence[FetchPartition],
+        callback: FetchCallback,
+    ) -> None:
+        super().__init__()
+        self._hosted = hosted
+        self._params = params
+        self._partitions = partitions
+        self._callback = callback
+        self._seen: dict[TopicPartition, tuple[int, int]] = {}
+
+    def is_satisfied(self) -> bool:
+        """Whether min_bytes are there, or any partition now answers with an error."""
+        total = 0
+        isolation = self._params.isolation
+        for asked in self._partitions:
+            partition = self._hosted.get(asked.topic_partition)
+            if partition is None or not partition.is_leader:
+                return True
+            end = partition.readable_end(isolation)
+            if asked.fetch_offset >= end and asked.fetch_offset <= partition.log_end_offset:
+                continue
+            seen = self._seen.get(asked.topic_partition)
+            if seen is None or seen[0] != end:
+                try:
+                    partition.check_leader(asked.current_leader_epoch)
+                    read = partition.read_records(
+                        asked.fetch_offset, asked.max_bytes, isolation, minimum_one_batch=True
+                    )
+                except KafkaError:
+                    return True
+                seen = self._seen[asked.topic_partition] = (end, len(read.records))
+            total += seen[1]
+            if total >= self._params.min_bytes:
+                return True
+        return False
+
+    def on_complete(self) -> None:
+        """Read again, all partitions, and answer with whatever is there."""
+        self._callback(read_from_log(self._hosted, self._params, self._partitions))

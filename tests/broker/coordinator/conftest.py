@@ -1,0 +1,349 @@
+"""A group coordinator on a log in memory, in time that the test moves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import pytest
+
+from odradek.broker.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
+from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
+from odradek.broker.coordinator.group.context import CoordinatorContext
+from odradek.broker.coordinator.group.coordinator import GroupCoordinator
+from odradek.broker.coordinator.group.group import Group
+from odradek.broker.coordinator.group.joining import JoinRequest
+from odradek.broker.coordinator.group.member import MemberProtocol
+from odradek.broker.coordinator.group.offsets import GroupOffsets
+from odradek.broker.coordinator.group.offsets_log import (
+    NO_PRODUCER_ID,
+    AppendCallback,
+    LoggedBatch,
+    LoggedRecord,
+)
+from odradek.broker.coordinator.group.records import CoordinatorRecord
+from odradek.broker.coordinator.group.settings import GroupSettings
+from odradek.broker.coordinator.group.syncing import SyncRequest
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.clock import ManualClock
+from odradek.runtime.timers import Timers
+
+T = TypeVar("T")
+
+NOW_MS = 1_700_000_000_000
+PARTITIONS = 4
+GROUP = "group"
+
+# What a Java consumer that reads `orders` sends: version 0, one topic, no user data.
+SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
+
+
+class MemoryOffsetsLog:
+    """`OffsetsLog` in memory: appends wait for `flush`, or for `release` while held.
+
+    Attributes:
+        fail_with: the error of every append, until set to NONE again.
+        is_held: appends are in the log, but not on enough replicas yet.
+    """
+
+    def __init__(self) -> None:
+        self.fail_with = ErrorCode.NONE
+        self.is_held = False
+        self.led = set(range(PARTITIONS))
+        self.batches: dict[int, list[LoggedBatch]] = {}
+        self._waiting: list[tuple[AppendCallback, ErrorCode, int]] = []
+
+    def append(
+        self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
+    ) -> None:
+        error = self.fail_with
+        if partition not in self.led:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        base_offset = -1
+        if not error:
+            base_offset = self.end_offset(partition)
+            self.put(partition, [(record.key, record.value) for record in records])
+        self._waiting.append((on_complete, error, base_offset))
+
+    def put(
+        self,
+        partition: int,
+        records: Sequence[tuple[bytes | None, bytes | None]],
+        producer_id: int = NO_PRODUCER_ID,
+        committed: bool | None = None,
+    ) -> None:
+        """Put a batch into the log, as another broker or a transaction may have."""
+        offset = self.end_offset(partition)
+        logged = [LoggedRecord(offset + n, key, value) for n, (key, value) in enumerate(records)]
+        batch = LoggedBatch(offset + max(len(logged), 1), producer_id, committed, logged)
+        self.batches.setdefault(partition, []).append(batch)
+
+    def flush(self) -> None:
+        if not self.is_held:
+            self.release()
+
+    def release(self) -> None:
+        """Let all appends reach the replicas, and complete them in order."""
+        while self._waiting:
+            on_complete, error, base_offset = self._waiting.pop(0)
+            on_complete(error, base_offset)
+
+    def start_offset(self, partition: int) -> int:
+        return 0
+
+    def end_offset(self, partition: int) -> int:
+        batches = self.batches.get(partition)
+        return batches[-1].next_offset if batches else 0
+
+    def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[LoggedBatch]:
+        if partition not in self.led:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        found: list[LoggedBatch] = []
+        size = 0
+        for batch in self.batches.get(partition, []):
+            if batch.next_offset > offset and (not found or size < max_bytes):
+                found.append(batch)
+                size += sum(len(r.key or b"") + len(r.value or b"") for r in batch.records)
+        return found
+
+    def values(self, partition: int) -> list[tuple[bytes | None, bytes | None]]:
+        """Key and value of every record."""
+        return [(r.key, r.value) for b in self.batches.get(partition, []) for r in b.records]
+
+
+class Pending(Generic[T]):
+    """An answer that may come later, and must come once."""
+
+    def __init__(self) -> None:
+        self.answers: list[T] = []
+
+    def __call__(self, answer: T) -> None:
+        assert not self.answers, f"answered twice: {self.answers[0]}, then {answer}"
+        self.answers.append(answer)
+
+    @property
+    def is_waiting(self) -> bool:
+        return not self.answers
+
+    @property
+    def answer(self) -> T:
+        assert self.answers, "not answered yet"
+        return self.answers[0]
+
+
+class GroupBench:
+    """A coordinator and its surroundings; every call flushes what it appended."""
+
+    def __init__(self, **settings: int) -> None:
+        self.settings = GroupSettings(**settings)
+        self.log = MemoryOffsetsLog()
+        self.clock = ManualClock(NOW_MS)
+        self.restart()
+
+    def restart(self) -> None:
+        """A new broker on the same log."""
+        self.timers = Timers()
+        self.context = CoordinatorContext(
+            self.settings, self.clock, self.timers, random.Random(7), self.log
+        )
+        self.coordinator = GroupCoordinator(self.context, lambda: PARTITIONS)
+        for partition in range(PARTITIONS):
+            self.coordinator.note_leadership(partition, 0, is_leader=True)
+        self.coordinator.start()
+        self.advance(0)
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, and everything happen that is due on the way, at its moment."""
+        end_ms = self.clock.monotonic_ms() + milliseconds
+        while True:
+            deadline_ms = self.timers.next_deadline_ms()
+            if deadline_ms is None or deadline_ms > end_ms:
+                break
+            self.clock.advance(max(deadline_ms - self.clock.monotonic_ms(), 0))
+            self.timers.run_due(self.clock.monotonic_ms())
+            self.log.flush()
+        self.clock.advance(end_ms - self.clock.monotonic_ms())
+
+    def advance_until_answered(self, pending: Pending[JoinAnswer]) -> None:
+        """Let time pass up to the moment of an answer, and not beyond."""
+        while pending.is_waiting:
+            deadline_ms = self.timers.next_deadline_ms()
+            assert deadline_ms is not None, "nothing is left that could bring the answer"
+            self.advance(max(deadline_ms - self.clock.monotonic_ms(), 0))
+
+    def group(self, group_id: str = GROUP) -> Group:
+        found = self.coordinator._shards.find(group_id)
+        assert found is not None, f"group {group_id} is not known"
+        return found
+
+    def state(self, group_id: str = GROUP) -> str:
+        return self.coordinator.describe_group(group_id).state
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group_id: str = GROUP,
+        instance: str | None = None,
+        protocols: dict[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 60_000,
+        client_id: str = "client",
+        version: int = 9,
+    ) -> Pending[JoinAnswer]:
+        """Send one JoinGroup."""
+        pending: Pending[JoinAnswer] = Pending()
+        chosen = {"range": SUBSCRIPTION} if protocols is None else protocols
+        self.coordinator.join_group(
+            JoinRequest(
+                group_id,
+                member_id,
+                instance,
+                client_id,
+                "/127.0.0.1",
+                session_timeout_ms,
+                rebalance_timeout_ms,
+                protocol_type,
+                [MemberProtocol(name, metadata) for name, metadata in chosen.items()],
+                requires_known_member_id=version >= 4,
+                supports_skipping_assignment=version >= 9,
+            ),
+            pending,
+        )
+        self.log.flush()
+        return pending
+
+    def new_member(self, **arguments: object) -> tuple[str, Pending[JoinAnswer]]:
+        """Join as a client does that has no id yet: once for the id, once with it."""
+        first = self.join(**arguments)
+        assert first.answer.error is ErrorCode.MEMBER_ID_REQUIRED
+        member_id = first.answer.member_id
+        return member_id, self.join(member_id, **arguments)
+
+    def sync(
+        self,
+        member_id: str,
+        generation_id: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group_id: str = GROUP,
+        instance: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+    ) -> Pending[SyncAnswer]:
+        """Send one SyncGroup."""
+        pending: Pending[SyncAnswer] = Pending()
+        self.coordinator.sync_group(
+            SyncRequest(
+                group_id,
+                generation_id,
+                member_id,
+                instance,
+                protocol_type,
+                protocol_name,
+                assignments or {},
+            ),
+            pending,
+        )
+        self.log.flush()
+        return pending
+
+    def heartbeat(
+        self,
+        member_id: str,
+        generation_id: int,
+        *,
+        group_id: str = GROUP,
+        instance: str | None = None,
+    ) -> ErrorCode:
+        return self.coordinator.heartbeat(group_id, generation_id, member_id, instance)
+
+    def leave(self, *members: str | LeavingMember, group_id: str = GROUP) -> list[ErrorCode]:
+        named = [LeavingMember(m) if isinstance(m, str) else m for m in members]
+        errors = self.coordinator.leave_group(group_id, named)
+        self.log.flush()
+        return errors
+
+    def commit(
+        self,
+        *commits: tuple[str, int, int] | PartitionCommit,
+        member_id: str = "",
+        generation_id: int = -1,
+        instance: str | None = None,
+        group_id: str = GROUP,
+        retention_ms: int = -1,
+        unknown_group_error: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
+    ) -> Pending[Sequence[ErrorCode]]:
+        """Send one OffsetCommit of (topic, partition, offset)."""
+        pending: Pending[Sequence[ErrorCode]] = Pending()
+        self.coordinator.commit_offsets(
+            CommitRequest(
+                group_id,
+                generation_id,
+                member_id,
+                instance,
+                [PartitionCommit(*commit) for commit in commits],
+                retention_ms,
+                unknown_group_error,
+            ),
+            pending,
+        )
+        self.log.flush()
+        return pending
+
+    def offsets(self, group_id: str = GROUP) -> dict[tuple[str, int], int]:
+        """What the group committed: (topic, partition) to offset."""
+        found: list[GroupOffsets] = []
+
+        def told(error: ErrorCode, offsets: GroupOffsets) -> None:
+            assert not error
+            found.append(offsets)
+
+        self.coordinator.fetch_offsets(group_id, told, require_stable=False)
+        return {(topic, partition): p.offset for topic, partition, p in found[0]}
+
+    def stable_group(self, members: int = 1, **arguments: object) -> tuple[int, list[str]]:
+        """A stable group; returns its generation and its members, the leader first."""
+        joined = [self.new_member(**arguments) for _ in range(members)]
+        self.advance_until_answered(joined[0][1])
+        leader = joined[0][1].answer.leader
+        generation_id = joined[0][1].answer.generation_id
+        ids = sorted((member_id for member_id, _ in joined), key=lambda m: m != leader)
+        assignments = {member_id: member_id.encode() for member_id in ids}
+        synced = [self.sync(m, generation_id, assignments if m == leader else None) for m in ids]
+        assert [s.answer.assignment for s in synced] == [m.encode() for m in ids]
+        assert self.state() == "Stable"
+        return generation_id, ids
+
+
+@pytest.fixture
+def bench() -> GroupBench:
+    """A coordinator with Kafka's default settings."""
+    return GroupBench()
+
+
+@pytest.fixture
+def make_bench() -> Callable[..., GroupBench]:
+    """Make a coordinator with settings of one's own."""
+    return GroupBench
+
+
+@pytest.fixture
+def pending() -> type[Pending[object]]:
+    """The class of answers that may come later."""
+    return Pending
+
+
+@pytest.fixture
+def data() -> Path:
+    """Bytes that Apache Kafka 4.3.1 wrote."""
+    return Path(__file__).parent / "data"
+
+
+@pytest.fixture
+def memory_log() -> MemoryOffsetsLog:
+    """A log in memory."""
+    return MemoryOffsetsLog()

@@ -1,0 +1,242 @@
+"""The promises of `OffsetsLog`, kept by the log in memory and by the one on real partitions."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
+from odradek.broker.coordinator.group.context import CoordinatorContext
+from odradek.broker.coordinator.group.coordinator import GroupCoordinator
+from odradek.broker.coordinator.group.offsets_log import OffsetsLog
+from odradek.broker.coordinator.group.partitioning import OFFSETS_TOPIC
+from odradek.broker.coordinator.group.records import CoordinatorRecord
+from odradek.broker.coordinator.group.replicated_log import ReplicatedOffsetsLog
+from odradek.broker.coordinator.group.settings import GroupSettings
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.builder import build_batch
+from odradek.replication.partition_state import PartitionState
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
+from odradek.runtime.clock import ManualClock
+from odradek.runtime.timers import Timers
+from odradek.storage.append_origin import AppendOrigin
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
+
+NOW_MS = 1_700_000_000_000
+BROKER_ID = 1
+LED_HERE = 0
+LED_ELSEWHERE = 1
+A = CoordinatorRecord(b"a", b"1")
+B = CoordinatorRecord(b"b", None)
+
+
+class RealPartitions:
+    """Two partitions of `__consumer_offsets` in a folder; only the first is led here."""
+
+    def __init__(self, folder: Path, **log_settings: object) -> None:
+        self.clock = ManualClock(NOW_MS)
+        self.timers = Timers()
+        self.log_manager = LogManager([str(folder)], clock=self.clock)
+        config = LogConfig(cleanup_policy=frozenset({"compact"}), **log_settings)
+        self.log_manager.load_logs({OFFSETS_TOPIC: config})
+        self.replica_manager = ReplicaManager(
+            ReplicaSettings(BROKER_ID, lambda overrides: config, lambda overrides: 1),
+            self.log_manager,
+            self.clock,
+            self.timers,
+        )
+        self.log = ReplicatedOffsetsLog(self.replica_manager, self.clock, timeout_ms=5_000)
+
+    def lead(self, *brokers: int) -> None:
+        """Let `brokers` be the replicas, this one leading partition 0 and the last partition 1."""
+        states = [
+            PartitionState(
+                OFFSETS_TOPIC,
+                bytes(range(16)),
+                partition,
+                1,
+                leader,
+                0,
+                brokers,
+                0,
+                brokers,
+                True,
+            )
+            for partition, leader in ((LED_HERE, BROKER_ID), (LED_ELSEWHERE, 2))
+        ]
+        errors = self.replica_manager.become_leader_or_follower(1, 1, states)
+        assert not any(errors.values())
+        self.replica_manager.flush()
+
+
+@pytest.fixture
+def partitions(tmp_path: Path) -> RealPartitions:
+    real = RealPartitions(tmp_path)
+    real.lead(BROKER_ID)
+    return real
+
+
+@pytest.fixture(params=["memory", "replicated"])
+def log(request: pytest.FixtureRequest) -> OffsetsLog:
+    if request.param == "memory":
+        memory = request.getfixturevalue("memory_log")
+        memory.led = {LED_HERE}
+        return memory
+    return request.getfixturevalue("partitions").log
+
+
+def append(log: OffsetsLog, *records: CoordinatorRecord, partition: int = LED_HERE) -> list:
+    outcomes: list = []
+    log.append(partition, records, lambda error, offset: outcomes.append((error, offset)))
+    return outcomes
+
+
+def read_all(log: OffsetsLog) -> list[tuple[int, bytes | None, bytes | None]]:
+    found, offset = [], log.start_offset(LED_HERE)
+    while batches := log.read(LED_HERE, offset, 1):
+        for batch in batches:
+            found += batch.records
+            assert batch.next_offset > offset
+            offset = batch.next_offset
+    assert offset == log.end_offset(LED_HERE)
+    return found
+
+
+def test_an_append_completes_in_the_flush_and_never_before(log: OffsetsLog) -> None:
+    outcomes = append(log, A)
+    assert outcomes == []
+    log.flush()
+    assert outcomes == [(ErrorCode.NONE, 0)]
+
+
+def test_appends_complete_in_order_with_the_offset_of_their_first_record(log: OffsetsLog) -> None:
+    outcomes: list = []
+    log.append(LED_HERE, [A, B], lambda error, offset: outcomes.append(offset))
+    log.append(LED_HERE, [A], lambda error, offset: outcomes.append(offset))
+    log.flush()
+    assert outcomes == [0, 2]
+
+
+def test_what_was_appended_is_read_back_with_tombstones(log: OffsetsLog) -> None:
+    append(log, A, B)
+    append(log, A)
+    log.flush()
+    assert read_all(log) == [(0, b"a", b"1"), (1, b"b", None), (2, b"a", b"1")]
+
+
+def test_reading_gives_a_batch_at_least_and_stops_at_the_size_wished(log: OffsetsLog) -> None:
+    big = CoordinatorRecord(b"key", b"x" * 1_000)
+    for _ in range(5):
+        append(log, big)
+    log.flush()
+    assert [batch.next_offset for batch in log.read(LED_HERE, 0, 1)] == [1]
+    assert len(log.read(LED_HERE, 0, 1 << 20)) == 5
+    assert log.read(LED_HERE, 5, 1 << 20) == []
+
+
+def test_a_partition_led_elsewhere_takes_nothing_and_cannot_be_read(log: OffsetsLog) -> None:
+    outcomes = append(log, A, partition=LED_ELSEWHERE)
+    assert outcomes == []
+    log.flush()
+    assert len(outcomes) == 1
+    assert outcomes[0][0] in (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+    with pytest.raises(KafkaError):
+        log.read(LED_ELSEWHERE, 0, 1)
+
+
+def test_a_callback_may_append_again(log: OffsetsLog) -> None:
+    outcomes: list = []
+    log.append(LED_HERE, [A], lambda error, offset: outcomes.extend(append(log, B)))
+    log.flush()
+    log.flush()
+    assert log.end_offset(LED_HERE) == 2
+
+
+# -- the real one alone ---------------------------------------------------------------------
+
+
+def test_batches_of_transactions_are_told_apart(partitions: RealPartitions) -> None:
+    data = build_batch(
+        [(b"k", b"v", NOW_MS, ())],
+        producer_id=9,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    marker = build_batch(
+        [(b"\x00\x00\x00\x01", bytes(6), NOW_MS, ())],
+        producer_id=9,
+        producer_epoch=0,
+        transactional=True,
+        control=True,
+    )
+    for batch in (data, marker):
+        partitions.replica_manager.append_records(
+            timeout_ms=0,
+            required_acks=1,
+            internal_topics_allowed=True,
+            origin=AppendOrigin.COORDINATOR,
+            entries={TopicPartition(OFFSETS_TOPIC, LED_HERE): memoryview(batch)},
+            on_complete=lambda results: None,
+        )
+    partitions.replica_manager.flush()
+    first, second = partitions.log.read(LED_HERE, 0, 1 << 20)
+    assert (first.producer_id, first.committed, len(first.records)) == (9, None, 1)
+    assert (second.producer_id, second.committed, len(second.records)) == (9, True, 0)
+
+
+def test_an_append_waits_for_all_in_sync_replicas_and_then_times_out(tmp_path: Path) -> None:
+    real = RealPartitions(tmp_path)
+    real.lead(BROKER_ID, 2)
+    outcomes = append(real.log, A)
+    real.log.flush()
+    assert outcomes == []
+    real.clock.advance(5_000)
+    real.timers.run_due(real.clock.monotonic_ms())
+    real.log.flush()
+    assert outcomes == [(ErrorCode.REQUEST_TIMED_OUT, -1)]
+
+
+def test_a_batch_that_is_too_large_is_refused_whole(tmp_path: Path) -> None:
+    real = RealPartitions(tmp_path, max_message_bytes=1_000)
+    real.lead(BROKER_ID)
+    outcomes = append(real.log, CoordinatorRecord(b"k", b"x" * 2_000))
+    real.log.flush()
+    assert outcomes == [(ErrorCode.MESSAGE_TOO_LARGE, -1)]
+    assert real.log.end_offset(LED_HERE) == 0
+
+
+def test_groups_are_on_disk_and_found_there_by_the_next_broker(tmp_path: Path) -> None:
+    def coordinator_on(real: RealPartitions) -> GroupCoordinator:
+        context = CoordinatorContext(
+            GroupSettings(), real.clock, real.timers, random.Random(1), real.log
+        )
+        coordinator = GroupCoordinator(context, lambda: 1)
+        coordinator.note_leadership(LED_HERE, 0, is_leader=True)
+        return coordinator
+
+    before = RealPartitions(tmp_path)
+    before.lead(BROKER_ID)
+    errors: list = []
+    coordinator_on(before).commit_offsets(
+        CommitRequest("g", -1, "", None, [PartitionCommit("orders", 0, 42, 3, "note")]),
+        errors.extend,
+    )
+    before.log.flush()
+    assert errors == [ErrorCode.NONE]
+    before.log_manager.close()
+
+    after = RealPartitions(tmp_path)
+    after.lead(BROKER_ID)
+    found: list = []
+    coordinator_on(after).fetch_offsets(
+        "g", lambda error, offsets: found.append(offsets.get("orders", 0)), require_stable=True
+    )
+    (position,) = found
+    assert (position.offset, position.leader_epoch, position.metadata) == (42, 3, "note")
+    after.log_manager.close()

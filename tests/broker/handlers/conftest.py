@@ -1,0 +1,105 @@
+"""A whole broker without sockets: requests go in as frames, answers come out as messages."""
+
+import random
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from odradek.broker.broker import Broker
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.connection import Connection
+from odradek.broker.controller.new_topic import NewTopic
+from odradek.broker.start import make_broker
+from odradek.protocol import messages
+from odradek.protocol.headers import request_header, response_header_version
+from odradek.storage.topic_partition import TopicPartition
+
+
+class Client:
+    """One connection to the broker under test."""
+
+    def __init__(self, broker: Broker, client_id: str) -> None:
+        self.broker = broker
+        self.client_id = client_id
+        self._correlation_id = 0
+        self._answered = trio.Event()
+        self.connection = Connection(
+            broker.dispatcher, "PLAINTEXT", "127.0.0.1:5", 1 << 24, lambda: self._answered.set()
+        )
+
+    def send(self, message: Any, version: int) -> None:
+        """Hand the request to the broker, as one pass of a transport would."""
+        self._correlation_id += 1
+        schema = message.schema
+        header = request_header(schema.api_key, version, self._correlation_id, self.client_id)
+        body = b"".join(bytes(part) for part in schema.encoder(version)(message))
+        self.connection.process([memoryview(bytearray(header + body))])
+        self.broker.server.finish_outside_work()
+
+    async def receive(self, api_key: int, version: int) -> Any:
+        """Wait for the next answer."""
+        with trio.fail_after(10):
+            while not self.connection.output:
+                self._answered = trio.Event()
+                await self._answered.wait()
+        data = b"".join(
+            part.read() if hasattr(part, "read") else bytes(part) for part in self.connection.output
+        )
+        self.connection.output.clear()
+        size, correlation_id = struct.unpack_from(">ii", data)
+        assert (size, correlation_id) == (len(data) - 4, self._correlation_id)
+        body = data[9 if response_header_version(api_key, version) else 8 :]
+        answer, end = messages.response_message(api_key).decoder(version)(body, 0)
+        assert end == len(body)
+        return answer
+
+    async def call(self, message: Any, version: int) -> Any:
+        """Send a request and wait for its answer."""
+        self.send(message, version)
+        return await self.receive(message.schema.api_key, version)
+
+
+class Bench:
+    """A running broker with one client."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.client = Client(broker, "test")
+
+    def another_client(self, client_id: str = "another") -> Client:
+        """One more connection."""
+        return Client(self.broker, client_id)
+
+    async def create_topic(self, name: str, partitions: int = 1, **config: str) -> bytes:
+        """Make a topic; returns its id."""
+        configs = tuple((key.replace("_", "."), value) for key, value in config.items())
+        (created,) = await self.broker.controller.create_topics(
+            [NewTopic(name, partitions, 1, configs=configs)]
+        )
+        assert created.error is None, created.error
+        topic_id = self.broker.metadata_cache.topic_id(name)
+        assert topic_id is not None
+        return topic_id
+
+    def log_end_offset(self, name: str, partition: int = 0) -> int:
+        """The partition's log end."""
+        found = self.broker.replica_manager.partition_or_error(TopicPartition(name, partition))
+        return found.log_end_offset
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Bench]:
+    config = BrokerConfig.from_sources(
+        {}, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
+    )
+    broker = await make_broker(config)
+    broker.random.seed(random.Random(5).random())
+    ready = trio.Event()
+    nursery.start_soon(broker.run, lambda advertised: ready.set())
+    await ready.wait()
+    yield Bench(broker)
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,76 @@
+"""Every API answers at every version it is served at: with little in it, and with a topic."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.broker.handlers.registry import load_handlers
+from odradek.protocol import messages
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+SERVED = [
+    (registration.api_key, version)
+    for registration in load_handlers().values()
+    for version in registration.versions
+]
+PARKS = {ApiKey.JOIN_GROUP}
+"""Answers of these may have to wait for others; they have tests of their own."""
+
+
+def all_errors(value: Any) -> list[int]:
+    """Every error code in an answer, wherever it stands."""
+    found = []
+    for name in getattr(type(value), "__slots__", ()):
+        field = getattr(value, name)
+        if name == "error_code":
+            found.append(field)
+        elif isinstance(field, list):
+            found += [code for item in field for code in all_errors(item)]
+    return found
+
+
+@pytest.mark.parametrize(("api_key", "version"), SERVED)
+async def test_a_request_of_defaults_is_answered(
+    bench: "Bench", api_key: ApiKey, version: int
+) -> None:
+    request = messages.request_message(api_key)()
+    if api_key is ApiKey.PRODUCE:
+        request.acks = 1
+    if api_key in PARKS:
+        request.session_timeout_ms = 1  # refused, so answered at once
+    answer = await bench.client.call(request, version)
+    assert ErrorCode.UNKNOWN_SERVER_ERROR not in all_errors(answer)
+    assert not bench.client.connection.is_closing
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+async def test_list_offsets_finds_both_ends_at_every_version(bench: "Bench", version: int) -> None:
+    await bench.create_topic("t")
+    request = messages.ListOffsetsRequest
+    for timestamp in (-1, -2):
+        asked = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topic = request.ListOffsetsTopic(name="t", partitions=[asked])
+        answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
+        found = answer.topics[0].partitions[0]
+        assert (found.error_code, found.offset) == (ErrorCode.NONE, 0)
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+async def test_fetch_answers_a_topic_at_every_version(bench: "Bench", version: int) -> None:
+    topic_id = await bench.create_topic("t")
+    request = messages.FetchRequest
+    asked = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    topic = request.FetchTopic(partitions=[asked])
+    if version >= 13:
+        topic.topic_id = topic_id
+    else:
+        topic.topic = "t"
+    answer = await bench.client.call(
+        request(max_wait_ms=0, min_bytes=1, max_bytes=1000, topics=[topic]), version
+    )
+    (partition,) = answer.responses[0].partitions
+    assert (partition.error_code, partition.high_watermark) == (ErrorCode.NONE, 0)

@@ -1,0 +1,184 @@
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.protocol import messages
+from odradek.protocol.compression import Compression
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import build_batch
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+NOW_MS = 1_700_000_000_000
+VERSIONS = range(3, 14)
+Produce = messages.ProduceRequest
+
+
+def batch(*values: bytes, compression: Compression = Compression.NONE) -> bytes:
+    records = [(b"k", value, NOW_MS, ()) for value in values]
+    return bytes(build_batch(records, compression=compression))
+
+
+def produce(
+    name: str, records: bytes | None, *, acks: int = 1, partition: int = 0, topic_id: bytes = b""
+) -> Any:
+    data = Produce.PartitionProduceData(index=partition, records=records)
+    topic = Produce.TopicProduceData(name=name, partition_data=[data])
+    if topic_id:
+        topic = Produce.TopicProduceData(topic_id=topic_id, partition_data=[data])
+    return Produce(acks=acks, timeout_ms=1000, topic_data=[topic])
+
+
+def only(answer: Any) -> Any:
+    (topic,) = answer.responses
+    (partition,) = topic.partition_responses
+    return partition
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_every_version_appends_and_answers_the_offset(bench: "Bench", version: int) -> None:
+    topic_id = await bench.create_topic("t")
+    for expected in (0, 2):
+        request = produce(
+            "" if version >= 13 else "t",
+            batch(b"a", b"b"),
+            topic_id=topic_id if version >= 13 else b"",
+        )
+        answer = only(await bench.client.call(request, version))
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, expected)
+    assert bench.log_end_offset("t") == 4
+
+
+async def test_requests_after_one_another_on_a_connection_may_differ(bench: "Bench") -> None:
+    await bench.create_topic("t", 2)
+    await bench.create_topic("u")
+    for name, partition, value in [
+        ("t", 0, b"1"),
+        ("t", 0, b"2" * 300),
+        ("t", 1, b"3"),
+        ("u", 0, b"4"),
+        ("t", 0, b"5"),
+    ]:
+        answer = await bench.client.call(produce(name, batch(value), partition=partition), 9)
+        assert answer.responses[0].name == name
+        assert only(answer).index == partition
+        assert only(answer).error_code == ErrorCode.NONE
+    ends = [bench.log_end_offset("t", 0), bench.log_end_offset("t", 1), bench.log_end_offset("u")]
+    assert ends == [3, 1, 1]
+
+
+async def test_a_repeated_request_to_a_topic_that_was_deleted_and_made_anew(
+    bench: "Bench",
+) -> None:
+    topic_id = await bench.create_topic("t")
+    for _ in range(3):
+        await bench.client.call(produce("t", batch(b"old")), 9)
+    await bench.broker.controller.delete_topics([topic_id])
+    answer = only(await bench.client.call(produce("t", batch(b"nowhere")), 9))
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    await bench.create_topic("t")
+    answer = only(await bench.client.call(produce("t", batch(b"new")), 9))
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
+
+
+async def test_acks_zero_is_not_answered_and_the_next_request_is(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    bench.client.send(produce("t", batch(b"a"), acks=0), 9)
+    assert bench.client.connection.output == []
+    answer = only(await bench.client.call(produce("t", batch(b"b")), 9))
+    assert answer.base_offset == 1
+
+
+async def test_acks_zero_that_fails_closes_the_connection(bench: "Bench") -> None:
+    bench.client.send(produce("nowhere", batch(b"a"), acks=0), 9)
+    assert bench.client.connection.is_closing
+
+
+@pytest.mark.parametrize("acks", [2, -2, 100])
+async def test_other_acks_are_refused(bench: "Bench", acks: int) -> None:
+    await bench.create_topic("t")
+    answer = only(await bench.client.call(produce("t", batch(b"a"), acks=acks), 9))
+    assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert bench.log_end_offset("t") == 0
+
+
+@pytest.mark.parametrize("records", [None, b""])
+async def test_a_partition_without_a_batch_is_refused(
+    bench: "Bench", records: bytes | None
+) -> None:
+    await bench.create_topic("t")
+    answer = only(await bench.client.call(produce("t", records), 9))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert answer.error_message
+
+
+async def test_a_damaged_batch_is_corrupt_and_the_next_is_taken(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    good = batch(b"a")
+    await bench.client.call(produce("t", good), 9)
+    damaged = bytearray(good)
+    damaged[-2] ^= 0x40
+    answer = only(await bench.client.call(produce("t", bytes(damaged)), 9))
+    assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
+    answer = only(await bench.client.call(produce("t", good), 9))
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 1)
+
+
+async def test_a_batch_larger_than_the_topic_allows_is_too_large(bench: "Bench") -> None:
+    size = len(batch(b"x" * 500))
+    await bench.create_topic("t", max_message_bytes=str(size))
+    answer = only(await bench.client.call(produce("t", batch(b"x" * 500)), 9))
+    assert answer.error_code == ErrorCode.NONE
+    answer = only(await bench.client.call(produce("t", batch(b"x" * 501)), 9))
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+async def test_zstd_needs_version_seven(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    records = batch(b"a" * 100, compression=Compression.ZSTD)
+    refused = only(await bench.client.call(produce("t", records), 6))
+    taken = only(await bench.client.call(produce("t", records), 7))
+    assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert taken.error_code == ErrorCode.NONE
+
+
+async def test_an_unknown_topic_id_is_named_as_such(bench: "Bench") -> None:
+    answer = only(await bench.client.call(produce("", batch(b"a"), topic_id=b"\7" * 16), 13))
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_internal_topics_are_closed_to_clients_but_the_admin_client(bench: "Bench") -> None:
+    await bench.broker.controller.ensure_topic("__consumer_offsets")
+    refused = only(await bench.client.call(produce("__consumer_offsets", batch(b"a")), 9))
+    assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    admin = bench.another_client("__admin_client")
+    taken = only(await admin.call(produce("__consumer_offsets", batch(b"a")), 9))
+    assert taken.error_code == ErrorCode.NONE
+    refused = only(await bench.client.call(produce("__consumer_offsets", batch(b"a")), 9))
+    assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+async def test_pipelined_requests_share_a_flush_and_keep_their_order(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    client = bench.client
+    frames = []
+    from odradek.protocol.headers import request_header
+
+    for correlation_id in range(5):
+        header = request_header(0, 9, correlation_id, "test")
+        request = produce("t", batch(b"%d" % correlation_id))
+        body = b"".join(bytes(part) for part in Produce.encoder(9)(request))
+        frames.append(memoryview(bytearray(header + body)))
+    client.connection.process(frames)
+    assert client.connection.output == []
+    assert bench.log_end_offset("t") == 0
+    bench.broker.server.finish_outside_work()
+    data = b"".join(bytes(part) for part in client.connection.output)
+    seen = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        answer, _ = messages.ProduceResponse.decoder(9)(data[9 : 4 + size], 0)
+        seen.append((int.from_bytes(data[4:8], "big"), only(answer).base_offset))
+        data = data[4 + size :]
+    assert seen == [(index, index) for index in range(5)]

@@ -1,0 +1,54 @@
+"""What the tests of hostile clients share: a witness on another connection, and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.external_broker import ExternalBroker
+from support.kafka_process import KafkaProcess
+from support.raw_connection import RawConnection
+
+from odradek.testing.broker_process import BrokerProcess
+
+
+@pytest.fixture
+def connect(broker) -> Iterator[Callable[[], RawConnection]]:
+    """Open raw connections to this module's broker."""
+    connections = []
+
+    def open_connection() -> RawConnection:
+        connections.append(RawConnection(broker.port))
+        return connections[-1]
+
+    yield open_connection
+    for connection in connections:
+        connection.close()
+
+
+@pytest.fixture(autouse=True)
+def witness(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A connection of somebody else, open all through the test, and served after it."""
+    if "broker" not in request.fixturenames:
+        yield
+        return
+    with RawConnection(request.getfixturevalue("broker").port) as connection:
+        connection.assert_served()
+        yield
+        connection.assert_served()
+
+
+@pytest.fixture
+def assert_logged(broker: BrokerProcess | ExternalBroker) -> Callable[[RawConnection, str], None]:
+    """Assert that the broker's log tells of a connection's end, and why."""
+
+    def check(connection: RawConnection, why: str) -> None:
+        if isinstance(broker, ExternalBroker):
+            return  # its log is not ours to read
+        lines = [line for line in broker.log.splitlines() if f":{connection.local_port}" in line]
+        assert lines, f"no line names port {connection.local_port}"
+        if isinstance(broker, KafkaProcess):
+            lines = [broker.log]  # the reason stands in the stack trace below
+        assert any(why in line for line in lines), f"{why!r} is not told in {lines}"
+
+    return check

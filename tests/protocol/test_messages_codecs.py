@@ -1,0 +1,54 @@
+"""The generated codecs against the interpreted constructs, for every message and version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from odradek.protocol import ApiKey, messages
+from odradek.protocol.message import Message
+from odradek.protocol.types import ResolvedStruct
+
+MESSAGES = [
+    find(api_key)
+    for api_key in ApiKey
+    for find in (messages.request_message, messages.response_message)
+]
+
+VERSIONS = [
+    pytest.param(message, version, id=f"{message.name}-v{version}")
+    for message in MESSAGES
+    for version in message.versions
+]
+
+Strategy = Callable[[ResolvedStruct], st.SearchStrategy[Any]]
+
+
+@pytest.mark.parametrize(("message", "version"), VERSIONS)
+@given(data=st.data())
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_generated_codecs_equal_the_interpreted_construct(
+    message: Message, version: int, value_strategy: Strategy, data: st.DataObject
+) -> None:
+    value = data.draw(value_strategy(message.version(version)))
+    encoded = b"".join(message.encoder(version)(value))
+    assert encoded == message.build(value, version=version)
+    decoded, position = message.decoder(version)(encoded, 0)
+    assert position == len(encoded)
+    assert decoded == value
+    assert message.parse(encoded, version=version) == value
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_decoders_take_any_buffer_from_any_position(message: Message) -> None:
+    for version in message.versions:
+        encoded = b"".join(message.encoder(version)(message()))
+        expected = message.decoder(version)(encoded, 0)[0]
+        framed = b"header" + encoded + b"rest"
+        for buffer in (framed, bytearray(framed), memoryview(framed)):
+            value, position = message.decoder(version)(buffer, 6)
+            assert value == expected
+            assert framed[position:] == b"rest"

@@ -1,0 +1,77 @@
+"""Our codecs against bytes that Kafka 4.3.1 itself wrote, and traffic of Kafka 3.9 brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from odradek.protocol import ApiKey, decode_body, encode_body, messages
+from odradek.protocol.headers import (
+    read_request_header,
+    read_request_start,
+    read_response_header,
+    request_header,
+    response_header,
+)
+from odradek.protocol.message import Message
+
+Rows = Callable[[str], list[list[str]]]
+
+DATA = Path(__file__).parent / "data"
+RECORDED = [
+    json.loads(line) for line in (DATA / "kafka-3.9-zk-frames.jsonl").read_text().splitlines()
+]
+RECORDED_IDS = [f"{index}-{ApiKey(frame['api']).name}" for index, frame in enumerate(RECORDED)]
+
+SIDES: dict[str, Callable[[int], Message]] = {
+    "request": messages.request_message,
+    "response": messages.response_message,
+}
+
+
+def test_kafkas_own_messages_come_back_as_the_same_bytes(kafka_rows: Rows) -> None:
+    rows = kafka_rows("kafka-4.3.1-messages.tsv")
+    assert len(rows) == 604
+    for side, api_key, version, body in rows:
+        encoded = bytes.fromhex(body)
+        message = SIDES[side](int(api_key))
+        value, position = message.decoder(int(version))(encoded, 0)
+        assert position == len(encoded), (message, version)
+        assert b"".join(message.encoder(int(version))(value)) == encoded, (message, version)
+        assert message.parse(encoded, version=int(version)) == value, (message, version)
+        assert message.build(value, version=int(version)) == encoded, (message, version)
+
+
+def test_kafkas_own_messages_cover_every_version_that_kafka_has(kafka_rows: Rows) -> None:
+    covered = {tuple(row[:3]) for row in kafka_rows("kafka-4.3.1-messages.tsv")}
+    for side, find in SIDES.items():
+        for api_key, _, versions, *_ in kafka_rows("kafka-4.3.1-headers.tsv"):
+            first, last = map(int, versions.split("-"))
+            assert find(int(api_key)).versions == range(first, last + 1)
+            for version in range(first, last + 1):
+                assert (side, api_key, str(version)) in covered
+
+
+@pytest.mark.parametrize("frame", RECORDED, ids=RECORDED_IDS)
+def test_recorded_requests_come_back_as_the_same_bytes(frame: dict[str, str]) -> None:
+    recorded = bytes.fromhex(frame["request"])
+    api_key, version, correlation_id = read_request_start(recorded)
+    assert (api_key, version) == (frame["api"], frame["version"])
+    same_id, client_id, position = read_request_header(recorded)
+    assert same_id == correlation_id
+    request = decode_body(api_key, version, recorded[position:])
+    header = request_header(api_key, version, correlation_id, client_id)
+    assert header + encode_body(request, version) == recorded
+
+
+@pytest.mark.parametrize("frame", RECORDED, ids=RECORDED_IDS)
+def test_recorded_responses_come_back_as_the_same_bytes(frame: dict[str, str]) -> None:
+    recorded = bytes.fromhex(frame["response"])
+    api_key, version = int(frame["api"]), int(frame["version"])
+    correlation_id, position = read_response_header(recorded, api_key, version)
+    assert correlation_id == read_request_start(bytes.fromhex(frame["request"]))[2]
+    response = decode_body(api_key, version, recorded[position:], response=True)
+    header = response_header(api_key, version, correlation_id)
+    assert header + encode_body(response, version) == recorded

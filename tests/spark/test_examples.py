@@ -1,0 +1,69 @@
+"""The example scripts run as their first lines say, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def run_example(start_broker: Any, tmp_path: Path) -> Any:
+    """Run a script against a broker that nothing else uses: the scripts' topics have fixed
+    names."""
+    broker = start_broker()
+
+    def run(name: str) -> str:
+        answer = subprocess.run(
+            [sys.executable, str(EXAMPLES / name), broker.bootstrap],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            cwd=tmp_path,
+        )
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+    return run
+
+
+def test_there_is_a_test_for_every_example() -> None:
+    tested = Path(__file__).read_text()
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    assert names
+    assert {name for name in names if f'run_example("{name}")' not in tested} == set()
+
+
+@pytest.mark.clients
+def test_hello_kafka(run_example: Any) -> None:
+    lines = run_example("hello_kafka.py").splitlines()
+    assert sorted(line.partition(" ")[2] for line in lines) == [
+        f"hello number {number}" for number in range(10)
+    ]
+
+
+@pytest.mark.spark
+def test_spark_batch(run_example: Any) -> None:
+    cells = run_example("spark_batch.py").replace("|", " ").split()
+    assert "1000" in cells
+    assert str(999 * 999) in cells
+
+
+@pytest.mark.spark
+def test_spark_streaming(run_example: Any) -> None:
+    counts = dict(line.split() for line in run_example("spark_streaming.py").splitlines())
+    assert counts == {
+        "to": "2",
+        "be": "2",
+        "or": "1",
+        "not": "1",
+        "that": "1",
+        "is": "1",
+        "the": "1",
+        "question": "1",
+    }

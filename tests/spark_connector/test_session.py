@@ -1,0 +1,61 @@
+"""Sessions, each in a process of its own, since a JVM stays for a process's life."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = """
+settings = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""
+
+
+def run(program: str) -> str:
+    answer = subprocess.run(
+        [sys.executable, "-c", SETTINGS + program], capture_output=True, text=True, timeout=100
+    )
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_a_process_may_stop_its_session_and_make_another(tmp_path: Path) -> None:
+    output = run(f"""
+from pathlib import Path
+from odradek.spark_connector import spark_session
+log_file = Path({str(tmp_path)!r}) / "log"
+for name in ("first", "second"):
+    spark = spark_session(name, master="local[1]", conf=settings, log_file=log_file)
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1")
+    print(spark.sparkContext.appName, reader.option("subscribe", "t").load().columns[0])
+    executable = spark.range(1).rdd.map(lambda row: __import__("sys").executable).first()
+    print(executable == __import__("sys").executable)
+    spark.stop()
+""")
+    assert output.splitlines() == ["first key", "True", "second key", "True"]
+    assert "WARN" in (tmp_path / "log").read_text()
+
+
+def test_a_spark_started_without_the_connector_is_told() -> None:
+    output = run("""
+from pyspark.sql import SparkSession
+from odradek.spark_connector import SparkConnectorError, spark_session
+builder = SparkSession.builder.master("local[1]")
+for key, value in settings.items():
+    builder = builder.config(key, value)
+builder.getOrCreate().stop()
+try:
+    spark_session()
+except SparkConnectorError as error:
+    print(error)
+""")
+    assert output.startswith("a Spark without the Kafka connector was already started")
+    assert len(output.splitlines()) == 1
