@@ -13,6 +13,7 @@ MANIFEST := pyproject.toml setup.cfg constraints.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
+BENCHMARKS = $(filter-out benchmarks/measure.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test interop soak check format docs bench wheel clean
@@ -25,7 +26,7 @@ help:
 	@echo 'make soak     the full seeded and random runs'
 	@echo 'make check    format, lint, types, architecture; under a minute'
 	@echo 'make format   format the code'
-	@echo 'make docs     write the generated pages anew'
+	@echo 'make docs     write the generated pages and stubs anew'
 	@echo 'make bench    the benchmarks, each with the machine it ran on'
 	@echo 'make wheel    build dist/odradek-*.whl'
 	@echo 'make clean    remove .venv and everything that was built; data folders stay'
@@ -84,8 +85,7 @@ check: $(VENV)/test.stamp
 	@mkdir -p $(MYPY_PATH) && ln -sfn "$(CURDIR)" $(MYPY_PATH)/odradek
 	MYPYPATH=$(MYPY_PATH) $(BIN)/mypy --cache-dir .cache/mypy \
 		--exclude '(^|/)(tests|benchmarks)/' -p odradek
-	$(PYTEST) -q tests/test_architecture.py tests/protocol/test_stubs.py \
-		tests/broker/test_config_tables.py
+	$(PYTEST) -q tests/test_architecture.py tests/test_generated.py
 
 format: $(VENV)/test.stamp
 	$(BIN)/ruff check --quiet --fix .
@@ -93,9 +93,11 @@ format: $(VENV)/test.stamp
 
 docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.broker.config.docs > docs/configuration.md
+	$(BIN)/python -m odradek.broker.coordinator.group.diagram
+	$(BIN)/python -m odradek.protocol.stubs
 
 bench: $(VENV)/test.stamp
-	@for script in benchmarks/*.py; do $(BIN)/python "$$script" || exit 1; done
+	@for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 wheel: $(VENV)/run.stamp
 	@rm -rf build dist

@@ -10,18 +10,26 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..protocol.errors import ProtocolError
 from ..protocol.frames import FrameReader
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
-    from .requests import Request
+    from .produce_shortcut import ProduceShortcut
 
 logger = logging.getLogger(__name__)
 
 ANONYMOUS = "User:ANONYMOUS"
+
+
+class Answerable(Protocol):
+    """A request as far as the order of answers goes."""
+
+    @property
+    def buffers(self) -> Sequence[Any] | None:
+        """The framed answer once it is there."""
 
 
 class Connection:
@@ -49,6 +57,7 @@ class Connection:
         "peer",
         "principal",
         "reader",
+        "shortcut",
         "unanswered",
     )
 
@@ -67,8 +76,9 @@ class Connection:
         self.muted_until_ms = 0
         self.reader = FrameReader(frame_bytes_max)
         self.output: list[Any] = []
-        self.unanswered: deque[Request] = deque()
+        self.unanswered: deque[Answerable] = deque()
         self.backlog: deque[memoryview] = deque()
+        self.shortcut: ProduceShortcut | None = None
         self.is_parked = False
         self.is_closing = False
         self.is_closed = False
@@ -109,7 +119,7 @@ class Connection:
             except ProtocolError as error:
                 self.fail(str(error))
 
-    def note_answered(self, request: Request) -> None:
+    def note_answered(self) -> None:
         """Move answers that are next in order to the output."""
         unanswered = self.unanswered
         output = self.output

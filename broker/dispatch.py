@@ -17,6 +17,7 @@ from ..protocol.errors import ErrorCode, KafkaError, ProtocolError
 from ..protocol.headers import read_request_header, response_header_version
 from ..protocol.messages import request_message, response_message
 from .handlers.registry import Registration
+from .produce_shortcut import MISSES_BEFORE_LEARNING, learn_shortcut
 from .requests import AT_FLUSH, NO_ANSWER, Request
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ class Dispatcher:
             ProtocolError: the frame is no request that this broker can read; the connection
                 is to be closed.
         """
+        shortcut = connection.shortcut
+        if shortcut is not None and shortcut.take(connection, frame):
+            return
         try:
             route = self._routes.get(_unpack_route(frame)[0])
         except struct.error:
@@ -108,12 +112,20 @@ class Dispatcher:
             body = route.decode(frame, position)[0]
         except ProtocolError as error:
             raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
+        if connection.unanswered and route.api_key != ApiKey.PRODUCE:
+            # Kafka handles a connection's requests one by one: this one sees what those
+            # before it have staged.
+            self.broker.replica_manager.flush()
         request = Request(route, correlation_id, client_id or "", body, connection)
         connection.unanswered.append(request)
         if self.on_request is not None and self.on_request(request):
             connection.is_parked = request.buffers is None
         else:
             self._handle(request)
+            if route.api_key == ApiKey.PRODUCE and (
+                shortcut is None or shortcut.misses >= MISSES_BEFORE_LEARNING
+            ):
+                connection.shortcut = learn_shortcut(self.broker, route, frame, body)
 
     def _handle(self, request: Request) -> None:
         connection = request.connection

@@ -219,7 +219,7 @@ class EpollTransport:
             for link in dirty:
                 link.is_dirty = False
                 connection = link.connection
-                if connection.backlog and not connection.is_parked:
+                if connection.backlog and not connection.unanswered:
                     connection.process_backlog()
                     self._flush()
                 self._send(link)
@@ -227,7 +227,7 @@ class EpollTransport:
     def _receive(self, link: Link, event: int, arena_position: int) -> int:
         """Receive once and handle the frames; returns how much of the arena that took."""
         connection = link.connection
-        if connection.is_parked or connection.backlog or connection.output:
+        if connection.unanswered or connection.backlog or connection.output:
             # Its next request has come before its last one is answered: Kafka mutes the
             # channel, so do we. Most clients wait, and spare us the two system calls.
             if event & _HANGUP and not connection.output:
@@ -276,7 +276,7 @@ class EpollTransport:
                 return
         if connection.is_closing:
             self._close(link)
-        elif link.events != _READ and not connection.is_parked and not connection.is_closed:
+        elif link.events != _READ and not connection.unanswered and not connection.is_closed:
             self._set_events(link, _READ)
 
     def _set_events(self, link: Link, events: int) -> None:
@@ -319,7 +319,7 @@ class EpollTransport:
     def _close_idle(self) -> None:
         silent_since = self._clock.monotonic_ms() - self._idle_ms_max
         for link in list(self._links.values()):
-            if link.last_active_ms < silent_since and not link.connection.is_parked:
+            if link.last_active_ms < silent_since and not link.connection.unanswered:
                 self._close(link)
         self._schedule_idle_check()
 

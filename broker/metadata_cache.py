@@ -17,7 +17,7 @@ from ..storage.topic_partition import TopicPartition
 from .controller.live_broker import LiveBroker
 
 logger = logging.getLogger(__name__)
-state_change_logger = logging.getLogger("state.change")
+state_change_logger = logging.getLogger("odradek.state_change")
 
 PartitionStates = Mapping[int, PartitionState]
 

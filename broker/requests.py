@@ -80,13 +80,13 @@ class Request:
             logger.exception("the answer to %r cannot be encoded", self)
             connection.fail("its answer cannot be encoded")
             return
-        connection.note_answered(self)
+        connection.note_answered()
 
     def answer_nothing(self) -> None:
         """Let the connection go on without an answer."""
         self.buffers = []
         if not self.connection.is_closed:
-            self.connection.note_answered(self)
+            self.connection.note_answered()
 
     def __repr__(self) -> str:
         return (

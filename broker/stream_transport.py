@@ -90,7 +90,7 @@ class StreamLink:
         while True:
             await self._ready.wait()
             self._ready = trio.Event()
-            if connection.backlog and not connection.is_parked:
+            if connection.backlog and not connection.unanswered:
                 connection.process_backlog()
                 self._finish_pass()
             output, connection.output = connection.output, []

@@ -99,20 +99,13 @@ def _broker(bootstrap_server: str | None, output: Path) -> Iterator[str]:
 def _shown_progress() -> Iterator[Any]:
     """Bars on standard error, and a line for each finished step."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[counted]}"),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
@@ -128,15 +121,17 @@ class _Steps:
         self.bar = bar
         self.task: Any = None
         self.step = ""
+        self.total: int | None = None
         self.started = 0.0
 
     def start(self, step: str, total: int | None) -> None:
         self.step = step
         self.started = time.monotonic()
-        self.task = self.bar.add_task(step, total=total)
+        self.total = total
+        self.task = self.bar.add_task(step, total=total, counted="")
 
     def advance(self, done: int) -> None:
-        self.bar.update(self.task, completed=done)
+        self.bar.update(self.task, completed=done, counted=f"{done:,} of {self.total:,}")
 
     def finish(self, summary: str) -> None:
         seconds = time.monotonic() - self.started

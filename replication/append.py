@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..protocol.errors import ErrorCode
 from ..storage.topic_partition import TopicPartition
@@ -35,6 +35,16 @@ class PartitionResponse(NamedTuple):
 AppendCallback = Callable[[dict[TopicPartition, PartitionResponse]], None]
 
 
+class StagedAppend(Protocol):
+    """What waits for a flush."""
+
+    def fail_partition(self, partition: Partition, error: ErrorCode, message: str) -> None:
+        """Take note that the partition's flush did not succeed, if it is one of this append's."""
+
+    def complete(self) -> None:
+        """Go on: the flush is over. Called once."""
+
+
 class PendingPartition:
     """One partition of an append: staged, with the answer it gets if all goes well."""
 
@@ -49,14 +59,25 @@ class PendingPartition:
 
 
 class PendingAppend:
-    """One `append_records` call between its staging and its answer."""
+    """One `append_records` call between its staging and its answer.
 
-    __slots__ = ("on_complete", "partitions", "required_acks", "timeout_ms")
+    Args:
+        timeout_ms: how long it may wait for replicas.
+        on_complete: gets the outcome of every partition.
+        wait: what to do with it after the flush if it wants all acks; None if it does not.
+    """
 
-    def __init__(self, required_acks: int, timeout_ms: int, on_complete: AppendCallback) -> None:
-        self.required_acks = required_acks
+    __slots__ = ("_wait", "on_complete", "partitions", "timeout_ms")
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        on_complete: AppendCallback,
+        wait: Callable[[PendingAppend], None] | None,
+    ) -> None:
         self.timeout_ms = timeout_ms
         self.on_complete = on_complete
+        self._wait = wait
         self.partitions: dict[TopicPartition, PendingPartition] = {}
 
     def fail_partition(self, partition: Partition, error: ErrorCode, message: str) -> None:
@@ -65,6 +86,13 @@ class PendingAppend:
         if pending is not None and pending.partition is partition:
             pending.partition = None
             pending.response = PartitionResponse(error, error_message=message)
+
+    def complete(self) -> None:
+        """Answer, or wait for replicas."""
+        if self._wait is None:
+            self.answer()
+        else:
+            self._wait(self)
 
     def settle(self) -> bool:
         """Take note of the replicas' state; returns whether no partition waits any longer."""

@@ -25,6 +25,7 @@ from .append import (
     PendingAppend,
     PendingPartition,
     RecordError,
+    StagedAppend,
 )
 from .delayed_fetch import DelayedFetch
 from .delayed_operation import Purgatory
@@ -65,7 +66,7 @@ class ReplicaManager:
         self.delayed_fetch: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self._clock = clock
         self._partitions = self.hosted.online
-        self._staged: list[PendingAppend] = []
+        self._staged: list[StagedAppend] = []
         self._touched: dict[Partition, None] = {}
         self._actions: deque[Callable[[], object]] = deque()
 
@@ -112,7 +113,8 @@ class ReplicaManager:
             origin: who appends; decides what is validated.
             entries: partition to record batches.
         """
-        pending = PendingAppend(required_acks, timeout_ms, on_complete)
+        wait = self.wait_for_replicas if required_acks == -1 else None
+        pending = PendingAppend(timeout_ms, on_complete, wait)
         outcome = pending.partitions
         if required_acks not in VALID_REQUIRED_ACKS:
             refused = PartitionResponse(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -172,6 +174,14 @@ class ReplicaManager:
             ),
         )
 
+    def note_staged(self, partition: Partition, append: StagedAppend) -> None:
+        """Have an append that was staged on the partition itself flushed and completed.
+
+        For a caller that knows its partition already and wants no more made of it.
+        """
+        self._touched[partition] = None
+        self._staged.append(append)
+
     @property
     def has_work(self) -> bool:
         """Whether a flush would do anything."""
@@ -196,24 +206,21 @@ class ReplicaManager:
                 for pending in staged:
                     pending.fail_partition(partition, ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
                 continue
-            partition.maybe_increment_high_watermark()
-            if self.delayed_fetch.has_watchers(partition.topic_partition):
+            moved = partition.maybe_increment_high_watermark()
+            if not moved and self.delayed_fetch.has_watchers(partition.topic_partition):
                 self._later(self.delayed_fetch.check_and_complete, partition.topic_partition)
         for pending in staged:
-            self._complete(self._answer_or_wait, pending)
+            self._complete(pending.complete)
 
-    def _complete(self, completion: Callable[..., object], *arguments: object) -> None:
+    def _complete(self, completion: Callable[[], object]) -> None:
         """Complete one operation; a bug in it must not keep the others from their answers."""
         try:
-            completion(*arguments)
+            completion()
         except Exception:
             logger.exception("a completed operation could not be answered")
 
-    def _answer_or_wait(self, pending: PendingAppend) -> None:
-        """Answer, unless acks=all and a partition that succeeded so far must still wait."""
-        if pending.required_acks != -1:
-            pending.answer()
-            return
+    def wait_for_replicas(self, pending: PendingAppend) -> None:
+        """Answer, unless a partition that succeeded so far must still wait."""
         waiting = [tp for tp, entry in pending.partitions.items() if entry.partition is not None]
         if not waiting or pending.settle():
             pending.answer()

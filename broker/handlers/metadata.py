@@ -53,7 +53,8 @@ def handle_metadata(broker: Broker, request: Request) -> messages.MetadataRespon
             if broker.authorize(request, "DESCRIBE", "TOPIC", name)
         ]
         return _response(broker, request, topics)
-    _check_names(asked, request.api_version)
+    if not _names_topics_clearly(asked, request.api_version):
+        return _refused(asked)
     if any(topic.topic_id != ZERO_UUID for topic in asked):
         return _response(broker, request, _topics_by_id(broker, request, asked))
     names = list(dict.fromkeys(topic.name or "" for topic in asked))
@@ -65,22 +66,30 @@ def handle_metadata(broker: Broker, request: Request) -> messages.MetadataRespon
     return _response(broker, request, [_topic_by_name(broker, request, name) for name in names])
 
 
-def _check_names(
+def _names_topics_clearly(
     asked: list[messages.MetadataRequest.MetadataRequestTopic], api_version: int
-) -> None:
-    for topic in asked:
-        if api_version < VERSION_OF_TOPIC_IDS:
-            if topic.name is None:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic was asked for by no name.")
-            if topic.topic_id != ZERO_UUID:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"Version {api_version} does not ask for topics by id.",
-                )
-        elif topic.name is None and topic.topic_id == ZERO_UUID:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "A topic was asked for by neither name nor id."
+) -> bool:
+    """Whether each topic is asked for as the version can: by name, or from 12 on by id."""
+    if api_version >= VERSION_OF_TOPIC_IDS:
+        return all(topic.name is not None or topic.topic_id != ZERO_UUID for topic in asked)
+    return all(topic.name is not None and topic.topic_id == ZERO_UUID for topic in asked)
+
+
+def _refused(
+    asked: list[messages.MetadataRequest.MetadataRequestTopic],
+) -> messages.MetadataResponse:
+    response = messages.MetadataResponse
+    return response(
+        error_code=ErrorCode.INVALID_REQUEST,
+        topics=[
+            response.MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST,
+                name=topic.name or "",  # null has no place in versions before 12
+                topic_id=topic.topic_id,
             )
+            for topic in asked
+        ],
+    )
 
 
 def _is_creatable(broker: Broker, request: Request, name: str) -> bool:

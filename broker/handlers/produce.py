@@ -141,7 +141,7 @@ def _answer(
             result = refused.get(_key(version, topic, index)) if refused else None
             if result is None:
                 result = results[TopicPartition(name or "", index)]
-            partitions.append(_partition_response(index, result))
+            partitions.append(partition_response(index, result))
         topics.append(
             response.TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
@@ -150,9 +150,10 @@ def _answer(
     request.answer(response(responses=topics))
 
 
-def _partition_response(
+def partition_response(
     index: int, result: PartitionResponse
 ) -> messages.ProduceResponse.PartitionProduceResponse:
+    """One partition's part of an answer."""
     response = messages.ProduceResponse
     return response.PartitionProduceResponse(
         index=index,

@@ -9,7 +9,6 @@ import pytest
 
 from odradek.broker.config.broker_table import BROKER_DEFINITIONS, SECTIONS
 from odradek.broker.config.definition import Definition, OneOf, Range, RangeOr, SomeOf
-from odradek.broker.config.docs import configuration_page
 from odradek.broker.config.documentation import BROKER_TEXTS, TOPIC_TEXTS
 from odradek.broker.config.effects import IGNORED, NOT_YET
 from odradek.broker.config.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
@@ -126,9 +125,3 @@ def test_effects_speak_of_settings_that_exist():
     assert set(BROKER_DEFINITIONS) >= IGNORED
     assert {*BROKER_DEFINITIONS, *TOPIC_DEFINITIONS} >= NOT_YET
     assert not IGNORED & NOT_YET
-
-
-def test_configuration_page_is_current():
-    """If this fails: `make docs`."""
-    page = Path(__file__).parents[2] / "docs" / "configuration.md"
-    assert page.read_text() == configuration_page()

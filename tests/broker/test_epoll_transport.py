@@ -25,7 +25,7 @@ class EchoRequest:
 
     def answer(self) -> None:
         self.buffers = [struct.pack(">i", len(self.payload)), self.payload]
-        self.connection.note_answered(self)
+        self.connection.note_answered()
 
 
 class EchoDispatcher:

@@ -187,7 +187,7 @@ def test_state_changes_are_logged_with_their_sender(
     cache: MetadataCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     update(cache, state("orders", 0))
-    with caplog.at_level(logging.DEBUG, "state.change"):
+    with caplog.at_level(logging.DEBUG, "odradek.state_change"):
         cache.update_metadata(
             MetadataUpdate(4, 17, BROKERS, [state("orders", 1), leaving("orders", 0)]), 123
         )

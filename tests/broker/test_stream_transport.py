@@ -21,7 +21,7 @@ class Request:
 
     def answer(self) -> None:
         self.buffers = [struct.pack(">i", len(self.payload)), self.payload]
-        self.connection.note_answered(self)
+        self.connection.note_answered()
 
 
 class Dispatcher:

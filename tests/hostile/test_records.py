@@ -24,6 +24,7 @@ NONE = 0
 UNKNOWN_SERVER_ERROR = -1
 CORRUPT_MESSAGE = 2
 UNKNOWN_TOPIC_OR_PARTITION = 3
+NOT_LEADER_OR_FOLLOWER = 6
 MESSAGE_TOO_LARGE = 10
 INVALID_TOPIC_EXCEPTION = 17
 INVALID_REQUIRED_ACKS = 21
@@ -34,6 +35,8 @@ INVALID_RECORD = 87
 
 HOUR_MS = 3_600_000
 MESSAGE_MAX_BYTES = 1_048_588
+LEADER_TRIES = 1000
+"""Apache Kafka tells of a new topic a moment before it leads its partitions."""
 NOW_MS = int(time.time() * 1000)
 
 # Positions in a record batch, see Kafka's DefaultRecordBatch.
@@ -131,8 +134,11 @@ def produce(connect: Connect) -> Callable[..., Appended]:
         request = ProduceRequest(
             transactional_id=None, acks=acks, timeout_ms=5000, topic_data=topic_data
         )
-        response = connection.ask(request, ProduceResponse, 9)
-        answer = response.responses[0].partition_responses[0]
+        for _ in range(LEADER_TRIES):
+            response = connection.ask(request, ProduceResponse, 9)
+            answer = response.responses[0].partition_responses[0]
+            if answer.error_code != NOT_LEADER_OR_FOLLOWER:
+                break
         record_errors = [error.batch_index for error in answer.record_errors or []]
         return Appended(answer.error_code, answer.base_offset, record_errors)
 

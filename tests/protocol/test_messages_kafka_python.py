@@ -102,4 +102,5 @@ def test_kafka_python_reads_our_bytes_and_writes_the_same(
     encoded = b"".join(ours.encoder(version)(value))
     read = theirs.decode(encoded, version=version)
     assert_same(value, read, resolved)
+    read.with_header()  # Without one it does not encode what it has decoded.
     assert bytes(read.encode(version=version)) == encoded

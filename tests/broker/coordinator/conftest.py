@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -347,3 +348,137 @@ def data() -> Path:
 def memory_log() -> MemoryOffsetsLog:
     """A log in memory."""
     return MemoryOffsetsLog()
+
+
+# -- handlers --------------------------------------------------------------------------------
+
+LISTENER = "PLAINTEXT"
+ORDERS_ID = bytes(range(16))
+OFFSETS_ID = bytes(range(16, 32))
+
+
+class HandlerBench:
+    """Handlers of the group APIs behind the real dispatcher and codec, spoken to in frames.
+
+    Attributes:
+        groups: the coordinator behind them.
+        denied: (operation, resource type, name) that nobody may do.
+        created: topics that were asked for.
+    """
+
+    def __init__(self, groups: GroupBench) -> None:
+        from odradek.broker.connection import Connection
+        from odradek.broker.dispatch import Dispatcher
+        from odradek.broker.handlers import (  # noqa: F401  # each registers itself
+            delete_groups,
+            describe_groups,
+            find_coordinator,
+            heartbeat,
+            join_group,
+            leave_group,
+            list_groups,
+            offset_commit,
+            offset_delete,
+            offset_fetch,
+            registry,
+            sync_group,
+        )
+        from odradek.broker.metadata_cache import MetadataCache
+
+        self.groups = groups
+        self.denied: set[tuple[str, str, str]] = set()
+        self.created: list[str] = []
+        self.group_coordinator = groups.coordinator
+        self.metadata_cache = MetadataCache(1)
+        self.controller = self
+        self._dispatcher = Dispatcher(self, registry.REGISTRATIONS)
+        self._new_connection = lambda: Connection(
+            self._dispatcher, LISTENER, "127.0.0.1:40000", 1 << 20, lambda: None
+        )
+        self.know_topic("orders", ORDERS_ID, 2)
+        self.know_topic("__consumer_offsets", OFFSETS_ID, PARTITIONS)
+
+    # What the handlers ask of a broker.
+
+    def authorize(self, request: object, operation: str, kind: str, name: str) -> bool:
+        return (operation, kind, name) not in self.denied
+
+    def start_task(self, function: Callable[..., object], *arguments: object) -> None:
+        """Run a task that never has to wait."""
+        coroutine = function(*arguments)
+        with pytest.raises(StopIteration):
+            coroutine.send(None)
+
+    async def ensure_topic(self, name: str) -> None:
+        self.created.append(name)
+        self.know_topic(name, OFFSETS_ID, PARTITIONS)
+
+    # What the tests do.
+
+    def know_topic(self, name: str, topic_id: bytes, partitions: int, leader: int = 1) -> None:
+        from odradek.broker.controller.live_broker import EndPoint, LiveBroker
+        from odradek.broker.metadata_cache import MetadataUpdate
+        from odradek.replication.partition_state import PartitionState
+
+        broker = LiveBroker(1, (EndPoint(LISTENER, "broker.example", 9092, "PLAINTEXT"),), None)
+        states = [
+            PartitionState(name, topic_id, index, 1, leader, 0, (1,), 0, (1,))
+            for index in range(partitions)
+        ]
+        self.metadata_cache.update_metadata(MetadataUpdate(1, 1, [broker], states))
+
+    def forget_topics(self) -> None:
+        from odradek.broker.metadata_cache import MetadataCache
+
+        self.metadata_cache = MetadataCache(1)
+
+    def send(self, request: object, version: int, client_id: str = "client") -> Reply:
+        """Send one request over a connection of its own."""
+        from odradek.protocol import messages
+
+        name = type(request).__qualname__.split(".")[0]
+        message = getattr(messages, name)
+        header = struct.pack(">hhih", message.api_key, version, 77, len(client_id))
+        header += client_id.encode()
+        if version in message.flexible:
+            header += b"\x00"
+        body = b"".join(bytes(part) for part in message.encoder(version)(request))
+        connection = self._new_connection()
+        connection.process([memoryview(bytearray(header + body))])
+        assert not connection.is_closing
+        self.groups.log.flush()
+        answer = getattr(messages, name.removesuffix("Request") + "Response")
+        return Reply(connection, answer, version)
+
+
+class Reply:
+    """The answer to a request, once there is one."""
+
+    def __init__(self, connection: object, message: object, version: int) -> None:
+        self._connection = connection
+        self._message = message
+        self._version = version
+
+    @property
+    def is_waiting(self) -> bool:
+        return not self._connection.output
+
+    @property
+    def response(self) -> object:
+        """The decoded response; all of its frame is used up."""
+        from odradek.protocol.headers import response_header_version
+
+        assert not self.is_waiting, "not answered yet"
+        frame = b"".join(bytes(part) for part in self._connection.output)
+        size, correlation_id = struct.unpack_from(">ii", frame)
+        assert (size, correlation_id) == (len(frame) - 4, 77)
+        start = 8 + response_header_version(self._message.api_key, self._version)
+        response, end = self._message.decoder(self._version)(frame, start)
+        assert end == len(frame)
+        return response
+
+
+@pytest.fixture
+def handlers(bench: GroupBench) -> HandlerBench:
+    """The handlers in front of `bench`; topic `orders` has two partitions."""
+    return HandlerBench(bench)

@@ -182,3 +182,100 @@ async def test_pipelined_requests_share_a_flush_and_keep_their_order(bench: "Ben
         seen.append((int.from_bytes(data[4:8], "big"), only(answer).base_offset))
         data = data[4 + size :]
     assert seen == [(index, index) for index in range(5)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_second_request_like_the_first_is_answered_like_the_first(
+    bench: "Bench", version: int
+) -> None:
+    """The shortcut's answers are the general way's, byte for byte but for the offsets."""
+    topic_id = await bench.create_topic("t")
+    by_id = {"topic_id": topic_id} if version >= 13 else {}
+    name = "" if by_id else "t"
+    answers = []
+    for _ in range(3):
+        request = produce(name, batch(b"v" * 200), **by_id)
+        assert bench.client.connection.shortcut is None or len(answers) > 0
+        answers.append(await bench.client.call(request, version))
+    assert bench.client.connection.shortcut is not None
+    assert [only(answer).base_offset for answer in answers] == [0, 1, 2]
+    for answer in answers:
+        only(answer).base_offset = 0
+    assert answers[0] == answers[1] == answers[2]
+
+
+async def test_another_api_with_the_same_bytes_does_not_take_the_shortcut(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    from odradek.protocol.headers import request_header
+
+    request = produce("t", batch(b"a"))
+    await bench.client.call(request, 3)
+    body = b"".join(bytes(part) for part in Produce.encoder(3)(request))
+    frame = bytearray(request_header(0, 3, 9, "test") + body)
+    frame[:2] = (12).to_bytes(2, "big")  # Heartbeat
+    bench.client.connection.process([memoryview(frame)])
+    bench.broker.server.finish_outside_work()
+    assert bench.log_end_offset("t") == 1
+
+
+async def test_records_whose_length_is_wrong_do_not_take_the_shortcut(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    from odradek.protocol.headers import request_header
+
+    for version in (3, 9):
+        request = produce("t", batch(b"a"))
+        await bench.client.call(request, version)
+        end = bench.log_end_offset("t")
+        body = b"".join(bytes(part) for part in Produce.encoder(version)(request))
+        frame = bytearray(request_header(0, version, 9, "test") + body)
+        del frame[-5:]
+        client = bench.another_client("test")
+        client.connection.shortcut = bench.client.connection.shortcut
+        client.connection.process([memoryview(frame)])
+        bench.broker.server.finish_outside_work()
+        assert client.connection.is_closing
+        assert bench.log_end_offset("t") == end
+
+
+async def test_acks_all_waits_on_the_shortcut_too(bench: "Bench") -> None:
+    from odradek.storage.topic_partition import TopicPartition
+
+    await bench.create_topic("t")
+    first = only(await bench.client.call(produce("t", batch(b"a"), acks=-1), 9))
+    assert first.base_offset == 0
+    partition = bench.broker.replica_manager.partition_or_error(TopicPartition("t", 0))
+    partition.isr = (*partition.isr, 99)  # one that lags behind
+    bench.client.send(produce("t", batch(b"b"), acks=-1), 9)
+    assert bench.client.connection.output == []
+    assert partition.log_end_offset == 2
+    partition.isr = partition.isr[:1]
+    assert partition.maybe_increment_high_watermark()
+    bench.broker.server.finish_outside_work()
+    answer = only(await bench.client.receive(0, 9))
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 1)
+
+
+async def test_a_fetch_behind_a_produce_sees_its_records(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    from odradek.protocol.headers import request_header
+
+    fetch = messages.FetchRequest
+    asked = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10_000)
+    topics = [fetch.FetchTopic(topic="t", partitions=[asked])]
+    frames = []
+    for message, version in [
+        (produce("t", batch(b"a")), 9),
+        (fetch(max_wait_ms=0, min_bytes=1, max_bytes=10_000, topics=topics), 12),
+    ]:
+        header = request_header(message.schema.api_key, version, 1, "test")
+        body = b"".join(bytes(part) for part in message.schema.encoder(version)(message))
+        frames.append(memoryview(bytearray(header + body)))
+    bench.client.connection.process(frames)
+    bench.broker.server.finish_outside_work()
+    data = b"".join(
+        bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
+        for part in bench.client.connection.output
+    )
+    size = int.from_bytes(data[:4], "big")
+    answer, _ = messages.FetchResponse.decoder(12)(data[4 + size + 9 :], 0)
+    assert answer.responses[0].partitions[0].high_watermark == 1

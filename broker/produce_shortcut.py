@@ -1,0 +1,316 @@
+"""The common Produce: the one that looks just like its connection's last.
+
+Producers send to the same partition again and again, and only the records differ. So the
+bytes from the header to the partition's index are compared with those of the last
+request; where they are equal, the partition is known, and the answer is its last answer
+with other offsets in it. Nothing is decoded and two objects are made. Whatever differs,
+fails or must wait takes the handler's general way, whose answers are the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from ..protocol import messages
+from ..protocol.errors import ErrorCode, KafkaError
+from ..replication.append import PartitionResponse, PendingAppend, PendingPartition
+from ..replication.replica_manager import INTERNAL_TOPICS
+from ..storage.append_origin import AppendOrigin
+from ..storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from ..replication.partition import Partition
+    from .broker import Broker
+    from .connection import Connection
+    from .dispatch import Route
+
+FIRST_FLEXIBLE_VERSION = 9
+FIRST_VERSION_WITH_LOG_START = 5
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+PREFIX_AT = 8
+"""Behind API key, version and correlation id."""
+NO_TAGS = b"\0\0\0"
+"""What ends a flexible request: no tagged fields of partition, topic and request."""
+MISSES_BEFORE_LEARNING = 16
+"""A connection that writes to many partitions in turn is not worth learning each time."""
+BASE_OFFSET_MARK = 0x1122334455667788
+APPEND_TIME_MARK = 0x99AABBCCDDEEFF0
+
+_unpack_route = struct.Struct(">I").unpack_from
+_unpack_int32 = struct.Struct(">i").unpack_from
+_pack_prefix = struct.Struct(">ii").pack
+
+
+class ProduceShortcut:
+    """What one connection's plain Produce requests have in common."""
+
+    __slots__ = (
+        "_acks",
+        "_answer_head",
+        "_answer_size",
+        "_answer_tail",
+        "_broker",
+        "_is_flexible",
+        "_pack_offsets",
+        "_prefix",
+        "_prefix_end",
+        "_route_key",
+        "_snapshot",
+        "_with_log_start",
+        "index",
+        "misses",
+        "partition",
+        "route",
+        "timeout_ms",
+        "topic",
+    )
+
+    def __init__(
+        self, broker: Broker, route: Route, body: Any, prefix: bytes, partition: Partition
+    ) -> None:
+        (self.topic,) = body.topic_data
+        self.index: int = self.topic.partition_data[0].index
+        self.route = route
+        self.partition = partition
+        self.timeout_ms: int = body.timeout_ms
+        self.misses = 0
+        self._acks: int = body.acks
+        self._broker = broker
+        self._snapshot = broker.metadata_cache.snapshot
+        self._route_key = route.api_key << 16 | route.api_version
+        self._prefix = prefix
+        self._prefix_end = PREFIX_AT + len(prefix)
+        version = route.api_version
+        self._is_flexible = version >= FIRST_FLEXIBLE_VERSION
+        self._with_log_start = version >= FIRST_VERSION_WITH_LOG_START
+        self._cut_answer(version)
+
+    def _cut_answer(self, version: int) -> None:
+        """Take an encoded answer apart where its offsets stand."""
+        offsets = struct.Struct(">qqq" if self._with_log_start else ">qq")
+        marked = self._answer(PartitionResponse(ErrorCode.NONE, BASE_OFFSET_MARK, APPEND_TIME_MARK))
+        encoded = b"".join(self.route.encode_answer(0, marked))
+        at = encoded.index(struct.pack(">qq", BASE_OFFSET_MARK, APPEND_TIME_MARK))
+        self._pack_offsets = offsets.pack
+        self._answer_size = len(encoded) - 4
+        self._answer_head = encoded[PREFIX_AT:at]
+        self._answer_tail = encoded[at + offsets.size :]
+
+    def take(self, connection: Connection, frame: memoryview) -> bool:
+        """Stage the request if it is like the last; returns whether that was done."""
+        at = self._prefix_end
+        if frame[PREFIX_AT:at] != self._prefix or _unpack_route(frame)[0] != self._route_key:
+            self.misses += 1
+            return False
+        partition = self.partition
+        dispatcher = connection.dispatcher
+        if (
+            self._snapshot is not self._broker.metadata_cache.snapshot
+            or not partition.is_leader
+            or dispatcher.on_request is not None
+            or dispatcher.on_answer is not None
+        ):
+            self.misses = MISSES_BEFORE_LEARNING
+            return False
+        records = self._records(frame, at)
+        if records is None:
+            return False
+        try:
+            info = partition.append_records_to_leader(
+                records, AppendOrigin.CLIENT, self._acks, self._broker.clock.now_ms()
+            )
+        except KafkaError:
+            return False  # nothing was staged; the handler answers with all the details
+        produce = QuickProduce(
+            self,
+            connection,
+            _unpack_int32(frame, 4)[0],
+            info.first_offset,
+            info.last_offset + 1,
+            info.log_append_time_ms,
+        )
+        connection.unanswered.append(produce)
+        self._broker.replica_manager.note_staged(partition, produce)
+        return True
+
+    def _records(self, frame: memoryview, at: int) -> memoryview | None:
+        """The records behind the prefix, if they and nothing else end the frame."""
+        end = len(frame)
+        if not self._is_flexible:
+            if end < at + 4 or _unpack_int32(frame, at)[0] != end - at - 4:
+                return None
+            return frame[at + 4 :]
+        end -= len(NO_TAGS)
+        size = shift = 0
+        while True:
+            if at >= end or shift > 28:
+                return None
+            byte = frame[at]
+            at += 1
+            size |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+        if size - 1 != end - at or frame[end:] != NO_TAGS:
+            return None
+        return frame[at:end]
+
+    def wait_for_replicas(self, produce: QuickProduce) -> bool:
+        """Whether acks=all has to wait; then the general way goes on with it."""
+        if self._acks != -1:
+            return False
+        done, error = self.partition.has_replicated(produce.required_offset)
+        if done and not error:
+            return False
+        manager = self._broker.replica_manager
+        topic_partition = self.partition.topic_partition
+
+        def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
+            produce.answer(results[topic_partition])
+
+        pending = PendingAppend(self.timeout_ms, on_complete, manager.wait_for_replicas)
+        pending.partitions[topic_partition] = PendingPartition(
+            self.partition, produce.required_offset, produce.response()
+        )
+        pending.complete()
+        return True
+
+    def fill_answer(
+        self, correlation_id: int, base_offset: int, append_time_ms: int
+    ) -> tuple[bytes, ...]:
+        """The answer to a request that succeeded."""
+        if self._with_log_start:
+            log_start_offset = self.partition.log.log_start_offset
+            offsets = self._pack_offsets(base_offset, append_time_ms, log_start_offset)
+        else:
+            offsets = self._pack_offsets(base_offset, append_time_ms)
+        return (
+            _pack_prefix(self._answer_size, correlation_id),
+            self._answer_head,
+            offsets,
+            self._answer_tail,
+        )
+
+    def _answer(self, result: PartitionResponse) -> messages.ProduceResponse:
+        from .handlers.produce import partition_response
+
+        response = messages.ProduceResponse
+        topic = self.topic
+        return response(
+            responses=[
+                response.TopicProduceResponse(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[partition_response(self.index, result)],
+                )
+            ]
+        )
+
+    def encode_answer(self, correlation_id: int, result: PartitionResponse) -> list[Any]:
+        """The answer to a request that failed, or waited."""
+        return self.route.encode_answer(correlation_id, self._answer(result))
+
+
+class QuickProduce:
+    """One request that took the shortcut, between its staging and its answer."""
+
+    __slots__ = (
+        "_append_time_ms",
+        "_base_offset",
+        "_correlation_id",
+        "_failure",
+        "_shortcut",
+        "buffers",
+        "connection",
+        "required_offset",
+    )
+
+    def __init__(
+        self,
+        shortcut: ProduceShortcut,
+        connection: Connection,
+        correlation_id: int,
+        base_offset: int,
+        required_offset: int,
+        append_time_ms: int,
+    ) -> None:
+        self._shortcut = shortcut
+        self._correlation_id = correlation_id
+        self._base_offset = base_offset
+        self._append_time_ms = append_time_ms
+        self._failure: PartitionResponse | None = None
+        self.required_offset = required_offset
+        self.connection = connection
+        self.buffers: Any = None
+
+    def fail_partition(self, partition: Partition, error: ErrorCode, message: str) -> None:
+        """Take note that the partition's flush did not succeed."""
+        if partition is self._shortcut.partition:
+            self._failure = PartitionResponse(error, error_message=message)
+
+    def complete(self) -> None:
+        """Answer, unless the answer must wait for replicas."""
+        connection = self.connection
+        if connection.is_closed:
+            return
+        shortcut = self._shortcut
+        if self._failure is not None:
+            self.answer(self._failure)
+        elif not shortcut.wait_for_replicas(self):
+            self.buffers = shortcut.fill_answer(
+                self._correlation_id, self._base_offset, self._append_time_ms
+            )
+            connection.note_answered()
+
+    def response(self) -> PartitionResponse:
+        """The outcome if all goes well."""
+        return PartitionResponse(
+            ErrorCode.NONE,
+            self._base_offset,
+            self._append_time_ms,
+            self._shortcut.partition.log.log_start_offset,
+        )
+
+    def answer(self, result: PartitionResponse) -> None:
+        """Answer with any outcome."""
+        if not self.connection.is_closed:
+            self.buffers = self._shortcut.encode_answer(self._correlation_id, result)
+            self.connection.note_answered()
+
+
+def learn_shortcut(
+    broker: Broker, route: Route, frame: memoryview, body: Any
+) -> ProduceShortcut | None:
+    """A shortcut for requests like this one; None if it is not of the common kind."""
+    if body.acks == 0 or len(body.topic_data) != 1:
+        return None
+    (topic,) = body.topic_data
+    if len(topic.partition_data) != 1 or not topic.partition_data[0].records:
+        return None
+    by_id = route.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    name = broker.metadata_cache.topic_name(topic.topic_id) if by_id else topic.name
+    if name is None or name in INTERNAL_TOPICS:
+        return None
+    partition = broker.replica_manager.get_partition(
+        TopicPartition(name, topic.partition_data[0].index)
+    )
+    if partition is None:
+        return None
+    prefix_end = _prefix_end(route, frame, topic.partition_data[0].records)
+    if prefix_end is None:
+        return None
+    prefix = bytes(frame[PREFIX_AT:prefix_end])
+    return ProduceShortcut(broker, route, body, prefix, partition)
+
+
+def _prefix_end(route: Route, frame: memoryview, records: memoryview) -> int | None:
+    """Where the records' length stands, if the records end the request."""
+    size = len(records)
+    if route.api_version < FIRST_FLEXIBLE_VERSION:
+        at = len(frame) - size - 4
+        return at if _unpack_int32(frame, at)[0] == size else None
+    if frame[-len(NO_TAGS) :] != NO_TAGS:
+        return None
+    length_bytes = max((size + 1).bit_length() + 6, 7) // 7
+    return len(frame) - len(NO_TAGS) - size - length_bytes

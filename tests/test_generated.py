@@ -1,0 +1,25 @@
+"""What is written by a generator and committed must be what it would write now: `make docs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odradek.broker.config.docs import configuration_page
+from odradek.broker.coordinator.group import diagram
+from odradek.protocol import messages
+from odradek.protocol.stubs import stub_files
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_configuration_page_is_current():
+    assert (ROOT / "docs" / "configuration.md").read_text() == configuration_page()
+
+
+def test_drawing_of_group_states_is_current():
+    assert (ROOT / "docs" / "group_states.md").read_text() == diagram.render()
+
+
+def test_stubs_are_current_and_none_is_left_over():
+    folder = Path(messages.__file__).parent
+    assert {path.name: path.read_text() for path in folder.glob("*.pyi")} == stub_files()
