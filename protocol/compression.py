@@ -52,20 +52,28 @@ class Compression(IntEnum):
             raise ValueError(f"there is no compression called {name!r}") from None
 
 
-def compress(compression: Compression, data: bytes | bytearray | memoryview) -> bytes:
-    """Compress what follows a batch's header, in the framing Kafka's clients expect."""
+def compress(
+    compression: Compression, data: bytes | bytearray | memoryview, level: int | None = None
+) -> bytes:
+    """Compress what follows a batch's header, in the framing Kafka's clients expect.
+
+    Args:
+        compression: the codec.
+        data: the records.
+        level: of gzip, lz4 or zstd; the codec's own default where it is None.
+    """
     if compression is Compression.NONE:
         return bytes(data)
     import cramjam
 
     if compression is Compression.GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(cramjam.gzip.compress(data, level))
     if compression is Compression.ZSTD:
-        return bytes(cramjam.zstd.compress(data))
+        return bytes(cramjam.zstd.compress(data, level))
     if compression is Compression.SNAPPY:
         return _compress_xerial(cramjam.snappy, data)
     # Java clients refuse frames whose blocks refer to each other.
-    lz4 = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+    lz4 = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     lz4.compress(bytes(data))
     return bytes(lz4.finish())
 

@@ -36,16 +36,14 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
     return offsets
 
 
-def write_offsets(
-    files: Files, path: str, offsets: Mapping[TopicPartition, int], *, sync: bool = True
-) -> None:
-    """Replace the file.
+def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace the file, and wait until it is on the disk.
 
     Raises:
         OSError: it cannot be written.
     """
     lines = [f"{topic} {partition} {at}" for (topic, partition), at in offsets.items()]
-    _write_lines(files, path, lines, sync=sync)
+    _write_lines(files, path, lines, sync=True)
 
 
 def read_epochs(files: Files, path: str) -> list[tuple[int, int]]:
@@ -65,15 +63,13 @@ def read_epochs(files: Files, path: str) -> list[tuple[int, int]]:
     return epochs
 
 
-def write_epochs(
-    files: Files, path: str, epochs: Iterable[tuple[int, int]], *, sync: bool = False
-) -> None:
-    """Replace the file.
+def write_epochs(files: Files, path: str, epochs: Iterable[tuple[int, int]]) -> None:
+    """Replace the file, without waiting for the disk.
 
     Raises:
         OSError: it cannot be written.
     """
-    _write_lines(files, path, [f"{epoch} {at}" for epoch, at in epochs], sync=sync)
+    _write_lines(files, path, [f"{epoch} {at}" for epoch, at in epochs], sync=False)
 
 
 def _read_lines(files: Files, path: str) -> list[str]:

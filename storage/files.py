@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -107,9 +107,10 @@ class RealFile:
         self._descriptor = -1
         self._descriptor = os.open(path, flags, 0o644)
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # a default argument, since modules may be gone when the interpreter ends
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            close(self._descriptor)
 
     def fileno(self) -> int:
         """The descriptor, for `os.sendfile`."""

@@ -17,6 +17,9 @@ DEFAULT_MAX_BYTES = 10 * 1024 * 1024
 NO_FILE = -1
 """In place of a size: there is no file yet, or none worth keeping."""
 
+UNKNOWN_BYTES = 2**63
+"""In place of a size: a write failed halfway, so the file is to be cut first."""
+
 
 class IndexFile:
     """Entries of one size, sorted, read from their file at first use.
@@ -86,7 +89,9 @@ class IndexFile:
         if entries is None or len(entries) == self._persisted_bytes == self._file_bytes:
             return
         file = self._files.open(self.path, create=self._file_bytes == NO_FILE)
-        if self._file_bytes > self._persisted_bytes:
+        holds_more = self._file_bytes > self._persisted_bytes
+        self._file_bytes = UNKNOWN_BYTES  # until the writing has come to its end
+        if holds_more:
             file.truncate(self._persisted_bytes)
         if len(entries) > self._persisted_bytes:
             file.append([entries[self._persisted_bytes :]], len(entries) - self._persisted_bytes)

@@ -90,14 +90,14 @@ class LeaderEpochCache:
             self.entries = []
             self._changed()
 
-    def flush(self, *, sync: bool = False) -> None:
+    def flush(self) -> None:
         """Write the file if it is behind.
 
         Raises:
             OSError: the disk fails.
         """
-        if not self._is_written or (sync and self.entries):
-            write_epochs(self._files, self.path, self.entries, sync=sync)
+        if not self._is_written:
+            write_epochs(self._files, self.path, self.entries)
             self._is_written = True
 
     def _insert(self, epoch: int, start_offset: int) -> bool:

@@ -299,19 +299,21 @@ class Log(LogAppender):
             return None
         first = self.segments.floor_index(self.recovery_point)
         unflushed = list(self.segments)[first:]
-        index_paths: list[str] = []
+        paths: list[str] = []
         try:
             for segment in unflushed:
                 segment.flush_indexes()
-                index_paths += (segment.offset_index.path, segment.time_index.path)
-            self.epochs.flush(sync=True)
+                paths += (segment.offset_index.path, segment.time_index.path)
+            self.epochs.flush()
+            if self.epochs.entries:
+                paths.append(self.epochs.path)
             files = [segment.file for segment in unflushed]
         except OSError as error:
             raise self._storage_error("flush", error) from error
         return PendingFlush(
             self._files,
             files,
-            index_paths,
+            paths,
             self.directory,
             self.log_end_offset,
             self.generation,
@@ -343,7 +345,7 @@ class Log(LogAppender):
         Raises:
             StorageError: the disk fails; the next start has to recover the log.
         """
-        assert not self._staged.batches, "staged batches must be flushed before closing"
+        self.flush_appends()
         try:
             self.segments.active.close_for_appends()
             for segment in self.segments:

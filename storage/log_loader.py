@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os.path
 
+from ..protocol.errors import KafkaError
 from .files import REAL_FILES, Files
 from .leader_epoch_cache import LeaderEpochCache
 from .log import Log
@@ -57,6 +58,31 @@ def load_log(
     """
     if not files.exists(directory):
         return _make_log(directory, topic_partition, config, files, now_ms, topic_id)
+    arguments = (directory, topic_partition, config, files, now_ms, log_start_offset)
+    if clean_shutdown:
+        try:
+            log = _load(*arguments, clean_shutdown=True, recovery_point=recovery_point)
+        except KafkaError:  # the files are not what a clean shutdown leaves
+            log = _load(*arguments, clean_shutdown=False, recovery_point=0)
+    else:
+        log = _load(*arguments, clean_shutdown=False, recovery_point=recovery_point)
+    if topic_id is not None:
+        log.assign_topic_id(topic_id)
+    return log
+
+
+def _load(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    files: Files,
+    now_ms: int,
+    log_start_offset: int,
+    *,
+    clean_shutdown: bool,
+    recovery_point: int,
+) -> Log:
+    """The log in a folder that is there. Raises `KafkaError` where a batch is none."""
     names = _remove_leftovers(files, directory)
     epochs = LeaderEpochCache(files, os.path.join(directory, EPOCHS_FILE))
     found = _load_segments(files, directory, names, config, now_ms, epochs)
@@ -90,8 +116,6 @@ def load_log(
         topic_id=read_topic_id(files, directory),
     )
     log.rebuild_producer_state()
-    if topic_id is not None:
-        log.assign_topic_id(topic_id)
     return log
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
+from ..protocol.errors import KafkaError
 from ..runtime.clock import Clock
 from ..runtime.randomness import random_uuid, uuid_to_text
 from .checkpoint_file import CheckpointError
@@ -111,7 +113,7 @@ class LogManager:
         for directory in self._directories:
             try:
                 self._load_directory(directory, topic_configs or {})
-            except (OSError, CheckpointError) as error:
+            except (OSError, CheckpointError, KafkaError) as error:
                 raise LogDirectoryError(
                     f"cannot load the logs in {directory.path}: {error}"
                 ) from error
@@ -149,13 +151,11 @@ class LogManager:
         recovers what is in it. Callers write the high watermarks before.
         """
         for directory in self._directories:
-            try:
-                for log in self._logs_in(directory).values():
-                    log.close()
+            closed = [_close(log) for log in self._logs_in(directory).values()]
+            with suppress(OSError, StorageError):
                 self._checkpoint_offsets(directory)
-                directory.mark_clean()
-            except (OSError, StorageError):
-                continue
+                if all(closed):
+                    directory.mark_clean()
         self._release()
         self.logs.clear()
         self._directory_of.clear()
@@ -300,3 +300,12 @@ class LogManager:
             for topic_partition, log in self.logs.items()
             if self._directory_of[topic_partition] is directory
         }
+
+
+def _close(log: Log) -> bool:
+    """Close a log; whether the next start may take it at its word."""
+    try:
+        log.close()
+    except StorageError:
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 
+from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.records.records import iter_records
 from .files import Files, StorageFile
 from .log_config import LogConfig
@@ -52,6 +53,7 @@ class LogSegment:
         "base_offset",
         "created_ms",
         "directory",
+        "first_timestamp",
         "index_interval_bytes",
         "max_timestamp",
         "offset_index",
@@ -88,8 +90,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._recent_positions: dict[int, int] = {}
         self._older_positions: dict[int, int] = {}
-        self.roll_after_timestamp = NEVER_MS
-        self.roll_by_clock = True
+        self.first_timestamp = -1
         self.size = 0
         self.configure(config)
         if is_new:
@@ -117,6 +118,7 @@ class LogSegment:
         self.time_index.max_bytes = config.segment_index_bytes
         self.size_limit = config.segment_bytes
         self.segment_ms = config.segment_ms
+        self._note_first_timestamp(self.first_timestamp)
 
     # --- growing -----------------------------------------------------------------------
 
@@ -146,6 +148,7 @@ class LogSegment:
 
     def _note_first_timestamp(self, timestamp: int) -> None:
         """Segments roll by the age of their first batch, or by the clock if it has none."""
+        self.first_timestamp = timestamp
         self.roll_by_clock = timestamp < 0
         self.roll_after_timestamp = NEVER_MS if timestamp < 0 else timestamp + self.segment_ms
 
@@ -218,12 +221,23 @@ class LogSegment:
         return 0
 
     def next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry on."""
+        """The offset after the last batch, found from the last index entry on.
+
+        Raises:
+            OSError: the disk fails.
+            KafkaError: CORRUPT_MESSAGE, the file does not end with a whole batch.
+        """
         next_offset = self.base_offset
+        end = 0
         count = len(self.offset_index)
         start = self.offset_index.entry(count - 1)[1] if count else 0
-        for _, batch in iter_headers(self.file, start, self.size):
+        for position, batch in iter_headers(self.file, start, self.size):
             next_offset = batch.next_offset
+            end = position + batch.size_in_bytes
+        if end != self.size:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"{self.log_path} has no batch that ends with it"
+            )
         return next_offset
 
     def load_max_timestamp(self) -> int:

@@ -281,7 +281,7 @@ class LogValidator:
         source = batch.compression
         target = self._target_compression
         if target is not None and target is not source and not batch.is_control:
-            payload = compress(target, self._decompress(source, batch))
+            payload = compress(target, self._decompress(source, batch), self._level(target))
             records = memoryview(bytearray(records[:BATCH_HEADER_BYTES]) + payload)
             records[8:12] = (len(records) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
             attributes = attributes & ~COMPRESSION_MASK | target
@@ -297,6 +297,17 @@ class LogValidator:
         )
         write_crc(records)
         return records, attributes, max_timestamp
+
+    def _level(self, target: Compression) -> int | None:
+        """The level the topic asks for; -1, gzip's default, leaves it to the codec."""
+        config = self._config
+        levels = {
+            Compression.GZIP: config.compression_gzip_level,
+            Compression.LZ4: config.compression_lz4_level,
+            Compression.ZSTD: config.compression_zstd_level,
+        }
+        level = levels.get(target, -1)
+        return None if level == -1 else level
 
     def _decompress(self, source: Compression, batch: RecordBatch) -> bytes:
         try:

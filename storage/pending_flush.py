@@ -11,26 +11,26 @@ class PendingFlush:
     Args:
         files: the file system.
         segment_files: the files of batches that have grown since the last flush.
-        index_paths: their index files, written but not synced.
+        paths: their index files and the leader epochs, written but not synced.
         directory: the partition's folder, whose names are synced too.
         offset: the log's end at the moment of the decision.
         generation: the log's; if it is another afterwards, the result is void.
     """
 
-    __slots__ = ("_directory", "_files", "_index_paths", "_segment_files", "generation", "offset")
+    __slots__ = ("_directory", "_files", "_paths", "_segment_files", "generation", "offset")
 
     def __init__(
         self,
         files: Files,
         segment_files: list[StorageFile],
-        index_paths: list[str],
+        paths: list[str],
         directory: str,
         offset: int,
         generation: int,
     ) -> None:
         self._files = files
         self._segment_files = segment_files
-        self._index_paths = index_paths
+        self._paths = paths
         self._directory = directory
         self.offset = offset
         self.generation = generation
@@ -43,6 +43,6 @@ class PendingFlush:
         """
         for file in self._segment_files:
             file.sync()
-        for path in self._index_paths:
+        for path in self._paths:
             self._files.open(path).sync()
         self._files.sync_directory(self._directory)

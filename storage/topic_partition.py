@@ -19,10 +19,11 @@ class TopicPartition(NamedTuple):
     @classmethod
     def from_folder_name(cls, name: str) -> TopicPartition | None:
         """The partition a folder belongs to, or None where it is not a partition's."""
-        topic, dash, number = name.rpartition("-")
-        if not topic or not dash or not number.isascii() or not number.isdigit():
+        topic, _, number = name.rpartition("-")
+        if not topic or not number.isascii() or not number.isdigit():
             return None
-        return cls(topic, int(number))
+        found = cls(topic, int(number))
+        return found if found.folder_name == name else None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

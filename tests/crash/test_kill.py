@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 from support.delivery import Delivery, check_delivery
 from support.numbered_clients import NUMBERED_CLIENTS
 
@@ -177,9 +178,11 @@ def test_topics_settings_and_committed_offsets_outlive_the_process(
 
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     (after,) = admin.describe_topics([topic])
-    committed = admin.list_group_offsets("readers")["readers"][partition]
     configs = topic_configs(admin, topic)
     admin.close()
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="readers")
+    committed = consumer.committed(partition, metadata=True)
+    consumer.close()
     assert after["topic_id"] == before["topic_id"]
     assert len(after["partitions"]) == PARTITIONS
     assert (committed.offset, committed.metadata) == (42, "so far")
@@ -187,7 +190,5 @@ def test_topics_settings_and_committed_offsets_outlive_the_process(
 
 
 def topic_configs(admin: KafkaAdminClient, topic: str) -> dict[str, dict[str, object]]:
-    from kafka.admin import ConfigResource, ConfigResourceType
-
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
     return admin.describe_configs([resource], config_filter="all")["topic"][topic]

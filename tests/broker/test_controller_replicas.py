@@ -1,0 +1,146 @@
+"""The controller's decisions carried out by a real replica manager on real logs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from support.cluster import Cluster, live_broker
+
+from odradek.broker.config.topic_configs import log_config
+from odradek.broker.controller.channel import LocalChannel
+from odradek.broker.controller.config_changes import AlterOperation, ConfigAlteration
+from odradek.broker.controller.controller import Controller
+from odradek.broker.controller.new_partitions import NewPartitions
+from odradek.broker.controller.new_topic import NewTopic
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.replication.hosted_partitions import ReplicaSettings
+from odradek.replication.replica_manager import ReplicaManager
+from odradek.runtime.timers import Timers
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
+
+
+class Server:
+    """Broker 1 without its sockets."""
+
+    def __init__(self, controller: Controller, replicas: ReplicaManager, cache: MetadataCache):
+        self.controller = controller
+        self.replicas = replicas
+        self.cache = cache
+
+    def topic_id(self, name: str) -> bytes:
+        found = self.cache.topic_id(name)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
+
+
+@asynccontextmanager
+async def running(cluster: Cluster, folder: Path) -> AsyncIterator[Server]:
+    """A broker's metadata and logs, from a start to a stop in good order."""
+
+    def configure(overrides: Mapping[str, str]) -> LogConfig:
+        return log_config(cluster.config, overrides)
+
+    log_manager = LogManager([str(folder)], clock=cluster.clock)
+    log_manager.load_logs()
+    settings = ReplicaSettings(1, configure, lambda overrides: 1)
+    replicas = ReplicaManager(settings, log_manager, cluster.clock, Timers())
+    cache = MetadataCache(1)
+    async with cluster.store("broker-1") as store:
+        controller = Controller(
+            broker=live_broker(1),
+            store=store,
+            channel=LocalChannel(1, replicas, cache),
+            config=cluster.config,
+            clock=cluster.clock,
+            random=random.Random(3),
+        )
+        await controller.start()
+        yield Server(controller, replicas, cache)
+        await controller.stop()
+        log_manager.close()
+
+
+def folders(folder: Path) -> list[str]:
+    """The folders of partitions that are not about to go."""
+    names = [path.name for path in folder.iterdir() if path.is_dir()]
+    return sorted(name for name in names if not name.endswith("-delete"))
+
+
+async def test_a_topic_made_is_led_here_and_has_its_logs(cluster: Cluster, folder: Path) -> None:
+    async with running(cluster, folder) as server:
+        await server.controller.create_topics(
+            [NewTopic("t", 60, 1, configs=[("segment.bytes", "2000000")])]
+        )
+        assert len(folders(folder)) == 60
+        partition = server.replicas.partition_or_error(TopicPartition("t", 59))
+        assert partition.is_leader
+        assert partition.leader_epoch == 0
+        assert partition.topic_id == server.topic_id("t")
+        assert partition.log.config.segment_bytes == 2_000_000
+
+
+async def test_a_restart_leads_the_same_logs_in_the_next_epoch(
+    cluster: Cluster, folder: Path
+) -> None:
+    async with running(cluster, folder) as server:
+        await server.controller.create_topics(
+            [NewTopic("t", 2, 1, configs=[("segment.bytes", "2000000")])]
+        )
+        await server.controller.create_partitions([NewPartitions("t", 3)])
+        topic_id = server.topic_id("t")
+    async with running(cluster, folder) as server:
+        assert server.topic_id("t") == topic_id
+        for index in range(3):
+            partition = server.replicas.partition_or_error(TopicPartition("t", index))
+            assert partition.leader_epoch == 1
+            assert partition.log.config.segment_bytes == 2_000_000
+
+
+async def test_altered_settings_reach_the_logs(cluster: Cluster, folder: Path) -> None:
+    async with running(cluster, folder) as server:
+        await server.controller.create_topics([NewTopic("t", 1, 1)])
+        log = server.replicas.partition_or_error(TopicPartition("t", 0)).log
+        before = log.config.retention_ms
+        changes = [ConfigAlteration("retention.ms", AlterOperation.SET, "77")]
+        await server.controller.alter_topic_configs({"t": changes})
+        assert (before, log.config.retention_ms) == (604_800_000, 77)
+
+
+async def test_a_deleted_topics_logs_are_gone(cluster: Cluster, folder: Path) -> None:
+    async with running(cluster, folder) as server:
+        await server.controller.create_topics([NewTopic("gone", 2, 1), NewTopic("kept", 1, 1)])
+        await server.controller.delete_topics([server.topic_id("gone")])
+        assert server.replicas.get_partition(TopicPartition("gone", 0)) is None
+        assert folders(folder) == ["kept-0"]
+        await server.controller.create_topics([NewTopic("gone", 1, 1)])
+        assert folders(folder) == ["gone-0", "kept-0"]
+
+
+async def test_a_deletion_cut_off_by_a_crash_deletes_the_logs_at_the_next_start(
+    cluster: Cluster, folder: Path
+) -> None:
+    async with running(cluster, folder) as server:
+        await server.controller.create_topics([NewTopic("gone", 2, 1), NewTopic("kept", 1, 1)])
+    async with cluster.store("broker-1") as store:
+        await store.create("/admin/delete_topics/gone")
+    async with running(cluster, folder) as server:
+        assert server.cache.get_all_topics() == {"kept"}
+        assert folders(folder) == ["kept-0"]
