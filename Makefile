@@ -34,11 +34,11 @@ help:
 # --- What is installed -----------------------------------------------------------------------
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo 'odradek needs Python 3.11 or newer: install one, or name \
-	it, as in make PYTHON=/path/to/python3.11 run.' >&2; exit 1; }
-	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual \
-	environments: install its venv package (on Debian and Ubuntu: apt install python3-venv)." \
-	>&2; exit 1; }
+	@test -n "$(PYTHON)" || { printf '%s\n' 'odradek needs Python 3.11 or newer: install one, or' \
+		'name it, as in `make PYTHON=/path/to/python3.11 run`.' >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { printf '%s\n' \
+		"$(PYTHON) cannot make virtual environments: install its venv package" \
+		'(on Debian and Ubuntu: apt install python3-venv).' >&2; exit 1; }
 	@"$(PYTHON)" -m venv $(VENV)
 
 # One stamp for each set of packages; a larger set counts as the smaller ones too.
@@ -80,8 +80,8 @@ soak: $(VENV)/test.stamp
 	$(PYTEST) -m soak $(ARGS)
 
 check: $(VENV)/test.stamp
-	$(BIN)/ruff format --check --quiet .
-	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet --output-format concise .
+	$(BIN)/ruff check --quiet --output-format concise .
 	@mkdir -p $(MYPY_PATH) && ln -sfn "$(CURDIR)" $(MYPY_PATH)/odradek
 	MYPYPATH=$(MYPY_PATH) $(BIN)/mypy --cache-dir .cache/mypy \
 		--exclude '(^|/)(tests|benchmarks)/' -p odradek
@@ -93,6 +93,7 @@ format: $(VENV)/test.stamp
 
 docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.broker.config.docs > docs/configuration.md
+	$(BIN)/python -m odradek.broker.api_table > docs/apis.md
 	$(BIN)/python -m odradek.broker.coordinator.group.diagram
 	$(BIN)/python -m odradek.protocol.stubs
 

@@ -54,7 +54,9 @@ def broker(*settings: str) -> Iterator[BrokerUnderTest]:
         command += ["--data-dir", folder]
         for setting in settings:
             command += ["-o", setting]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        # Compiled bytecode is cached, as it is for anyone who has not turned that off.
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         try:
             assert process.stdout is not None
             ready = READY.match(process.stdout.readline())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..protocol import messages
 from ..protocol.errors import ErrorCode, KafkaError
+from ..protocol.records.batch import BATCH_HEADER_BYTES, TRANSACTIONAL_FLAG
 from ..replication.append import PartitionResponse, PendingAppend, PendingPartition
 from ..replication.replica_manager import INTERNAL_TOPICS
 from ..storage.append_origin import AppendOrigin
@@ -30,6 +31,8 @@ FIRST_VERSION_WITH_LOG_START = 5
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 PREFIX_AT = 8
 """Behind API key, version and correlation id."""
+ATTRIBUTES_LOW_BYTE = 22
+"""Where in a batch the byte lies that says whether it is transactional."""
 NO_TAGS = b"\0\0\0"
 """What ends a flexible request: no tagged fields of partition, topic and request."""
 MISSES_BEFORE_LEARNING = 16
@@ -114,7 +117,9 @@ class ProduceShortcut:
             self.misses = MISSES_BEFORE_LEARNING
             return False
         records = self._records(frame, at)
-        if records is None:
+        if records is None or len(records) < BATCH_HEADER_BYTES:
+            return False
+        if records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG:
             return False
         try:
             info = partition.append_records_to_leader(

@@ -56,13 +56,7 @@ def _read_partition(
                 minimum_one_batch=minimum_one_batch,
             ).records
     except KafkaError as refusal:
-        if not partition.is_leader:
-            return FetchPartitionData(refusal.code)
-        return FetchPartitionData(
-            refusal.code,
-            high_watermark=partition.high_watermark,
-            log_start_offset=partition.log_start_offset,
-        )
+        return FetchPartitionData(refusal.code)
     return FetchPartitionData(
         ErrorCode.NONE,
         partition.high_watermark,

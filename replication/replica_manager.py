@@ -19,6 +19,7 @@ from ..storage.errors import StorageError
 from ..storage.log_manager import LogManager
 from ..storage.topic_partition import TopicPartition
 from .append import (
+    NO_OFFSET,
     AppendCallback,
     DelayedProduce,
     PartitionResponse,
@@ -39,6 +40,17 @@ logger = logging.getLogger(__name__)
 
 VALID_REQUIRED_ACKS = (-1, 0, 1)
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+REFUSED_BEFORE_THE_LOG = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+    }
+)
+"""Errors that Kafka answers without saying where the log starts."""
 
 
 class ReplicaManager:
@@ -157,7 +169,11 @@ class ReplicaManager:
                 0,
                 PartitionResponse(
                     refusal.code,
-                    log_start_offset=partition.log_start_offset,
+                    log_start_offset=(
+                        NO_OFFSET
+                        if refusal.code in REFUSED_BEFORE_THE_LOG
+                        else partition.log_start_offset
+                    ),
                     record_errors=record_errors,
                     error_message=refusal.message,
                 ),

@@ -136,19 +136,23 @@ def wait_for_query(
 
     Raises SparkConnectorError with the query's failure.
     """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import StreamingQueryException
 
     batches: dict[int, int] = {}
-    running = True
-    while running:
-        running = query.isActive
-        for progress in query.recentProgress:
-            batches[progress["batchId"]] = progress["sources"][0]["numInputRows"]
-        on_progress(sum(batches.values()))
-        if running:
-            time.sleep(POLL_S)
     try:
+        running = True
+        while running:
+            running = query.isActive
+            for progress in query.recentProgress:
+                batches[progress["batchId"]] = progress["sources"][0]["numInputRows"]
+            on_progress(sum(batches.values()))
+            if running:
+                time.sleep(POLL_S)
         query.awaitTermination()
     except StreamingQueryException as error:
-        raise SparkConnectorError(f"the streaming query failed: {error}") from error
+        reason = str(error).partition("\n")[0]
+        raise SparkConnectorError(f"the streaming query failed: {reason}") from error
+    except Py4JError as error:
+        raise SparkConnectorError("Spark ended before the streaming query did") from error
     return sum(batches.values())

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .connector_jars import connector_jars
 from .errors import SparkConnectorError
@@ -38,7 +38,7 @@ def spark_session(
 
     Raises SparkConnectorError, in one sentence, when PySpark or a Java is missing or too old,
     when versions do not match, when the connector cannot be fetched, and when this process
-    already runs a Spark without it.
+    already runs a Spark without it, or when Spark does not start.
     """
     installation = find_installation()
     check_java()
@@ -62,7 +62,20 @@ def spark_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _standard_error_to(log_file):
-        return builder.getOrCreate()
+        return _started(builder, log_file)
+
+
+def _started(builder: Any, log_file: Path | None) -> SparkSession:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except (Py4JError, PySparkRuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        where = f"{log_file}" if log_file else "its output above"
+        raise SparkConnectorError(f"Spark did not start ({reason}); see {where}") from error
+    return session
 
 
 def _refuse_running_jvm(jars: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.records.batch import (
     NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
     SEQUENCE_MASK,
     RecordBatch,
 )
@@ -78,7 +79,9 @@ class ProducerStateManager:
         """
         state = self.get(producer_id)
         batches = state.batches
-        last_sequence = (base_sequence + offset_delta) & SEQUENCE_MASK
+        last_sequence = NO_SEQUENCE
+        if base_sequence >= 0:  # coordinators number nothing
+            last_sequence = (base_sequence + offset_delta) & SEQUENCE_MASK
         if producer_epoch != state.producer_epoch:
             self._check_new_epoch(producer_id, state, producer_epoch, base_sequence, origin)
             batches = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from odradek.broker.api_table import api_table
 from odradek.broker.config.docs import configuration_page
 from odradek.broker.coordinator.group import diagram
 from odradek.protocol import messages
@@ -14,6 +15,10 @@ ROOT = Path(__file__).parents[1]
 
 def test_configuration_page_is_current():
     assert (ROOT / "docs" / "configuration.md").read_text() == configuration_page()
+
+
+def test_page_of_apis_is_current():
+    assert (ROOT / "docs" / "apis.md").read_text() == api_table()
 
 
 def test_drawing_of_group_states_is_current():

@@ -16,8 +16,8 @@ from ...replication.partition_state import PartitionState
 from ...storage.topic_partition import TopicPartition
 from ..metadata_cache import MetadataCache, MetadataUpdate
 
-PARTITIONS_PER_STEP = 50
-"""Opening a log takes a tenth of a millisecond and more: between steps, others may run."""
+PARTITIONS_PER_STEP = 10
+"""Making or deleting a log takes up to some milliseconds: between steps, others may run."""
 
 
 class LeaderAndIsr(NamedTuple):

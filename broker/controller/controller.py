@@ -234,21 +234,35 @@ class Controller:
         return states
 
     async def ensure_topic(self, name: str) -> None:
-        """Make a topic as it is made when it is first used, unless it is there.
-
-        Kafka's own topics get their own configuration, others the broker's defaults. Of
-        calls for one topic at the same time, the first makes it and the others wait.
+        """Make a topic as `ensure_topics` does.
 
         Raises:
             KafkaError: it cannot be made.
         """
+        for refusal in (await self.ensure_topics([name])).values():
+            raise refusal
+
+    async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
+        """Make those topics that are not there, as they are made when first used.
+
+        Kafka's own topics get their own configuration, others the broker's defaults. Of
+        calls for one topic at the same time, the first makes it and the others wait.
+
+        Args:
+            names: each once.
+
+        Returns:
+            Why, for those that cannot be made.
+
+        Raises:
+            KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
+        """
         async with self._turn_as_controller():
-            if self.context.topic(name) is not None:
-                return
-            planned = self._plan(self._wish_for(name))
-            (outcome,) = await self._make_topics([planned])
-        if outcome.error is not None:
-            raise outcome.error
+            missing = [name for name in names if self.context.topic(name) is None]
+            wishes = [self._wish_for(name) for name in missing]
+            check_partition_limit(wishes, self._defaults)
+            outcomes = await self._make_topics([self._plan(wish) for wish in wishes])
+        return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
     def _wish_for(self, name: str) -> NewTopic:
         if name not in INTERNAL_TOPICS:

@@ -1,8 +1,8 @@
 """ApiVersions (18), versions 0-4: what this broker speaks.
 
 Behaviour: lists the registry's advertised ranges. A version that is not served is
-answered in version 0 with UNSUPPORTED_VERSION and the list, so that a newer client can
-try again (KIP-511).
+answered in version 0 with UNSUPPORTED_VERSION and this API's own range, so that a newer
+client can try again (KIP-511).
 Version notes: 3 is flexible, names the client's software, and still has response header
 version 0; 4 lets features begin at version 0.
 Departures from Kafka: no features are listed, since none of Kafka's (metadata.version,
@@ -32,8 +32,9 @@ def handle_api_versions(broker: Broker, request: Request) -> messages.ApiVersion
     """List the APIs; `request.body` is None for a version that is not served."""
     body: messages.ApiVersionsRequest | None = request.body
     if body is None:
+        own_range = [key for key in _advertised(broker) if key.api_key == ApiKey.API_VERSIONS]
         return messages.ApiVersionsResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_advertised(broker)
+            error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own_range
         )
     if request.api_version >= 3 and not (
         SOFTWARE_PATTERN.fullmatch(body.client_software_name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ...protocol.errors import ErrorCode
+from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.fetch import (
     FetchParams,
     FetchPartition,
@@ -44,11 +44,14 @@ Asked = dict[FetchPartition, PartitionKey]
 
 
 @handles(ApiKey.FETCH, versions="4-18")
-def handle_fetch(broker: Broker, request: Request) -> None:
+def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | None:
     """Read what is asked; the answer may come later."""
     body: messages.FetchRequest = request.body
     by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    session = _session(broker, body, by_id)
+    try:
+        session = _session(broker, body, by_id)
+    except KafkaError as refusal:
+        return messages.FetchResponse(error_code=refusal.code)
     if session is None:
         requested = _requested(body, by_id)
     else:
@@ -61,10 +64,15 @@ def handle_fetch(broker: Broker, request: Request) -> None:
         request.answer(_response(session, body, errors + data))
 
     broker.replica_manager.fetch_messages(params, list(asked), on_complete)
+    return None
 
 
 def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchSession | None:
-    """The session that the request opens or goes on with; None for one without."""
+    """The session that the request opens or goes on with; None for one without.
+
+    Raises:
+        KafkaError: there is no such session, or it is used in the wrong way.
+    """
     sessions = broker.fetch_sessions
     now_ms = broker.clock.monotonic_ms()
     if body.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):

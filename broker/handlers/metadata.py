@@ -111,15 +111,15 @@ async def _create_and_answer(
     broker: Broker, request: Request, names: list[str], creatable: list[str]
 ) -> None:
     """Make the topics, then answer for all of them."""
-    refused: dict[str, ErrorCode] = {}
-    for name in creatable:
-        try:
-            await broker.controller.ensure_topic(name)
-        except KafkaError as refusal:
-            refused[name] = refusal.code
-        except Exception:
-            logger.exception("the handler of %r failed", request)
-            refused[name] = ErrorCode.UNKNOWN_SERVER_ERROR
+    refused: dict[str, ErrorCode]
+    try:
+        refusals = await broker.controller.ensure_topics(creatable)
+        refused = {name: refusal.code for name, refusal in refusals.items()}
+    except KafkaError as refusal:
+        refused = dict.fromkeys(creatable, refusal.code)
+    except Exception:
+        logger.exception("the handler of %r failed", request)
+        refused = dict.fromkeys(creatable, ErrorCode.UNKNOWN_SERVER_ERROR)
     topics = [
         _missing_topic(broker, request, name, refused[name])
         if name in refused

@@ -7,7 +7,7 @@ connection is closed so that the client looks for its leader again.
 Version notes: 7 allows zstd; 8 answers which records were refused; 13 names topics by id.
 Departures from Kafka: versions 0-2 are advertised, because librdkafka looks for them
 before it uses newer ones (KIP-896), and refused, both as Kafka 4 does. Transactional
-batches are taken as what they are only once transactions are served.
+batches are refused with INVALID_TXN_STATE as long as transactions are not served.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ...protocol.errors import ErrorCode
-from ...protocol.records.batch import COMPRESSION_MASK
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.records.batch import COMPRESSION_MASK, TRANSACTIONAL_FLAG
 from ...replication.append import PartitionResponse
 from ...storage.append_origin import AppendOrigin
 from ...storage.topic_partition import TopicPartition
@@ -44,6 +44,8 @@ RequestedPartition = tuple[Any, Any]
 def handle_produce(broker: Broker, request: Request) -> AtFlush:
     """Stage every partition's batch; the flush of this pass answers."""
     body: messages.ProduceRequest = request.body
+    if body.transactional_id is None and _is_transactional(body):
+        return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     entries: dict[TopicPartition, memoryview] = {}
     refused: dict[tuple[str | bytes, int], PartitionResponse] = {}
     for topic in body.topic_data:
@@ -101,11 +103,33 @@ def _topic_name(
     return None
 
 
+def _is_transactional(body: messages.ProduceRequest) -> bool:
+    return any(
+        partition.records is not None
+        and len(partition.records) > ATTRIBUTES_LOW_BYTE
+        and partition.records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG
+        for topic in body.topic_data
+        for partition in topic.partition_data
+    )
+
+
+def _refuse_all(request: Request, error: ErrorCode) -> AtFlush:
+    """Answer every partition with one error, in the order of the connection's requests."""
+    if request.body.acks == 0:
+        _answer_without_acks(request, [PartitionResponse(error)])
+        return AT_FLUSH
+    raise KafkaError(error)
+
+
 def _refusal(version: int, records: memoryview | None) -> PartitionResponse | None:
     """What the request's version forbids (Kafka's ProduceRequest.validateRecords)."""
     if records is None or len(records) == 0:
         return PartitionResponse(
             ErrorCode.INVALID_RECORD, error_message="the partition has no record batch"
+        )
+    if len(records) > ATTRIBUTES_LOW_BYTE and records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG:
+        return PartitionResponse(
+            ErrorCode.INVALID_TXN_STATE, error_message="transactions are not served yet"
         )
     if (
         version < FIRST_VERSION_WITH_ZSTD
@@ -180,3 +204,4 @@ def _answer_without_acks(request: Request, results: list[PartitionResponse]) -> 
             f"Produce with acks=0 failed with {failed[0].error.name}: "
             f"{failed[0].error_message or 'no details'}"
         )
+        request.connection.unanswered.clear()  # what came after it is not answered, as in Kafka

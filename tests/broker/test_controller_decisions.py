@@ -37,7 +37,7 @@ from odradek.broker.controller.topic_names import topic_name_problem, validate_t
 from odradek.broker.metadata_store.znodes import LeaderAndIsrNode
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-# -- names ------------------------------------------------------------------------------
+# -- names ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["a", "...", "Orders.v1_x-9", "__consumer_offsets", "x" * 249])
@@ -53,7 +53,7 @@ def test_other_names_are_refused_with_a_reason(name: str) -> None:
     assert refusal.value.message
 
 
-# -- assignment ---------------------------------------------------------------------------
+# -- assignment ------------------------------------------------------------
 
 
 def test_replicas_are_spread_as_in_kafkas_own_example() -> None:
@@ -104,7 +104,7 @@ def test_impossible_manual_assignments_are_refused(assignments: list[list[int]])
     assert refusal.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-# -- new topics -----------------------------------------------------------------------------
+# -- new topics ------------------------------------------------------------
 
 DEFAULTS = TopicDefaults(partition_count=4, replication_factor=2)
 
@@ -200,7 +200,7 @@ def test_ten_thousand_partitions_are_the_most_one_request_may_make() -> None:
     assert refusal.value.code is ErrorCode.POLICY_VIOLATION
 
 
-# -- more partitions --------------------------------------------------------------------------
+# -- more partitions ------------------------------------------------------------
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def test_partitions_on_the_move_take_no_addition(context: ControllerContext, top
     assert refusal.value.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
 
 
-# -- leaders --------------------------------------------------------------------------------
+# -- leaders ------------------------------------------------------------
 
 
 def test_the_first_leader_is_the_first_live_replica_and_the_isr_all_live_ones() -> None:
@@ -275,7 +275,7 @@ def test_elections_are_for_leaders_that_are_gone_or_were(leader: int, needed: bo
     assert needs_election(state, live={1, 2}, restarted={2}) is needed
 
 
-# -- settings --------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------
 
 CONFIG = BrokerConfig.from_sources({})
 SET, DELETE, APPEND, SUBTRACT = AlterOperation

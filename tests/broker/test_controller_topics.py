@@ -51,7 +51,7 @@ def topic_id(controller: Controller, name: str) -> bytes:
     return topic.topic_id
 
 
-# -- creation -------------------------------------------------------------------------------
+# -- creation ------------------------------------------------------------
 
 
 async def test_a_topic_is_written_as_kafka_writes_it(
@@ -202,7 +202,7 @@ async def test_replicas_go_to_all_brokers_there_are(cluster: Cluster) -> None:
             assert updated == [1, 2, 3]
 
 
-# -- topics made when first used ----------------------------------------------------------------
+# -- topics made when first used ------------------------------------------------------------
 
 
 async def test_first_use_makes_a_topic_with_the_brokers_defaults(cluster: Cluster) -> None:
@@ -250,7 +250,7 @@ async def test_a_topic_that_cannot_be_made_says_why(controller: Controller) -> N
     assert refusal.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-# -- deletion --------------------------------------------------------------------------------
+# -- deletion ------------------------------------------------------------
 
 
 async def test_deletion_tells_clients_then_replicas_and_removes_every_node(
@@ -304,7 +304,7 @@ async def test_a_log_that_cannot_be_deleted_keeps_the_mark_for_later(
     assert not cluster.channel.cache.contains("stuck")
 
 
-# -- more partitions --------------------------------------------------------------------------------
+# -- more partitions ------------------------------------------------------------
 
 
 async def test_added_partitions_are_written_led_and_told(
@@ -367,7 +367,7 @@ async def test_an_addition_that_raced_another_writer_is_refused_and_leaves_no_tr
     assert await reader.children("/brokers/topics/t/partitions") == ["0"]
 
 
-# -- settings --------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------
 
 
 async def test_altered_settings_are_written_and_told(
@@ -411,7 +411,7 @@ async def test_settings_of_what_is_not_there_or_not_possible_are_refused(
     }
 
 
-# -- who is the controller ----------------------------------------------------------------------------
+# -- who is the controller ------------------------------------------------------------
 
 
 async def test_a_broker_that_was_not_elected_refuses_to_decide(

@@ -357,7 +357,7 @@ async def test_adding_needs_permission(client: Client) -> None:
     }
 
 
-# -- settings -----------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)

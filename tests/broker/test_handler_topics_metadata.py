@@ -168,6 +168,17 @@ async def test_a_topic_that_cannot_be_made_is_answered_with_the_reason(client: C
     assert codes(response) == {"with_dots": ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
+async def test_one_request_does_not_make_topics_without_end(
+    cluster: Cluster, nursery: trio.Nursery
+) -> None:
+    cluster.configure(num_partitions="5001")
+    async with cluster.running() as controller:
+        client = Client(ServedBroker(cluster, controller, nursery))
+        response = await metadata(client, 12, "one", "two")
+        assert codes(response) == dict.fromkeys(("one", "two"), ErrorCode.POLICY_VIOLATION)
+        assert cluster.channel.cache.get_all_topics() == set()
+
+
 async def test_no_topic_is_made_where_the_broker_forbids_it(
     cluster: Cluster, nursery: trio.Nursery
 ) -> None:

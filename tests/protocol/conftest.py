@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import construct
 import pytest
 from hypothesis import strategies as st
+
 from odradek.protocol import wire
 from odradek.protocol.types import ResolvedStruct
 
@@ -75,6 +77,7 @@ def value_strategy() -> Callable[[ResolvedStruct], st.SearchStrategy[Any]]:
 def kafka_rows() -> Callable[[str], list[list[str]]]:
     """A function from the name of a data file to its rows of fields."""
 
+    @cache
     def rows(name: str) -> list[list[str]]:
         lines = (DATA / name).read_text().splitlines()
         return [line.split("\t") for line in lines if not line.startswith("#")]

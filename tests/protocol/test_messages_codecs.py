@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from odradek.protocol import ApiKey, messages
 from odradek.protocol.message import Message
 from odradek.protocol.types import ResolvedStruct

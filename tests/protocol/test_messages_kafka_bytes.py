@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from odradek.protocol import ApiKey, decode_body, encode_body, messages
 from odradek.protocol.headers import (
     read_request_header,

@@ -10,14 +10,13 @@ from typing import Any
 
 import kafka.protocol as kafka_python
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from kafka.protocol.api_message import ApiMessage
+
 from odradek.protocol import messages, wire
 from odradek.protocol.message import Message
 from odradek.protocol.types import ResolvedStruct
 
-Strategy = Callable[[ResolvedStruct], st.SearchStrategy[Any]]
+Rows = Callable[[str], list[list[str]]]
 
 
 def kafka_python_messages() -> Iterator[tuple[Message, Any]]:
@@ -34,12 +33,6 @@ def kafka_python_messages() -> Iterator[tuple[Message, Any]]:
 
 
 PAIRS = {ours.name: (ours, theirs) for ours, theirs in kafka_python_messages()}
-VERSIONS = [
-    pytest.param(ours, theirs, version, id=f"{name}-v{version}")
-    for name, (ours, theirs) in PAIRS.items()
-    for version in ours.versions
-    if version <= theirs.max_version
-]
 
 
 def test_kafka_python_has_most_of_what_clients_use() -> None:
@@ -67,9 +60,9 @@ def assert_same(ours: Any, theirs: Any, resolved: ResolvedStruct) -> None:
         else:
             fields = [subcon]
         for field in fields:
-            assert_same_field(
-                getattr(ours, field.name), getattr(theirs, field.name), field.subcon
-            )
+            if field.name.endswith("_authorized_operations"):
+                continue  # A set of bits there, under another name; its bytes are compared.
+            assert_same_field(getattr(ours, field.name), getattr(theirs, field.name), field.subcon)
 
 
 def assert_same_field(ours: Any, theirs: Any, wire_type: Any) -> None:
@@ -91,16 +84,20 @@ def assert_same_field(ours: Any, theirs: Any, wire_type: Any) -> None:
         assert bytes(ours) == bytes(theirs)
 
 
-@pytest.mark.parametrize(("ours", "theirs", "version"), VERSIONS)
-@given(data=st.data())
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS.values(), ids=PAIRS)
 def test_kafka_python_reads_our_bytes_and_writes_the_same(
-    ours: Message, theirs: Any, version: int, value_strategy: Strategy, data: st.DataObject
+    ours: Message, theirs: Any, kafka_rows: Rows
 ) -> None:
-    resolved = ours.version(version)
-    value = without_unknown_tags(data.draw(value_strategy(resolved)))
-    encoded = b"".join(ours.encoder(version)(value))
-    read = theirs.decode(encoded, version=version)
-    assert_same(value, read, resolved)
-    read.with_header()  # Without one it does not encode what it has decoded.
-    assert bytes(read.encode(version=version)) == encoded
+    side = "request" if ours.name.endswith("Request") else "response"
+    for row_side, api_key, row_version, body in kafka_rows("kafka-4.3.1-messages.tsv"):
+        version = int(row_version)
+        if (row_side, int(api_key)) != (side, ours.api_key) or version > theirs.max_version:
+            continue
+        value = without_unknown_tags(ours.decoder(version)(bytes.fromhex(body), 0)[0])
+        if ours.name == "ApiVersionsResponse":
+            value.error_code = 0  # With an error kafka-python takes it for version 0.
+        encoded = b"".join(ours.encoder(version)(value))
+        read = theirs.decode(encoded, version=version)
+        assert_same(value, read, ours.version(version))
+        read._header = None  # Decoding does not set it, and encoding asks for it.
+        assert bytes(read.encode(version=version)) == encoded

@@ -59,3 +59,19 @@ except SparkConnectorError as error:
 """)
     assert output.startswith("a Spark without the Kafka connector was already started")
     assert len(output.splitlines()) == 1
+
+
+def test_a_jvm_that_does_not_start_is_told(tmp_path: Path) -> None:
+    output = run(f"""
+from pathlib import Path
+from odradek.spark_connector import SparkConnectorError, spark_session
+settings["spark.driver.memory"] = "1k"
+try:
+    spark_session(conf=settings, log_file=Path({str(tmp_path)!r}) / "log")
+except SparkConnectorError as error:
+    print(error)
+""")
+    # The JVM tells its own reason on standard output before.
+    sentence = output.splitlines()[-1]
+    assert sentence.startswith("Spark did not start (")
+    assert sentence.endswith(f"; see {tmp_path}/log")

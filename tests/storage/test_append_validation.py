@@ -198,6 +198,17 @@ def test_a_topics_own_compression_takes_the_place_of_the_producers(
     assert stored.size_in_bytes == log.size
 
 
+@pytest.mark.parametrize(("name", "weak", "strong"), [("gzip", 1, 9), ("zstd", -50, 19)])
+def test_a_topics_compression_level_is_used(open_log, name: str, weak: int, strong: int) -> None:
+    text = b"".join(b"order %d of customer %d; " % (n, n % 77) for n in range(2000))
+    sizes = []
+    for level in (weak, strong):
+        log = open_log(compression_type=name, **{f"compression_{name}_level": level})
+        records = build_batch([(b"k", text, NOW_MS, [])])
+        sizes.append(log.append_as_leader(records, leader_epoch=0, now_ms=NOW_MS).size)
+    assert sizes[0] > sizes[1]
+
+
 def test_a_batch_that_grows_too_large_without_compression_is_refused(open_log) -> None:
     packed = build_batch([(b"k", bytes(5000), NOW_MS, [])], compression=Compression.ZSTD)
     log = open_log(compression_type="uncompressed", max_message_bytes=1000)

@@ -108,6 +108,23 @@ def test_a_log_on_a_full_disk_is_not_closed_as_clean(log, append, faulty_files):
         log.close()
 
 
+def test_an_index_written_halfway_is_written_again(open_log, append, faulty_files, read_all):
+    log = open_log(files=faulty_files, index_interval_bytes=1)
+    for _ in range(10):
+        append(log)
+    log.segments.active.flush_indexes()
+    append(log)
+    faulty_files.room_bytes = 3
+    with pytest.raises(StorageError):
+        log.flush_to_disk()
+    faulty_files.room_bytes = None
+    log.close()
+    again = open_log(clean_shutdown=True)
+    index = again.segments.active.offset_index
+    assert [index.entry(slot)[0] for slot in range(len(index))] == list(range(1, 11))
+    assert [record.offset for record in read_all(again)] == list(range(11))
+
+
 def test_a_real_limit_on_file_size_is_survived(tmp_path):
     """RLIMIT_FSIZE makes the kernel write a part of a batch and then refuse."""
     program = """

@@ -132,6 +132,7 @@ def test_a_coordinators_batches_are_not_held_to_sequences(open_log) -> None:
         log.append_as_leader(batch, leader_epoch=0, origin=AppendOrigin.COORDINATOR, now_ms=NOW_MS)
     log.flush_appends()
     assert log.log_end_offset == 2
+    assert log.producers.get(1).last_sequence == -1
 
 
 def test_a_silent_producer_is_forgotten(open_log, produce) -> None:

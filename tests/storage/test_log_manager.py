@@ -156,7 +156,7 @@ def test_new_logs_go_where_the_fewest_are(start) -> None:
 
 
 def test_folders_that_are_no_partitions_are_left_alone(start, tmp_path) -> None:
-    for name in ("lost+found", "no-number", "__cluster_metadata-0", "-1"):
+    for name in ("lost+found", "no-number", "__cluster_metadata-0", "-1", "zero-007"):
         (tmp_path / "data-0" / name).mkdir(parents=True)
     assert start().logs == {}
     assert (tmp_path / "data-0/__cluster_metadata-0").exists()
@@ -275,3 +275,14 @@ def test_a_damaged_checkpoint_is_told_by_name(start, tmp_path) -> None:
     (tmp_path / "data-0/recovery-point-offset-checkpoint").write_text("0\n2\norders 0 1\n")
     with pytest.raises(LogDirectoryError, match="recovery-point-offset-checkpoint"):
         start()
+
+
+def test_a_log_that_cannot_be_closed_leaves_its_directory_unmarked(start, tmp_path) -> None:
+    manager = start()
+    for number in range(3):
+        append(manager.get_or_create_log(TopicPartition("orders", number)))
+    (tmp_path / "data-0/orders-1/00000000000000000000.timeindex").mkdir()
+    manager.close()
+    assert not (tmp_path / "data-0/.kafka_cleanshutdown").exists()
+    for number in (0, 2):
+        assert (tmp_path / f"data-0/orders-{number}/00000000000000000001.snapshot").exists()

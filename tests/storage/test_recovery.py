@@ -197,3 +197,15 @@ def test_a_flush_that_ran_while_the_log_was_cut_counts_for_nothing(filled, appen
     append(filled)
     filled.finish_flush(flush)
     assert filled.recovery_point == 0
+
+
+@pytest.mark.parametrize("tail", [bytes(1), bytes(100), b"\xff" * 100])
+def test_a_mark_of_a_clean_end_is_not_believed_against_the_file(filled, open_log, append, tail):
+    filled.close()
+    with log_file(filled, 9).open("ab") as file:
+        file.write(tail)
+    log = reopen(open_log, clean_shutdown=True)
+    assert log.log_end_offset == 10
+    assert append(log).first_offset == 10
+    log.close()
+    assert reopen(open_log, clean_shutdown=True).log_end_offset == 11

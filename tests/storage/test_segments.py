@@ -94,6 +94,14 @@ def test_a_reloaded_segment_rolls_by_its_first_batch(open_log, append) -> None:
     assert base_offsets(log) == [0, 1]
 
 
+def test_a_changed_segment_ms_holds_for_the_segment_in_use(open_log, append) -> None:
+    log = open_log(segment_ms=1000)
+    append(log, timestamp=5000)
+    log.configure(log.config._replace(segment_ms=100))
+    append(log, timestamp=5101)
+    assert base_offsets(log) == [0, 1]
+
+
 def test_a_segment_rolls_when_its_index_is_full(open_log, append) -> None:
     log = open_log(segment_index_bytes=36, index_interval_bytes=1)
     for _ in range(12):

@@ -246,7 +246,6 @@ class Joining:
         if (
             group.state is not GroupState.STABLE
             or group.members.get(member.member_id) is not member
-            or not member.is_awaiting_join
         ):
             return
         if error:

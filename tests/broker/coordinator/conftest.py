@@ -141,13 +141,14 @@ class GroupBench:
         self.settings = GroupSettings(**settings)
         self.log = MemoryOffsetsLog()
         self.clock = ManualClock(NOW_MS)
+        self.chance = random.Random(7)
         self.restart()
 
     def restart(self) -> None:
         """A new broker on the same log."""
         self.timers = Timers()
         self.context = CoordinatorContext(
-            self.settings, self.clock, self.timers, random.Random(7), self.log
+            self.settings, self.clock, self.timers, self.chance, self.log
         )
         self.coordinator = GroupCoordinator(self.context, lambda: PARTITIONS)
         for partition in range(PARTITIONS):

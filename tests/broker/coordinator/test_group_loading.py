@@ -193,6 +193,16 @@ def test_a_partition_that_is_lost_while_it_is_loaded_is_given_up(bench) -> None:
     assert refusal.value.code is ErrorCode.NOT_COORDINATOR
 
 
+def test_the_leader_that_a_record_names_leads_on() -> None:
+    members = (MEMBER, MEMBER._replace(member_id="n", group_instance_id=None))
+    group = Group("g", 0, 0)
+    restore_group(group, StoredGroup("consumer", 1, "range", "n", 0, members))
+    assert group.leader_id == "n"
+    group = Group("g", 0, 0)
+    restore_group(group, StoredGroup("consumer", 1, "range", "nobody", 0, members))
+    assert group.leader_id == "m"
+
+
 MEMBER = StoredMember("m", "i", "c", "h", 1, 1, b"", b"")
 
 

@@ -152,13 +152,18 @@ def test_a_static_member_comes_back_after_a_restart_of_the_broker(bench, pair: l
     assert bench.sync(answer.member_id, 1, instance="i-1").answer.assignment == pair[1].encode()
 
 
-def test_a_rebalance_that_begins_before_the_new_id_is_stored_answers_at_its_end(
-    bench, pair: list[str]
-) -> None:
+def test_a_rebalance_that_begins_before_the_new_id_is_stored_answers_at_its_end(bench) -> None:
+    joins = [bench.join(instance=f"i-{number}") for number in range(3)]
+    bench.advance_until_answered(joins[0])
+    ids = [pending.answer.member_id for pending in joins]
+    for number, member in enumerate(ids):
+        bench.sync(member, 1, instance=f"i-{number}")
     bench.log.is_held = True
     came_back = bench.join(instance="i-1")
-    led = bench.join(pair[0], instance="i-0")
+    led = bench.join(ids[0], instance="i-0")
     bench.log.is_held = False
     bench.log.release()
+    assert came_back.is_waiting  # for i-2, like everybody
+    bench.join(ids[2], instance="i-2")
     assert came_back.answer.error is ErrorCode.NONE
     assert came_back.answer.generation_id == led.answer.generation_id == 2

@@ -222,6 +222,17 @@ def test_a_group_that_somebody_is_about_to_join_is_not_removed(make_bench) -> No
     assert bench.join(member_id).is_waiting
 
 
+def test_a_group_for_which_a_commit_is_on_its_way_is_not_removed(make_bench) -> None:
+    bench = make_bench(offsets_retention_check_interval_ms=5_000)
+    _, (member,) = bench.stable_group(1)
+    bench.leave(member)
+    bench.log.is_held = True
+    bench.commit(("orders", 0, 1))
+    bench.advance(5_000)
+    bench.log.release()
+    assert tombstones(bench, bench.group().partition) == []
+
+
 def test_offsets_of_deleted_partitions_go_with_them(bench) -> None:
     bench.commit(("orders", 0, 1), ("orders", 1, 2), ("bills", 0, 3))
     bench.coordinator.delete_partition_offsets([("orders", 1), ("bills", 0), ("other", 0)])

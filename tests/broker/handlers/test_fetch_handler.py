@@ -87,6 +87,7 @@ async def test_a_session_that_is_not_known_is_refused_and_begins_anew(bench: "Be
     topic_id = await bench.create_topic("t")
     refused = await bench.client.call(fetch(topic_id, 0, session_id=99, epoch=5), VERSION)
     assert refused.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert refused.session_id == 0
     again = await bench.client.call(fetch(topic_id, 0, epoch=0), VERSION)
     wrong = await bench.client.call(fetch(topic_id, session_id=again.session_id, epoch=7), VERSION)
     assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH

@@ -20,6 +20,16 @@ def batch(*values: bytes, compression: Compression = Compression.NONE) -> bytes:
     return bytes(build_batch(records, compression=compression))
 
 
+def transactional(records: bytes) -> bytes:
+    """The batch with its transactional bit set and the right checksum."""
+    import crc32c
+
+    changed = bytearray(records)
+    changed[22] |= 0x10
+    changed[17:21] = crc32c.crc32c(bytes(changed[21:])).to_bytes(4, "big")
+    return bytes(changed)
+
+
 def produce(
     name: str, records: bytes | None, *, acks: int = 1, partition: int = 0, topic_id: bytes = b""
 ) -> Any:
@@ -279,3 +289,30 @@ async def test_a_fetch_behind_a_produce_sees_its_records(bench: "Bench") -> None
     size = int.from_bytes(data[:4], "big")
     answer, _ = messages.FetchResponse.decoder(12)(data[4 + size + 9 :], 0)
     assert answer.responses[0].partitions[0].high_watermark == 1
+
+
+async def test_transactional_batches_are_refused_on_the_shortcut_too(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    await bench.client.call(produce("t", batch(b"a")), 9)
+    assert bench.client.connection.shortcut is not None
+    answer = only(await bench.client.call(produce("t", transactional(batch(b"a"))), 9))
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    named = produce("t", transactional(batch(b"a")))
+    named.transactional_id = "tx"
+    answer = only(await bench.client.call(named, 9))
+    assert answer.error_code == ErrorCode.INVALID_TXN_STATE
+    assert bench.log_end_offset("t") == 1
+
+
+async def test_what_follows_a_failed_acks_zero_is_not_answered(bench: "Bench") -> None:
+    from odradek.protocol.headers import request_header
+
+    await bench.create_topic("t")
+    frames = []
+    for request in (produce("nowhere", batch(b"a"), acks=0), produce("t", batch(b"b"))):
+        body = b"".join(bytes(part) for part in Produce.encoder(9)(request))
+        frames.append(memoryview(bytearray(request_header(0, 9, 1, "test") + body)))
+    bench.client.connection.process(frames)
+    bench.broker.server.finish_outside_work()
+    assert bench.client.connection.is_closing
+    assert bench.client.connection.output == []

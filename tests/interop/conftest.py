@@ -1,0 +1,98 @@
+"""What the interop tests need: other languages' tools, built once, and a way to run them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+RUN_SECONDS_MAX = 120
+BUILD_SECONDS_MAX = 600
+
+Run = Callable[..., str]
+
+
+def need(tool: str, how: str) -> str:
+    """The path of a tool; without it the test fails, because nobody would notice a skip."""
+    path = shutil.which(tool)
+    if path is None:
+        pytest.fail(f"`{tool}` is not installed: {how}", pytrace=False)
+    return path
+
+
+def run_to_end(*command: str, seconds_max: int = RUN_SECONDS_MAX, **how: object) -> str:
+    """Run a program and return its standard output; it fails the test if it fails."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds_max, check=False, **how
+        )
+    except subprocess.TimeoutExpired as error:
+        told = f"{error.stdout or b''!r}\n{error.stderr or b''!r}"
+        pytest.fail(f"{command} took more than {seconds_max} s\n{told}", pytrace=False)
+    if done.returncode != 0:
+        told = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        pytest.fail(f"{command} ended with {done.returncode}\n{told}", pytrace=False)
+    return done.stdout
+
+
+@pytest.fixture
+def run() -> Run:
+    return run_to_end
+
+
+@pytest.fixture(scope="session")
+def java() -> Run:
+    """Run a class of Kafka's, or of `java/`, by its name: `java("org...Tool", "--option")`."""
+    runtime = need("java", "install a JDK of 17 or later, such as Debian's default-jdk-headless.")
+    maven = need("mvn", "install Maven, such as Debian's maven.")
+    goals = ("compile", "dependency:copy-dependencies")
+    run_to_end(maven, "-q", "-B", *goals, cwd=HERE / "java", seconds_max=BUILD_SECONDS_MAX)
+    target = HERE / "java" / "target"
+    class_path = os.pathsep.join([str(target / "classes"), f"{target / 'dependency'}/*"])
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+
+    def run_class(name: str, *arguments: str, **how: object) -> str:
+        flags = ("-Xmx256m", "-XX:TieredStopAtLevel=1", quiet)
+        return run_to_end(runtime, *flags, "-cp", class_path, name, *arguments, **how)
+
+    return run_class
+
+
+@pytest.fixture(scope="session")
+def go_program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of the franz-go program of `go/`."""
+    go = need("go", "install Go, of the version that tests/interop/go/go.mod names or later.")
+    program = tmp_path_factory.mktemp("go") / "roundtrip"
+    build = (go, "build", "-o", str(program), ".")
+    run_to_end(*build, cwd=HERE / "go", seconds_max=BUILD_SECONDS_MAX)
+    return str(program)
+
+
+@pytest.fixture(scope="session")
+def node() -> Run:
+    """Run a script of `node/` with KafkaJS at hand."""
+    runtime = need("node", "install Node.js of 18 or later, such as Debian's nodejs.")
+    npm = need("npm", "install npm, such as Debian's npm.")
+    install = (npm, "ci", "--no-audit", "--no-fund")
+    run_to_end(*install, cwd=HERE / "node", seconds_max=BUILD_SECONDS_MAX)
+
+    def run_script(name: str, *arguments: str, **how: object) -> str:
+        return run_to_end(runtime, str(HERE / "node" / name), *arguments, **how)
+
+    return run_script
+
+
+@pytest.fixture(scope="session")
+def kcat() -> Run:
+    """Run kcat."""
+    program = need("kcat", "install it, such as Debian's kcat.")
+
+    def run_kcat(*arguments: str, **how: object) -> str:
+        return run_to_end(program, *arguments, **how)
+
+    return run_kcat
