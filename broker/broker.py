@@ -12,6 +12,7 @@ import trio
 from ..replication.hosted_partitions import ReplicaSettings
 from ..replication.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
+from ..runtime.offload import run_in_thread
 from ..runtime.timers import Timers
 from ..storage.log_config import LogConfig
 from ..storage.log_manager import LogManager
@@ -160,7 +161,7 @@ class Broker:
             await self.controller.stop()
         self.replica_manager.flush()
         self.server.close()
-        self.replica_manager.checkpoint_high_watermarks()
+        self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
         self.log_manager.close()
         await self.metadata_store.close()
 
@@ -190,7 +191,7 @@ class Broker:
         config = self.config
         self._every(
             config["replica.high.watermark.checkpoint.interval.ms"],
-            self.replica_manager.checkpoint_high_watermarks,
+            self._checkpoint_high_watermarks,
         )
         self._every(PRODUCER_EXPIRATION_CHECK_MS, self.log_manager.remove_expired_producers)
         self._every(
@@ -198,7 +199,7 @@ class Broker:
         )
         self._every(
             config["log.flush.start.offset.checkpoint.interval.ms"],
-            self.log_manager.checkpoint_offsets,
+            self._checkpoint_offsets,
         )
 
     def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
@@ -215,6 +216,18 @@ class Broker:
             self.timers.schedule(self.clock.monotonic_ms() + interval_ms, work_and_go_on)
 
         schedule()
+
+    def _checkpoint_high_watermarks(self) -> None:
+        high_watermarks = self.replica_manager.high_watermarks()
+        self._write_in_thread(self.log_manager.prepare_high_watermarks(high_watermarks))
+
+    def _checkpoint_offsets(self) -> None:
+        self._write_in_thread(self.log_manager.prepare_offsets())
+
+    def _write_in_thread(self, write: Callable[[], None] | None) -> None:
+        """Checkpoints wait for the disk; the loop must not."""
+        if write is not None:
+            self.start_task(run_in_thread, write)
 
     # -- what replication asks of the configuration ---------------------------------------
 

@@ -70,7 +70,7 @@ def bad_tag(tag: int) -> ProtocolError:
     return ProtocolError(f"tagged field {tag} does not have the size it announces")
 
 
-def unknown_tags(buffer: Buffer, position: int, count: int) -> tuple[dict[int, bytes], int]:
+def unknown_tags(buffer: Buffer, position: int, count: int) -> tuple[dict[int, bytes] | None, int]:
     """Read tagged fields of which none is known; gives them and the position after them.
 
     Args:
@@ -96,7 +96,7 @@ def unknown_tags(buffer: Buffer, position: int, count: int) -> tuple[dict[int, b
             raise bad_tag(tag)
         unknown[tag] = bytes(buffer[position:stop])
         position = stop
-    return unknown, position
+    return unknown or None, position
 
 
 def cut_short(error: Exception | None) -> ProtocolError:

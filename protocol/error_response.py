@@ -239,6 +239,15 @@ CONSTANTS: dict[ApiKey, tuple[Constant, ...]] = {
     ApiKey.JOIN_GROUP: (Constant("protocol_name", None, "7+"),),
     ApiKey.INIT_PRODUCER_ID: (Constant("producer_epoch", -1),),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: (Constant("entries", None),),
+    ApiKey.CREATE_DELEGATION_TOKEN: (
+        Constant("principal_type", "User"),
+        Constant("principal_name", "ANONYMOUS"),
+        Constant("token_requester_principal_type", "User", "3+"),
+        Constant("token_requester_principal_name", "ANONYMOUS", "3+"),
+        Constant("issue_timestamp_ms", -1),
+        Constant("expiry_timestamp_ms", -1),
+        Constant("max_timestamp_ms", -1),
+    ),
 }
 
 
@@ -311,7 +320,8 @@ class _Refusal(NamedTuple):
         for element, around in _elements(source, echo.source):
             answer = struct.value_class(**echo.constants)
             for name, value in _copied_fields(echo.copied, element, around):
-                setattr(answer, name, value)
+                if value is not None:  # As Kafka: a topic named by id alone has the name "".
+                    setattr(answer, name, value)
             self.mark(answer, struct)
             if echo.inner is not None:
                 self.echo(echo.inner, element, answer, struct)

@@ -54,8 +54,7 @@ class Message(Struct):
 
     def __call__(self, **fields: Any) -> MessageValue:
         """A value of this message; fields left out have their defaults."""
-        value = self.value_class(**fields)
-        assert isinstance(value, MessageValue)
+        value: MessageValue = (self._value_class or self.value_class)(**fields)
         return value
 
     def __instancecheck__(self, value: object) -> bool:

@@ -136,19 +136,21 @@ class HostedPartitions:
         for topic_partition, delete in partitions:
             errors[topic_partition] = ErrorCode.NONE
             partition = self.online.pop(topic_partition, None)
-            if partition is None:
-                continue
-            was_leader, partition.is_leader = partition.is_leader, False
-            if was_leader:
-                for listener in self.leadership_listeners:
-                    listener(topic_partition, False, partition.leader_epoch)
-            self._on_progress(topic_partition)
-            if delete:
+            if partition is not None:
+                self._give_up(partition)
+            if delete:  # also where a crash left nothing but the log
                 try:
                     self._log_manager.delete_log(topic_partition)
                 except StorageError:
                     errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
         return errors
+
+    def _give_up(self, partition: Partition) -> None:
+        was_leader, partition.is_leader = partition.is_leader, False
+        if was_leader:
+            for listener in self.leadership_listeners:
+                listener(partition.topic_partition, False, partition.leader_epoch)
+        self._on_progress(partition.topic_partition)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's changed settings in force on every partition hosted here."""

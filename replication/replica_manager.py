@@ -325,15 +325,9 @@ class ReplicaManager:
                 results[topic_partition] = (ErrorCode.KAFKA_STORAGE_ERROR, -1)
         return results
 
-    def checkpoint_high_watermarks(self) -> None:
-        """Write every partition's high watermark to the checkpoint files.
-
-        Raises:
-            StorageError: the disk fails.
-        """
-        self.log_manager.checkpoint_high_watermarks(
-            {tp: partition.high_watermark for tp, partition in self._partitions.items()}
-        )
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Every partition's high watermark, as they go into the checkpoint files."""
+        return {tp: partition.high_watermark for tp, partition in self._partitions.items()}
 
     def delete_old_segments(self) -> int:
         """Apply retention to every log; returns how many segments went."""

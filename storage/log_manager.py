@@ -27,6 +27,8 @@ from .log_directory import (
 from .log_loader import load_log
 from .topic_partition import TopicPartition
 
+OffsetsOf = Callable[[Mapping[TopicPartition, Log]], dict[TopicPartition, int]]
+
 
 class LogManager:
     """Locks the log directories when it is made; `load_logs` opens what is in them.
@@ -57,6 +59,7 @@ class LogManager:
         """As last written to the disk, for replicas to begin with."""
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._directories: list[LogDirectory] = []
+        self._written: dict[tuple[LogDirectory, str], dict[TopicPartition, int]] = {}
         try:
             for path in log_dirs:
                 self._directories.append(LogDirectory(files, path))
@@ -250,47 +253,94 @@ class LogManager:
             log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the high watermarks of this broker's replicas.
+        """Write the high watermarks of this broker's replicas, and wait for the disk.
 
         Raises:
             StorageError: the disk fails.
+        """
+        write = self.prepare_high_watermarks(high_watermarks)
+        if write is not None:
+            write()
+
+    def prepare_high_watermarks(
+        self, high_watermarks: Mapping[TopicPartition, int]
+    ) -> Callable[[], None] | None:
+        """The same as work that a thread can do, since it waits for the disk.
+
+        Returns:
+            None where nothing has changed since the last time; else what writes the files,
+            and raises StorageError where the disk fails.
         """
         self.high_watermarks.update(high_watermarks)
-        for directory in self._directories:
-            known = {
-                topic_partition: self.high_watermarks[topic_partition]
-                for topic_partition in self._logs_in(directory)
-                if topic_partition in self.high_watermarks
-            }
-            self._write(directory, HIGH_WATERMARKS_FILE, known)
+        return self._prepare(
+            HIGH_WATERMARKS_FILE,
+            {
+                directory: {
+                    topic_partition: self.high_watermarks[topic_partition]
+                    for topic_partition in self._logs_in(directory)
+                    if topic_partition in self.high_watermarks
+                }
+                for directory in self._directories
+            },
+        )
+
+    def prepare_offsets(self) -> Callable[[], None] | None:
+        """Recovery points and log start offsets, likewise."""
+        writes = [
+            self._prepare(RECOVERY_POINTS_FILE, self._each(_recovery_points)),
+            self._prepare(LOG_START_OFFSETS_FILE, self._each(_start_offsets)),
+        ]
+        changed = [write for write in writes if write is not None]
+
+        def write_all() -> None:
+            for write in changed:
+                write()
+
+        return write_all if changed else None
 
     def checkpoint_offsets(self) -> None:
-        """Write the recovery points and the log start offsets.
+        """Write recovery points and log start offsets, and wait for the disk.
 
         Raises:
             StorageError: the disk fails.
         """
-        for directory in self._directories:
-            self._checkpoint_offsets(directory)
+        write = self.prepare_offsets()
+        if write is not None:
+            write()
+
+    def _each(self, offsets_of: OffsetsOf) -> dict[LogDirectory, dict[TopicPartition, int]]:
+        return {directory: offsets_of(self._logs_in(directory)) for directory in self._directories}
+
+    def _prepare(
+        self, name: str, by_directory: dict[LogDirectory, dict[TopicPartition, int]]
+    ) -> Callable[[], None] | None:
+        changed = [
+            (directory, offsets)
+            for directory, offsets in by_directory.items()
+            if self._written.get((directory, name)) != offsets
+        ]
+        if not changed:
+            return None
+
+        def write() -> None:
+            for directory, offsets in changed:
+                self._write(directory, name, offsets)
+
+        return write
 
     def _checkpoint_offsets(self, directory: LogDirectory) -> None:
         logs = self._logs_in(directory)
-        points = {topic_partition: log.recovery_point for topic_partition, log in logs.items()}
-        self._write(directory, RECOVERY_POINTS_FILE, points)
-        starts = {
-            topic_partition: log.log_start_offset
-            for topic_partition, log in logs.items()
-            if log.log_start_offset > log.segments.first.base_offset
-        }
-        self._write(directory, LOG_START_OFFSETS_FILE, starts)
+        self._write(directory, RECOVERY_POINTS_FILE, _recovery_points(logs))
+        self._write(directory, LOG_START_OFFSETS_FILE, _start_offsets(logs))
 
     def _write(
-        self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]
+        self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]
     ) -> None:
         try:
             directory.write_checkpoint(name, offsets)
         except OSError as error:
             raise StorageError(f"could not write {name} in {directory.path}: {error}") from error
+        self._written[directory, name] = offsets
 
     def _logs_in(self, directory: LogDirectory) -> dict[TopicPartition, Log]:
         if len(self._directories) == 1:
@@ -309,3 +359,15 @@ def _close(log: Log) -> bool:
     except StorageError:
         return False
     return True
+
+
+def _recovery_points(logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, int]:
+    return {topic_partition: log.recovery_point for topic_partition, log in logs.items()}
+
+
+def _start_offsets(logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, int]:
+    return {
+        topic_partition: log.log_start_offset
+        for topic_partition, log in logs.items()
+        if log.log_start_offset > log.segments.first.base_offset
+    }

@@ -104,4 +104,3 @@ def _look_up(
     if found is None:
         return NOTHING
     return found.timestamp, found.offset, found.leader_epoch
-

@@ -472,9 +472,7 @@ def test_topic_settings_are_described_and_altered(
     assert before["retention.ms"].value == "3600000"
     assert before["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
     assert before["cleanup.policy"].source == ConfigSource.DEFAULT_CONFIG.value
-    two_hours = ConfigEntry(
-        "retention.ms", "7200000", incremental_operation=AlterConfigOpType.SET
-    )
+    two_hours = ConfigEntry("retention.ms", "7200000", incremental_operation=AlterConfigOpType.SET)
     changed = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[two_hours])
     result_of(admin.incremental_alter_configs([changed]))
     assert describe()["retention.ms"].value == "7200000"

@@ -299,9 +299,7 @@ def test_fetch_session_answers_what_has_changed(connect: Connect, two_partitions
     ask_produce(connection, two_partitions, BATCH, partition=1)
     changed = ask_fetch(connection, two_partitions, {}, session=(session_id, 2))
     assert sizes(changed) == {1: len(BATCH)}
-    forgotten = ask_fetch(
-        connection, two_partitions, {}, session=(session_id, 3), forgotten=[1]
-    )
+    forgotten = ask_fetch(connection, two_partitions, {}, session=(session_id, 3), forgotten=[1])
     assert sizes(forgotten) == {}
 
 

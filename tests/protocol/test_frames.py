@@ -3,6 +3,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from odradek.protocol.frames import TAIL_BYTES_MIN, FrameReader
 
 

@@ -74,6 +74,8 @@ def assert_same_field(ours: Any, theirs: Any, wire_type: Any) -> None:
         assert len(ours) == len(theirs)
         for our_element, their_element in zip(ours, theirs, strict=True):
             assert_same_field(our_element, their_element, wire_type.element)
+    elif isinstance(wire_type, ResolvedStruct) and theirs is None:
+        assert ours == wire_type.declaration.value_class()  # It was not on the wire.
     elif isinstance(wire_type, ResolvedStruct):
         assert_same(ours, theirs, wire_type)
     elif isinstance(theirs, uuid.UUID):

@@ -9,9 +9,9 @@ import pytest
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.append import PartitionResponse
 from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
+from odradek.replication.hosted_partitions import ReplicaSettings
 from odradek.replication.partition import FetchIsolation
 from odradek.replication.partition_state import PartitionState
-from odradek.replication.hosted_partitions import ReplicaSettings
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers

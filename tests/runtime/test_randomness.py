@@ -2,6 +2,7 @@ import random
 import uuid
 
 import pytest
+
 from odradek.runtime.randomness import random_uuid, uuid_from_text, uuid_to_text
 
 

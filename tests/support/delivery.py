@@ -27,9 +27,7 @@ class Delivery(NamedTuple):
         return ", ".join(f"{field} {value:,}" for field, value in self._asdict().items())
 
 
-def check_delivery(
-    acknowledged: Collection[int], read: Mapping[int, Sequence[int]]
-) -> Delivery:
+def check_delivery(acknowledged: Collection[int], read: Mapping[int, Sequence[int]]) -> Delivery:
     """Compare what was acknowledged with what was read.
 
     Args:

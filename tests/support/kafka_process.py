@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from odradek.testing.broker_process import BrokerProcess, BrokerStartError
-
 from support.raw_connection import RawConnection
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"

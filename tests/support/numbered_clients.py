@@ -35,9 +35,7 @@ class NumberedClient(Protocol):
     ) -> None:
         """Send as fast as the broker takes them, and wait until all futures are resolved."""
 
-    def read(
-        self, bootstrap: str, topic: str, end_offsets: dict[int, int]
-    ) -> NumbersByPartition:
+    def read(self, bootstrap: str, topic: str, end_offsets: dict[int, int]) -> NumbersByPartition:
         """Read each partition from its start to its end."""
 
 
@@ -74,9 +72,7 @@ class KafkaPython:
             future.get(timeout=DELIVERY_SECONDS_MAX)
         producer.close()
 
-    def read(
-        self, bootstrap: str, topic: str, end_offsets: dict[int, int]
-    ) -> NumbersByPartition:
+    def read(self, bootstrap: str, topic: str, end_offsets: dict[int, int]) -> NumbersByPartition:
         numbers: NumbersByPartition = defaultdict(list)
         consumer = KafkaConsumer(
             bootstrap_servers=bootstrap, auto_offset_reset="earliest", max_poll_records=5000
@@ -123,7 +119,10 @@ class ConfluentKafka:
             while True:
                 try:
                     producer.produce(
-                        topic, value_of(number), partition=number % partitions, on_delivery=on_delivery
+                        topic,
+                        value_of(number),
+                        partition=number % partitions,
+                        on_delivery=on_delivery,
                     )
                     break
                 except BufferError:  # 20,000 records are on their way: let some arrive
@@ -131,9 +130,7 @@ class ConfluentKafka:
             producer.poll(0)
         assert producer.flush(DELIVERY_SECONDS_MAX) == 0
 
-    def read(
-        self, bootstrap: str, topic: str, end_offsets: dict[int, int]
-    ) -> NumbersByPartition:
+    def read(self, bootstrap: str, topic: str, end_offsets: dict[int, int]) -> NumbersByPartition:
         numbers: NumbersByPartition = defaultdict(list)
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
         consumer.assign(
@@ -186,9 +183,7 @@ class Aiokafka:
 
         asyncio.run(send_all())
 
-    def read(
-        self, bootstrap: str, topic: str, end_offsets: dict[int, int]
-    ) -> NumbersByPartition:
+    def read(self, bootstrap: str, topic: str, end_offsets: dict[int, int]) -> NumbersByPartition:
         async def read_all() -> NumbersByPartition:
             numbers: NumbersByPartition = defaultdict(list)
             consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
