@@ -50,7 +50,7 @@ class Type(Construct):  # type: ignore[misc]  # untyped
             nullable: whether the field may be null there.
             tagged: whether it is a tagged field there.
         """
-        raise NotImplementedError
+        raise AssertionError("every wire type says what it is at a version")
 
     def _resolve_in(self, context: Any) -> Construct:
         parameters = context._params
