@@ -39,13 +39,12 @@ class StartError(Exception):
     """The broker cannot start; the text is for the user."""
 
 
-def run_broker(config: BrokerConfig, announce: Announce, *, ephemeral: bool = False) -> None:
+def run_broker(config: BrokerConfig, announce: Announce) -> None:
     """Run a broker until SIGINT or SIGTERM.
 
     Args:
         config: its settings.
         announce: called once when it is ready.
-        ephemeral: delete the data folder at the end.
 
     Raises:
         StartError: it cannot start, for a reason that the text tells.
@@ -62,12 +61,6 @@ def run_broker(config: BrokerConfig, announce: Announce, *, ephemeral: bool = Fa
         MetadataStoreError,
     ) as why:
         raise StartError(str(_first(why))) from why
-    finally:
-        if ephemeral:
-            import shutil
-
-            for directory in config["log.dirs"]:
-                shutil.rmtree(directory, ignore_errors=True)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -43,28 +43,40 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line after `serve`.
     """
     options = _parser().parse_args(arguments)
+    if not options.ephemeral:
+        return _serve(options, options.data_dir)
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="odradek-")
+    try:
+        return _serve(options, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(options: argparse.Namespace, data_dir: str | None) -> int:
     from ..broker.config.broker_config import BrokerConfig
     from ..broker.config.definition import ConfigError
 
     try:
-        config = BrokerConfig.from_sources(*_sources(options))
+        config = BrokerConfig.from_sources(*_sources(options, data_dir))
     except ConfigError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
-    return _run(config, options)
-
-
-def _run(config: BrokerConfig, options: argparse.Namespace) -> int:
-    from ..broker.start import StartError, run_broker
-
     _log_to_stderr(options.verbose)
+    return _run(config)
+
+
+def _run(config: BrokerConfig) -> int:
+    from ..broker.start import StartError, run_broker
 
     def announce(address: str, data_dir: str) -> None:
         seconds = seconds_since_start()
         print(f"odradek ready at {address}, data in {data_dir}, {seconds:.2f} s", flush=True)
 
     try:
-        run_broker(config, announce, ephemeral=options.ephemeral)
+        run_broker(config, announce)
     except StartError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 1
@@ -112,7 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _sources(options: argparse.Namespace) -> tuple[dict[str, str], dict[str, str]]:
+def _sources(
+    options: argparse.Namespace, data_dir: str | None
+) -> tuple[dict[str, str], dict[str, str]]:
     """The settings file's settings, and those of the command line.
 
     Raises:
@@ -138,12 +152,8 @@ def _sources(options: argparse.Namespace) -> tuple[dict[str, str], dict[str, str
         overrides["listeners"] = f"PLAINTEXT://{options.listen}"
     elif "listeners" not in properties and "listeners" not in overrides:
         overrides["listeners"] = f"PLAINTEXT://{DEFAULT_LISTEN}"
-    if options.ephemeral:
-        import tempfile
-
-        overrides["log.dirs"] = tempfile.mkdtemp(prefix="odradek-")
-    elif options.data_dir is not None:
-        overrides["log.dirs"] = options.data_dir
+    if data_dir is not None:
+        overrides["log.dirs"] = data_dir
     elif not {"log.dirs", "log.dir"} & {*properties, *overrides}:
         overrides["log.dirs"] = DEFAULT_DATA_DIR
     return properties, overrides

@@ -43,7 +43,9 @@ class LogDirectory:
         except OSError as error:
             raise LogDirectoryError(f"cannot use the log directory {path}: {error}") from error
         if lock is None:
-            raise LogDirectoryError(f"another broker is using the log directory {path}")
+            raise LogDirectoryError(
+                f"another broker is using the log directory {path}: stop it, or choose another"
+            )
         self._lock: FileLock = lock
         self.was_clean = files.exists(self._in(CLEAN_SHUTDOWN_FILE))
         """Whether the last broker to use it closed everything properly."""

@@ -80,7 +80,7 @@ class Joining:
         elif member_id in group.pending_members:
             if request.group_instance_id is not None:
                 # Ids are given out to dynamic members only.
-                respond(JoinAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, member_id))
+                respond(JoinAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID))
                 return
             self._add_member(group, request, member_id, respond)
         else:
