@@ -16,7 +16,7 @@ from ..protocol import messages
 from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.records.batch import BATCH_HEADER_BYTES, TRANSACTIONAL_FLAG
 from ..replication.append import PartitionResponse, PendingAppend, PendingPartition
-from ..replication.replica_manager import INTERNAL_TOPICS
+from ..replication.internal_topics import INTERNAL_TOPICS
 from ..storage.append_origin import AppendOrigin
 from ..storage.topic_partition import TopicPartition
 

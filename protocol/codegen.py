@@ -10,23 +10,21 @@ import construct
 from construct import Construct
 
 FORMATS = {
-    **{
-        id(field): field.fmtstr.removeprefix(">")
-        for field in (
-            construct.Int8sb,
-            construct.Int16sb,
-            construct.Int16ub,
-            construct.Int32sb,
-            construct.Int32ub,
-            construct.Int64sb,
-            construct.Float64b,
-        )
-    },
     id(construct.Flag): "?",
+    id(construct.Int8sb): "b",
+    id(construct.Int16sb): "h",
+    id(construct.Int16ub): "H",
+    id(construct.Int32sb): "i",
+    id(construct.Int32ub): "I",
+    id(construct.Int64sb): "q",
+    id(construct.Float64b): "d",
 }
 """The `struct` format of each construct of fixed width, but for UUIDs."""
 
 UUID_FORMAT = "16s"
+
+KEPT_ARRAY_COUNT_MAX = 64
+"""Peers choose the numbers of elements, so not all are kept."""
 
 
 def fixed_format(wire_type: Construct) -> str | None:
@@ -35,6 +33,26 @@ def fixed_format(wire_type: Construct) -> str | None:
         assert wire_type.length == 16
         return UUID_FORMAT
     return FORMATS.get(id(wire_type))
+
+
+class ArrayCodecs(dict[int, Callable[..., Any]]):
+    """The `pack` or `unpack_from` for each number of equal elements, short ones kept.
+
+    Args:
+        method: which of the two.
+        form: the format of one element.
+    """
+
+    def __init__(self, method: str, form: str) -> None:
+        super().__init__()
+        self._method = method
+        self._form = form
+
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        method: Callable[..., Any] = getattr(struct.Struct(f">{count}{self._form}"), self._method)
+        if count <= KEPT_ARRAY_COUNT_MAX:
+            self[count] = method
+        return method
 
 
 class Source:
@@ -66,10 +84,10 @@ class Source:
         return f"{wish}_{count}" if count else wish
 
     def constant(self, wish: str, value: Any) -> str:
-        """A global name for an object; the same object gets the same name."""
+        """A global name for an object; an equal object of its type gets the same name."""
         name = wish
         count = 0
-        while self.namespace.setdefault(name, value) is not value:
+        while not _is_same(self.namespace.setdefault(name, value), value):
             count += 1
             name = f"{wish}_{count}"
         return name
@@ -94,6 +112,10 @@ class Source:
         exec(compile(self.text(), filename, "exec"), self.namespace)
         result: Callable[..., Any] = self.namespace[function]
         return result
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and bool(one == other))
 
 
 class Block:

@@ -14,7 +14,7 @@ from typing import Any
 
 from construct import Construct, Renamed
 
-from .codegen import Source, fixed_format
+from .codegen import ArrayCodecs, Source, fixed_format
 from .errors import ProtocolError
 from .types import ResolvedStruct
 from .values import UNKNOWN_TAGS
@@ -120,7 +120,6 @@ class _DecoderWriter:
             bad_tag=bad_tag,
             cut_short=cut_short,
             unknown_tags=unknown_tags,
-            unpack_from=struct.unpack_from,
             READ_ERRORS=(struct.error, IndexError, UnicodeDecodeError),
         )
         self._keeps_view = _holds_records(resolved)
@@ -284,7 +283,8 @@ class _DecoderWriter:
             source.line(f"raise too_many({label!r}, size, end - position)")
         form = fixed_format(element)
         if form is not None and form in ARRAY_FORMATS:
-            source.line(f'{target} = list(unpack_from(f">{{size}}{form}", buffer, position))')
+            unpackers = source.constant(f"unpack_{form}_array", ArrayCodecs("unpack_from", form))
+            source.line(f"{target} = list({unpackers}[size](buffer, position))")
             source.line(f"position += size{times}")
             return
         items = source.name("items")

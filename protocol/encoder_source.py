@@ -15,7 +15,7 @@ from typing import Any
 import construct
 from construct import Construct
 
-from .codegen import Source, fixed_format
+from .codegen import UUID_FORMAT, ArrayCodecs, Source, fixed_format
 from .decoder_source import ARRAY_FORMATS
 from .errors import EncodeError
 from .interpreter import container_of
@@ -56,6 +56,11 @@ def not_carried(label: str, version: int) -> EncodeError:
 def no_tags(label: str, version: int) -> EncodeError:
     """The error for unknown tags at a version that has no tagged fields."""
     return EncodeError(f"{label} has no tagged fields in v{version}")
+
+
+def bad_uuid() -> None:
+    """Refuse a UUID that is not of 16 bytes; the interpreted construct names it."""
+    raise ValueError("a UUID has 16 bytes")
 
 
 def tagged_fields_rest(
@@ -104,9 +109,9 @@ class _EncoderWriter:
         source.namespace.update(
             BYTE=BYTE,
             join=b"".join,
-            pack=struct.pack,
             encode_varint_rest=encode_varint_rest,
             tagged_fields_rest=tagged_fields_rest,
+            bad_uuid=bad_uuid,
             not_carried=not_carried,
             no_tags=no_tags,
             unencodable=unencodable,
@@ -174,15 +179,18 @@ class _EncoderWriter:
         if isinstance(field.type, Array):
             return f"{target} is None or {target}" if field.nullable else target
         if isinstance(field.type, Struct):
-            value_class = self.source.constant(field.type.name, field.type.value_class)
-            return f"{target} != {value_class}()"
+            inner = [self._is_set(inner_field, target) for inner_field in field.type.fields]
+            return " or ".join([*inner, f"{target}.{UNKNOWN_TAGS}"])
         if type(field.default) in (int, bool, str):
             return f"{target} != {field.default!r}"
         return f"{target} != {self.source.constant(f'DEFAULT_{field.name}', field.default)}"
 
     def _write_field(self, wire_type: Construct, target: str) -> None:
         form = fixed_format(wire_type)
-        if form is not None:
+        if form == UUID_FORMAT:
+            # Packing would fill up or cut off bytes of another length.
+            self._write_later(form, f"{target} if len({target}) == 16 else bad_uuid()")
+        elif form is not None:
             self._write_later(form, target)
         elif isinstance(wire_type, Presence):
             self._write_presence(wire_type, target)
@@ -254,7 +262,8 @@ class _EncoderWriter:
         source = self.source
         form = fixed_format(element)
         if form is not None and form in ARRAY_FORMATS:
-            source.line(f'{self._append}(pack(f">{{len({items})}}{form}", *{items}))')
+            packers = source.constant(f"pack_{form}_array", ArrayCodecs("pack", form))
+            source.line(f"{self._append}({packers}[len({items})](*{items}))")
             return
         item = source.name("item")
         with source.block(f"for {item} in {items}:"):

@@ -32,6 +32,7 @@ from .delayed_fetch import DelayedFetch
 from .delayed_operation import Purgatory
 from .fetch import FetchCallback, FetchParams, FetchPartition
 from .hosted_partitions import HostedPartitions, ReplicaSettings
+from .internal_topics import INTERNAL_TOPICS
 from .partition import Partition
 from .partition_state import PartitionState
 from .reading import read_from_log
@@ -39,7 +40,6 @@ from .reading import read_from_log
 logger = logging.getLogger(__name__)
 
 VALID_REQUIRED_ACKS = (-1, 0, 1)
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 REFUSED_BEFORE_THE_LOG = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,

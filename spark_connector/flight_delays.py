@@ -136,7 +136,7 @@ def wait_for_query(
 
     Raises SparkConnectorError with the query's failure.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JError
     from pyspark.errors import StreamingQueryException
 
     batches: dict[int, int] = {}

@@ -66,7 +66,7 @@ def spark_session(
 
 
 def _started(builder: Any, log_file: Path | None) -> SparkSession:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkRuntimeError
 
     try:

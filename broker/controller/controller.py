@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.internal_topics import INTERNAL_TOPICS
 from ...replication.partition_state import PartitionState
 from ...runtime.clock import Clock
 from ..config.broker_config import BrokerConfig
@@ -48,7 +49,7 @@ from .producer_ids import ProducerIds
 from .registration import read_live_brokers, register_broker, try_to_become_controller
 from .settings import internal_topic
 from .topic_deletion import TopicDeletion
-from .topic_names import INTERNAL_TOPICS, validate_topic_name
+from .topic_names import validate_topic_name
 from .topic_nodes import (
     create_topic_operations,
     read_topics,

@@ -1,4 +1,4 @@
-"""Which names a topic may have (Kafka's Topic class), and which topics are Kafka's own."""
+"""Which names a topic may have (Kafka's Topic class)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,8 @@ LEGAL_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 )
 
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
-TRANSACTION_STATE: Final = "__transaction_state"
-SHARE_GROUP_STATE: Final = "__share_group_state"
 CLUSTER_METADATA: Final = "__cluster_metadata"
 """KRaft's log of metadata; nobody may make a topic of that name."""
-
-INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
 
 def topic_name_problem(name: str) -> str | None:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.internal_topics import INTERNAL_TOPICS
 from ...replication.partition_state import PartitionState
 from ..authorized_operations import authorized_operations
-from ..controller.topic_names import INTERNAL_TOPICS, topic_name_problem
+from ..controller.topic_names import topic_name_problem
 from ..metadata_cache import MetadataSnapshot
 from .registry import handles
 

@@ -20,8 +20,7 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.answers import JoinAnswer
-from ..coordinator.group.joining import JoinRequest
-from ..coordinator.group.member import MemberProtocol
+from ..coordinator.group.join_request import JoinRequest, MemberProtocol
 from .registry import handles
 
 if TYPE_CHECKING:

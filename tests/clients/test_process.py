@@ -8,7 +8,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
@@ -25,20 +28,18 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 STOP_SECONDS_MAX = 10.0
 
 
+StartOdradek = Callable[..., BrokerProcess]
+
+
 @pytest.fixture
-def odradek(start_broker):
-    """Start brokers that are odradek's: its command line is under test."""
-    from odradek.testing import broker_process
+def odradek() -> Iterator[StartOdradek]:
+    """Start odradek, whatever the other suites test: its command line is the subject here."""
+    with ExitStack() as stack:
 
-    started: list[BrokerProcess] = []
+        def start(data_dir: Path | None = None, **how: Any) -> BrokerProcess:
+            return stack.enter_context(BrokerProcess(data_dir, **how))
 
-    def start(*arguments: object, **settings: object) -> BrokerProcess:
-        started.append(broker_process.BrokerProcess(*arguments, **settings))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
+        yield start
 
 
 def free_ports(count: int) -> list[int]:
@@ -63,7 +64,9 @@ def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
-def test_ready_line_tells_address_data_folder_and_seconds(odradek, tmp_path: Path) -> None:
+def test_ready_line_tells_address_data_folder_and_seconds(
+    odradek: StartOdradek, tmp_path: Path
+) -> None:
     broker = odradek(tmp_path / "data")
 
     pattern = rf"odradek ready at 127\.0\.0\.1:(\d+), data in {tmp_path}/data, (\d+\.\d\d) s"
@@ -75,7 +78,7 @@ def test_ready_line_tells_address_data_folder_and_seconds(odradek, tmp_path: Pat
         connection.assert_served()
 
 
-def test_each_listener_tells_its_own_address(odradek, tmp_path: Path) -> None:
+def test_each_listener_tells_its_own_address(odradek: StartOdradek, tmp_path: Path) -> None:
     first, second = free_ports(2)
     settings = {
         "listeners": f"INSIDE://127.0.0.1:{first},OUTSIDE://127.0.0.1:{second}",
@@ -90,7 +93,7 @@ def test_each_listener_tells_its_own_address(odradek, tmp_path: Path) -> None:
     assert advertised(second) == ("broker.example", 9999)
 
 
-def test_localhost_is_reached_by_ipv4_and_ipv6(odradek, tmp_path: Path) -> None:
+def test_localhost_is_reached_by_ipv4_and_ipv6(odradek: StartOdradek, tmp_path: Path) -> None:
     broker = odradek(tmp_path / "data", listen="localhost:0")
 
     for host in ("127.0.0.1", "::1", "localhost"):
@@ -99,7 +102,9 @@ def test_localhost_is_reached_by_ipv4_and_ipv6(odradek, tmp_path: Path) -> None:
         assert producer.send("t", b"x").get(timeout=30).offset == 0
 
 
-def test_second_process_on_the_same_data_folder_is_refused(odradek, tmp_path: Path) -> None:
+def test_second_process_on_the_same_data_folder_is_refused(
+    odradek: StartOdradek, tmp_path: Path
+) -> None:
     first = odradek(tmp_path / "data")
 
     second = serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
@@ -111,7 +116,7 @@ def test_second_process_on_the_same_data_folder_is_refused(odradek, tmp_path: Pa
         connection.assert_served()
 
 
-def test_taken_port_is_refused_with_its_number(odradek, tmp_path: Path) -> None:
+def test_taken_port_is_refused_with_its_number(odradek: StartOdradek, tmp_path: Path) -> None:
     first = odradek(tmp_path / "data")
 
     second = serve("--listen", first.bootstrap, "--data-dir", str(tmp_path / "other"))
@@ -133,7 +138,9 @@ def test_bad_setting_is_refused_with_its_name(tmp_path: Path, setting: str, told
     assert "Traceback" not in refused.stderr
 
 
-def test_broker_that_cannot_start_says_why_through_broker_process(odradek, tmp_path: Path) -> None:
+def test_broker_that_cannot_start_says_why_through_broker_process(
+    odradek: StartOdradek, tmp_path: Path
+) -> None:
     with pytest.raises(BrokerStartError, match=r"num\.partitions"):
         odradek(tmp_path / "data", settings={"num.partitions": "many"})
 
@@ -193,7 +200,7 @@ def test_waiting_fetch_does_not_hold_up_the_stop(start_broker, topic: str) -> No
         assert time.monotonic() - started < STOP_SECONDS_MAX
 
 
-def test_ephemeral_broker_leaves_nothing_behind(odradek) -> None:
+def test_ephemeral_broker_leaves_nothing_behind(odradek: StartOdradek) -> None:
     broker = odradek()
     folder = Path(broker.ready_line.split(", data in ")[1].rpartition(",")[0])
     with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:

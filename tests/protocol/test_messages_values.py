@@ -171,6 +171,13 @@ def test_what_cannot_be_encoded_is_named(
         messages.HeartbeatRequest.encoder(version)(value)
 
 
+@pytest.mark.parametrize("uuid", [b"", bytes(15), bytes(17), "0" * 16])
+def test_a_uuid_has_sixteen_bytes(uuid: bytes) -> None:
+    topic = messages.FetchRequest.FetchTopic(topic_id=uuid)
+    with pytest.raises(EncodeError, match="topic_id"):
+        messages.FetchRequest.encoder(13)(messages.FetchRequest(topics=[topic]))
+
+
 def test_records_are_a_view_of_the_frame() -> None:
     request = messages.ProduceRequest
     partition = request.PartitionProduceData(index=1, records=b"a batch of records")

@@ -24,7 +24,8 @@ from .committing import CommitCallback, CommitRequest, Committing
 from .context import CoordinatorContext
 from .describing import describe, list_groups
 from .group import Group
-from .joining import Joining, JoinRequest
+from .join_request import JoinRequest
+from .joining import Joining
 from .leaving import Leaving
 from .member import JoinCallback, SyncCallback
 from .offsets import GroupOffsets

@@ -29,7 +29,12 @@ def create_group_coordinator(
     It is to be made before the first partition comes to be led here, and `start`ed once.
     """
     settings = GroupSettings.from_config(config)
-    log = ReplicatedOffsetsLog(replica_manager, clock, settings.offsets_commit_timeout_ms)
+    log = ReplicatedOffsetsLog(
+        replica_manager,
+        clock,
+        settings.offsets_commit_timeout_ms,
+        settings.offsets_topic_compression,
+    )
     context = CoordinatorContext(settings, clock, timers, chance, log)
 
     def topic_partitions() -> int:

@@ -12,7 +12,8 @@ from ....protocol.errors import ErrorCode, KafkaError
 from ....runtime.timers import Timer
 from .answers import UNKNOWN_MEMBER_ID, JoinAnswer, JoinedMember, SyncAnswer
 from .in_flight import InFlight
-from .member import GroupMember, JoinCallback, MemberProtocol
+from .join_request import MemberProtocol
+from .member import GroupMember, JoinCallback
 from .offsets import GroupOffsets
 from .states import ANSWERS, GroupEvent, GroupState, next_state
 from .subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics

@@ -11,7 +11,8 @@ import logging
 
 from .context import CoordinatorContext
 from .group import Group
-from .member import GroupMember, MemberProtocol
+from .join_request import MemberProtocol
+from .member import GroupMember
 from .offsets_log import NO_PRODUCER_ID, LoggedBatch, LoggedRecord
 from .record_reader import RecordFormatError
 from .record_values import read_group_value, read_key, read_offset_value

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 from ....runtime.timers import Timer
 from .answers import JoinAnswer, SyncAnswer
+from .join_request import MemberProtocol
 
 JoinCallback = Callable[[JoinAnswer], None]
 SyncCallback = Callable[[SyncAnswer], None]
-
-
-class MemberProtocol(NamedTuple):
-    """One protocol that a member supports, with the member's metadata for it."""
-
-    name: str
-    metadata: bytes
 
 
 class GroupMember:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....protocol.compression import Compression
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.records.batch import RecordBatch, iter_batches
 from ....protocol.records.builder import build_batch
@@ -29,19 +30,29 @@ class ReplicatedOffsetsLog:
         replica_manager: holds them.
         clock: wall time, stamped on the records.
         timeout_ms: how long an append may wait for replicas (offsets.commit.timeout.ms).
+        compression: how batches are compressed (offsets.topic.compression.codec).
     """
 
-    def __init__(self, replica_manager: ReplicaManager, clock: Clock, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        replica_manager: ReplicaManager,
+        clock: Clock,
+        timeout_ms: int,
+        compression: Compression = Compression.NONE,
+    ) -> None:
         self._replica_manager = replica_manager
         self._clock = clock
         self._timeout_ms = timeout_ms
+        self._compression = compression
 
     def append(
         self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
     ) -> None:
         """Append records as one batch that all in-sync replicas must have."""
         now_ms = self._clock.now_ms()
-        batch = build_batch([(key, value, now_ms, ()) for key, value in records])
+        batch = build_batch(
+            [(key, value, now_ms, ()) for key, value in records], compression=self._compression
+        )
         topic_partition = TopicPartition(OFFSETS_TOPIC, partition)
 
         def completed(results: dict[TopicPartition, PartitionResponse]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from ....protocol.compression import Compression
+
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """How long a new member may wait in its first JoinGroup. It has no session yet that could
 expire, and a client that gave up and retried would leave one dead member per try (Kafka's
@@ -12,8 +14,8 @@ classicGroupNewMemberJoinTimeoutMs)."""
 STRING_BYTES_MAX = 32_767
 """The longest string that a record of `__consumer_offsets` can hold: an int16 counts it."""
 
-LOAD_SLICE_BYTES = 256 * 1024
-"""How much of a log is replayed before others get their turn."""
+LOAD_SLICE_BYTES = 64 * 1024
+"""How much of a log is replayed before others get their turn: some milliseconds of work."""
 
 
 class ConfigurationValues(Protocol):
@@ -35,10 +37,15 @@ class GroupSettings(NamedTuple):
     offsets_retention_check_interval_ms: int = 600_000
     offsets_commit_timeout_ms: int = 5_000
     offsets_topic_partitions: int = 50
+    offsets_topic_compression: Compression = Compression.NONE
 
     @classmethod
     def from_config(cls, config: ConfigurationValues) -> GroupSettings:
-        """Read the settings out of a broker's configuration."""
+        """Read the settings out of a broker's configuration.
+
+        Raises:
+            ValueError: there is no codec of the number given for the offsets topic.
+        """
         return cls(
             min_session_timeout_ms=config["group.min.session.timeout.ms"],
             max_session_timeout_ms=config["group.max.session.timeout.ms"],
@@ -49,4 +56,5 @@ class GroupSettings(NamedTuple):
             offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
             offsets_commit_timeout_ms=config["offsets.commit.timeout.ms"],
             offsets_topic_partitions=config["offsets.topic.num.partitions"],
+            offsets_topic_compression=Compression(config["offsets.topic.compression.codec"]),
         )

@@ -15,8 +15,7 @@ from odradek.broker.coordinator.group.committing import CommitRequest, Partition
 from odradek.broker.coordinator.group.context import CoordinatorContext
 from odradek.broker.coordinator.group.coordinator import GroupCoordinator
 from odradek.broker.coordinator.group.group import Group
-from odradek.broker.coordinator.group.joining import JoinRequest
-from odradek.broker.coordinator.group.member import MemberProtocol
+from odradek.broker.coordinator.group.join_request import JoinRequest, MemberProtocol
 from odradek.broker.coordinator.group.offsets import GroupOffsets
 from odradek.broker.coordinator.group.offsets_log import (
     NO_PRODUCER_ID,

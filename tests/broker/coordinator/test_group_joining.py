@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.broker.coordinator.group.settings import STRING_BYTES_MAX
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -109,6 +110,17 @@ def test_session_timeouts_are_held_to_the_limits(bench, timeout_ms: int, refused
     else:
         pending = bench.join(session_timeout_ms=timeout_ms)
         assert pending.answer.error is ErrorCode.MEMBER_ID_REQUIRED
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"), [(STRING_BYTES_MAX - 37, True), (STRING_BYTES_MAX - 36, False)]
+)
+def test_an_id_longer_than_the_protocol_can_say_is_not_given_out(
+    bench, size: int, fits: bool
+) -> None:
+    answer = bench.join(client_id="c" * size).answer
+    assert answer.error is (ErrorCode.MEMBER_ID_REQUIRED if fits else ErrorCode.INVALID_REQUEST)
+    assert len(bench.group().pending_members) == fits
 
 
 def test_a_group_needs_a_name(bench) -> None:

@@ -13,6 +13,7 @@ from odradek.broker.coordinator.group.partitioning import OFFSETS_TOPIC
 from odradek.broker.coordinator.group.records import CoordinatorRecord
 from odradek.broker.coordinator.group.replicated_log import ReplicatedOffsetsLog
 from odradek.broker.coordinator.group.settings import GroupSettings
+from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.builder import build_batch
 from odradek.replication.partition_state import PartitionState
@@ -209,6 +210,17 @@ def test_a_batch_that_is_too_large_is_refused_whole(tmp_path: Path) -> None:
     real.log.flush()
     assert outcomes == [(ErrorCode.MESSAGE_TOO_LARGE, -1)]
     assert real.log.end_offset(LED_HERE) == 0
+
+
+def test_batches_are_compressed_if_the_setting_says_so(partitions: RealPartitions) -> None:
+    log = ReplicatedOffsetsLog(
+        partitions.replica_manager, partitions.clock, 5_000, Compression.GZIP
+    )
+    append(log, CoordinatorRecord(b"k", b"x" * 10_000))
+    log.flush()
+    assert read_all(log) == [(0, b"k", b"x" * 10_000)]
+    tp = TopicPartition(OFFSETS_TOPIC, LED_HERE)
+    assert partitions.replica_manager.partition_or_error(tp).log.size < 1_000
 
 
 def test_groups_are_on_disk_and_found_there_by_the_next_broker(tmp_path: Path) -> None:

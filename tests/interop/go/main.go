@@ -11,7 +11,6 @@ import (
 	"log"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -116,13 +115,10 @@ func (r *roundTrip) timestamp(number int) time.Time {
 
 // The second member joins an old group and leaves it half way; the first reads the rest.
 func (r *roundTrip) consumeByGroup(expected int) {
-	var lock sync.Mutex
 	read := make(map[int32][]int)
 	total := 0
 	group := "group-" + r.topic
-	keep := func(records []*kgo.Record) int {
-		lock.Lock()
-		defer lock.Unlock()
+	keep := func(records []*kgo.Record) {
 		for _, record := range records {
 			number, err := strconv.Atoi(string(record.Value))
 			must(err)
@@ -132,25 +128,27 @@ func (r *roundTrip) consumeByGroup(expected int) {
 			read[record.Partition] = append(read[record.Partition], number)
 			total++
 		}
-		return total
 	}
-	first, second := r.member(group), r.member(group)
-	for _, member := range []*kgo.Client{first, second} {
-		seen := keep(member.PollRecords(r.ctx, 100).Records())
-		check(seen > 0, "a member of the group gets nothing")
+	poll := func(member *kgo.Client) {
+		records := member.PollRecords(r.ctx, 100).Records()
+		check(r.ctx.Err() == nil, "%d of %d records came", total, expected)
+		keep(records)
+		member.AllowRebalance()
 	}
+	first := r.member(group)
+	poll(first)
+	second := r.member(group)
+	poll(second)
 	must(second.CommitUncommittedOffsets(r.ctx))
-	second.Close()
-	for keep(nil) < expected {
-		fetches := first.PollRecords(r.ctx, 100)
-		check(r.ctx.Err() == nil, "%d of %d records came", keep(nil), expected)
-		keep(fetches.Records())
+	second.CloseAllowingRebalance()
+	for total < expected {
+		poll(first)
 	}
 	must(first.CommitUncommittedOffsets(r.ctx))
 	described, err := r.admin.DescribeGroups(r.ctx, group)
 	must(err)
 	check(described[group].State == "Stable", "the group is %s", described[group].State)
-	first.Close()
+	first.CloseAllowingRebalance()
 	for partition := range partitions {
 		numbers := read[int32(partition)]
 		check(len(numbers) == expected/partitions, "%d records in %d", len(numbers), partition)

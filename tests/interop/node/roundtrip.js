@@ -87,7 +87,12 @@ async function consumeByAGroupThatGrowsAndShrinks(admin, expected) {
   let waiting = { changed: () => {} };
 
   const join = async (index) => {
-    const consumer = kafka.consumer({ groupId, heartbeatInterval: 200, sessionTimeout: 10_000 });
+    const consumer = kafka.consumer({
+      groupId,
+      heartbeatInterval: 200,
+      sessionTimeout: 10_000,
+      maxWaitTimeInMs: 200, // KafkaJS sends its heartbeats between fetches
+    });
     await consumer.connect();
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       owned[index] = (payload.memberAssignment[topic] || []).length;
