@@ -159,7 +159,8 @@ class Broker:
         self.server.stop_accepting()
         if hasattr(self, "controller"):
             await self.controller.stop()
-        self.replica_manager.flush()
+        self.group_coordinator.close()
+        self.server.finish_outside_work()  # the last answers go out
         self.server.close()
         self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
         self.log_manager.close()
@@ -179,7 +180,12 @@ class Broker:
         return Controller(
             broker=LiveBroker(self.broker_id, endpoints, self.config["broker.rack"]),
             store=self.metadata_store,
-            channel=LocalChannel(self.broker_id, self.replica_manager, self.metadata_cache),
+            channel=LocalChannel(
+                self.broker_id,
+                self.replica_manager,
+                self.metadata_cache,
+                self.group_coordinator.delete_partition_offsets,
+            ),
             config=self.config,
             clock=self.clock,
             random=self.random,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import construct
@@ -55,6 +56,12 @@ class ArrayCodecs(dict[int, Callable[..., Any]]):
         return method
 
 
+@cache
+def array_codecs(method: str, form: str) -> ArrayCodecs:
+    """The array codecs that all messages share."""
+    return ArrayCodecs(method, form)
+
+
 class Source:
     """Python source in the making: lines, and the objects that they name.
 
@@ -84,10 +91,10 @@ class Source:
         return f"{wish}_{count}" if count else wish
 
     def constant(self, wish: str, value: Any) -> str:
-        """A global name for an object; an equal object of its type gets the same name."""
+        """A global name for an object; the same object gets the same name."""
         name = wish
         count = 0
-        while not _is_same(self.namespace.setdefault(name, value), value):
+        while self.namespace.setdefault(name, value) is not value:
             count += 1
             name = f"{wish}_{count}"
         return name
@@ -112,10 +119,6 @@ class Source:
         exec(compile(self.text(), filename, "exec"), self.namespace)
         result: Callable[..., Any] = self.namespace[function]
         return result
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and bool(one == other))
 
 
 class Block:

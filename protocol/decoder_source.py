@@ -14,7 +14,7 @@ from typing import Any
 
 from construct import Construct, Renamed
 
-from .codegen import ArrayCodecs, Source, fixed_format
+from .codegen import Source, array_codecs, fixed_format
 from .errors import ProtocolError
 from .types import ResolvedStruct
 from .values import UNKNOWN_TAGS
@@ -283,7 +283,7 @@ class _DecoderWriter:
             source.line(f"raise too_many({label!r}, size, end - position)")
         form = fixed_format(element)
         if form is not None and form in ARRAY_FORMATS:
-            unpackers = source.constant(f"unpack_{form}_array", ArrayCodecs("unpack_from", form))
+            unpackers = source.constant(f"unpack_{form}_array", array_codecs("unpack_from", form))
             source.line(f"{target} = list({unpackers}[size](buffer, position))")
             source.line(f"position += size{times}")
             return

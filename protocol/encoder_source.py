@@ -15,7 +15,7 @@ from typing import Any
 import construct
 from construct import Construct
 
-from .codegen import UUID_FORMAT, ArrayCodecs, Source, fixed_format
+from .codegen import UUID_FORMAT, Source, array_codecs, fixed_format
 from .decoder_source import ARRAY_FORMATS
 from .errors import EncodeError
 from .interpreter import container_of
@@ -262,7 +262,7 @@ class _EncoderWriter:
         source = self.source
         form = fixed_format(element)
         if form is not None and form in ARRAY_FORMATS:
-            packers = source.constant(f"pack_{form}_array", ArrayCodecs("pack", form))
+            packers = source.constant(f"pack_{form}_array", array_codecs("pack", form))
             source.line(f"{self._append}({packers}[len({items})](*{items}))")
             return
         item = source.name("item")

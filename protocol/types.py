@@ -7,11 +7,13 @@ to decide. Used as constructs themselves, types take version and flexibility as 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import construct
 from construct import Construct
 
+from . import ZERO_UUID
 from .versions import ALL_VERSIONS, NO_VERSIONS, format_versions, parse_versions
 from .wire import (
     COMPACT_LENGTH,
@@ -27,10 +29,8 @@ from .wire import (
 if TYPE_CHECKING:
     from .values import Value
 
-ZERO_UUID = bytes(16)
 
-
-class Type(Construct):  # type: ignore[misc]  # untyped
+class Type(Construct, ABC):  # type: ignore[misc]  # untyped
     """A type of Kafka's protocol.
 
     Attributes:
@@ -41,6 +41,7 @@ class Type(Construct):  # type: ignore[misc]  # untyped
     python_type: str
     default: Any
 
+    @abstractmethod
     def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
         """The plain construct of this type at one version.
 
@@ -188,12 +189,6 @@ class Field(Construct):  # type: ignore[misc]  # untyped
         if isinstance(self.type, Struct):
             return self.type.value_class()
         return self.default
-
-    @property
-    def python_type(self) -> str:
-        """How an annotation names the field's values."""
-        name = self.type.python_type
-        return f"{name} | None" if self.nullable or self.default is None else name
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         version = context._params.version

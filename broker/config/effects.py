@@ -129,7 +129,6 @@ NOT_YET: frozenset[str] = frozenset(
         "num.replica.fetchers",
         "offsets.commit.required.acks",
         "offsets.load.buffer.size",
-        "offsets.topic.compression.codec",
         "preallocate",
         "producer.id.expiration.check.interval.ms",
         "queued.max.request.bytes",

@@ -13,6 +13,8 @@ from .definition import ConfigError
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
+CODECS = range(5)
+"""The numbers of compression in a record batch."""
 
 Values = Mapping[str, Any]
 
@@ -112,6 +114,7 @@ def check_together(values: Values, static: Mapping[str, str]) -> None:
             )
     _check_times(values)
     _check_queue(values)
+    _check_codec(values)
 
 
 def _check_times(values: Values) -> None:
@@ -140,4 +143,13 @@ def _check_queue(values: Values) -> None:
         raise ConfigError(
             "max.connections.per.ip=0 lets nobody in: name exceptions in "
             "max.connections.per.ip.overrides, or raise it."
+        )
+
+
+def _check_codec(values: Values) -> None:
+    codec = values["offsets.topic.compression.codec"]
+    if codec not in CODECS:
+        raise ConfigError(
+            f"offsets.topic.compression.codec={codec} cannot be used: it must be 0 (none), "
+            "1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd)."
         )

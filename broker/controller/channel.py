@@ -6,7 +6,7 @@ brokers they will be LeaderAndIsr, StopReplica and UpdateMetadata on the wire.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import trio
@@ -83,14 +83,21 @@ class LocalChannel:
 
     Args:
         broker_id: the only broker that can be spoken to.
+        replica_manager, metadata_cache: its.
+        on_deleted: told the partitions that an update of the metadata took away.
     """
 
     def __init__(
-        self, broker_id: int, replica_manager: Replicas, metadata_cache: MetadataCache
+        self,
+        broker_id: int,
+        replica_manager: Replicas,
+        metadata_cache: MetadataCache,
+        on_deleted: Callable[[Sequence[TopicPartition]], None],
     ) -> None:
         self._broker_id = broker_id
         self._replica_manager = replica_manager
         self._metadata_cache = metadata_cache
+        self._on_deleted = on_deleted
 
     async def send_leader_and_isr(
         self, broker_id: int, request: LeaderAndIsr
@@ -128,7 +135,9 @@ class LocalChannel:
     async def send_update_metadata(self, broker_id: int, request: MetadataUpdate) -> None:
         """Update this broker's cache."""
         self._require(broker_id)
-        self._metadata_cache.update_metadata(request)
+        deleted = self._metadata_cache.update_metadata(request)
+        if deleted:
+            self._on_deleted(deleted)
 
     async def send_topic_config(
         self, broker_id: int, topic: str, overrides: Mapping[str, str]

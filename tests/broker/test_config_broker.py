@@ -185,3 +185,13 @@ def test_file_of_a_zookeeper_quick_start_is_taken():
     )
     assert config.unknown_keys == ()
     assert config["zookeeper.connect"] == "localhost:2181"
+
+
+@pytest.mark.parametrize(("codec", "good"), [("0", True), ("4", True), ("5", False), ("-1", False)])
+def test_only_known_codecs_compress_the_offsets_topic(codec: str, good: bool) -> None:
+    setting = {"offsets.topic.compression.codec": codec}
+    if good:
+        assert BrokerConfig.from_sources(setting)["offsets.topic.compression.codec"] == int(codec)
+    else:
+        with pytest.raises(ConfigError, match="offsets.topic.compression.codec="):
+            BrokerConfig.from_sources(setting)

@@ -67,7 +67,7 @@ async def running(cluster: Cluster, folder: Path) -> AsyncIterator[Server]:
         controller = Controller(
             broker=live_broker(1),
             store=store,
-            channel=LocalChannel(1, replicas, cache),
+            channel=LocalChannel(1, replicas, cache, lambda deleted: None),
             config=cluster.config,
             clock=cluster.clock,
             random=random.Random(3),

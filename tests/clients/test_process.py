@@ -26,6 +26,7 @@ pytestmark = pytest.mark.clients
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 STOP_SECONDS_MAX = 10.0
+IDLE_MS = 1000
 
 
 StartOdradek = Callable[..., BrokerProcess]
@@ -210,3 +211,16 @@ def test_ephemeral_broker_leaves_nothing_behind(odradek: StartOdradek) -> None:
     assert broker.stop() == 0
 
     assert not folder.exists()
+
+
+def test_idle_connection_is_closed_and_a_busy_one_is_not(start_broker) -> None:
+    broker = start_broker(settings={"connections.max.idle.ms": str(IDLE_MS)})
+
+    with RawConnection(broker.port) as idle, RawConnection(broker.port) as busy:
+        idle.assert_served()
+        started = time.monotonic()
+        while idle.is_open:
+            busy.assert_served()
+
+        assert (time.monotonic() - started) * 1000 >= IDLE_MS * 0.9
+        busy.assert_served()

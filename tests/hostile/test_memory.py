@@ -1,18 +1,26 @@
-"""What a client announces is not what the broker allocates."""
+"""What a client announces, or does not read, is not what the broker keeps in memory."""
 
 from __future__ import annotations
 
 import struct
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from support.kafka_process import KafkaProcess
-from support.raw_connection import RawConnection
+from support.raw_connection import RawConnection, encode
 
 CONNECTIONS = 100
 ANNOUNCED_BYTES = 100_000_000
 GROWTH_BYTES_MAX = 20_000_000
+
+UNREAD_CONNECTIONS = 10
+UNREAD_REQUESTS = 8000
+PARTITIONS = 100
+SERVED_SECONDS_MAX = 2.0
 
 
 def resident_bytes(pid: int) -> int:
@@ -40,3 +48,27 @@ def test_hundred_announcements_of_100_megabytes_cost_little(start_broker, sent_b
 
         grown = resident_bytes(broker.pid) - before
         assert grown < GROWTH_BYTES_MAX, f"{grown / 1e6:.1f} MB more for {CONNECTIONS} frames"
+
+
+def test_answers_that_nobody_reads_cost_little(start_broker, topic: str) -> None:
+    broker = start_broker()
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.create_topics({topic: {"num_partitions": PARTITIONS}}, wait_for_metadata=True)
+    admin.close()
+    body = encode(MetadataRequest(topics=None), 1, correlation_id=1)
+    requests = (struct.pack(">i", len(body)) + body) * UNREAD_REQUESTS
+
+    with RawConnection(broker.port) as witness, ExitStack() as stack:
+        answer = witness.ask(MetadataRequest(topics=None), MetadataResponse, 1)
+        assert sum(len(found.partitions) for found in answer.topics) == PARTITIONS
+        before = resident_bytes(broker.pid)
+
+        for _ in range(UNREAD_CONNECTIONS):
+            # Twice the requests would fill the buffers of both sides' sockets.
+            stack.enter_context(RawConnection(broker.port)).send_bytes(requests)
+            started = time.monotonic()
+            witness.assert_served()
+            assert time.monotonic() - started < SERVED_SECONDS_MAX
+
+        grown = resident_bytes(broker.pid) - before
+        assert grown < GROWTH_BYTES_MAX, f"{grown / 1e6:.1f} MB more for answers not read"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
@@ -229,7 +229,13 @@ def test_topic_that_does_not_exist_is_not_made_by_produce(produce, admin, topic:
     assert topic not in admin.list_topics()
 
 
-def test_client_cannot_write_to_the_offsets_topic(produce) -> None:
+def test_client_cannot_write_to_the_offsets_topic(broker, create_topic, produce) -> None:
+    partition = TopicPartition(create_topic(), 0)
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="committer")
+    consumer.assign([partition])
+    consumer.commit({partition: OffsetAndMetadata(0, "", -1)})
+    consumer.close()
+
     assert produce("__consumer_offsets", GOOD).error_code == INVALID_TOPIC_EXCEPTION
 
 

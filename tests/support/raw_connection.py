@@ -7,6 +7,7 @@ takes part on the client's side.
 from __future__ import annotations
 
 import itertools
+import select
 import socket
 import struct
 from types import TracebackType
@@ -87,6 +88,12 @@ class RawConnection:
         except ConnectionError:
             answered = b""  # closed while bytes of ours were unread
         assert answered == b"", f"the broker answered {answered!r}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker has not closed the connection; it owes us no answer now."""
+        readable, _, _ = select.select([self._socket], [], [], 0)
+        return not readable or bool(self._socket.recv(1, socket.MSG_PEEK))
 
     def close_sending(self) -> None:
         """Tell the broker that nothing more will be sent, and go on receiving."""
