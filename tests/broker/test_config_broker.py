@@ -193,5 +193,5 @@ def test_only_known_codecs_compress_the_offsets_topic(codec: str, good: bool) ->
     if good:
         assert BrokerConfig.from_sources(setting)["offsets.topic.compression.codec"] == int(codec)
     else:
-        with pytest.raises(ConfigError, match="offsets.topic.compression.codec="):
+        with pytest.raises(ConfigError, match=r"offsets\.topic\.compression\.codec="):
             BrokerConfig.from_sources(setting)

@@ -64,7 +64,6 @@ def test_answers_that_nobody_reads_cost_little(start_broker, topic: str) -> None
         before = resident_bytes(broker.pid)
 
         for _ in range(UNREAD_CONNECTIONS):
-            # Twice the requests would fill the buffers of both sides' sockets.
             stack.enter_context(RawConnection(broker.port)).send_bytes(requests)
             started = time.monotonic()
             witness.assert_served()
