@@ -23,6 +23,12 @@ logger = logging.getLogger(__name__)
 
 ANONYMOUS = "User:ANONYMOUS"
 
+REQUESTS_PER_PASS_MAX = 64
+"""So many requests of one connection are handled before others get their turn."""
+UNSENT_BYTES_MAX = 64 * 1024
+"""Once answers of this size wait to be sent, no more requests are handled: a client that
+sends and does not read holds up nobody but itself."""
+
 
 class Answerable(Protocol):
     """A request as far as the order of answers goes."""
@@ -45,6 +51,7 @@ class Connection:
     """
 
     __slots__ = (
+        "_handled",
         "_on_ready",
         "backlog",
         "dispatcher",
@@ -59,6 +66,7 @@ class Connection:
         "reader",
         "shortcut",
         "unanswered",
+        "unsent_bytes",
     )
 
     def __init__(
@@ -76,6 +84,8 @@ class Connection:
         self.muted_until_ms = 0
         self.reader = FrameReader(frame_bytes_max)
         self.output: list[Any] = []
+        self.unsent_bytes = 0
+        self._handled = 0
         self.unanswered: deque[Answerable] = deque()
         self.backlog: deque[memoryview] = deque()
         self.shortcut: ProduceShortcut | None = None
@@ -90,15 +100,16 @@ class Connection:
         return self.peer.rpartition(":")[0].strip("[]")
 
     def process(self, frames: Sequence[memoryview]) -> None:
-        """Handle frames in their order, up to one that must wait.
+        """Handle frames in their order, up to one that must wait, or as many as a pass allows.
 
         The frames may lie in memory that is reused after the pass: those that wait are
         copied. A peer that breaks the protocol is to be closed (`is_closing`), after a log
         line that says why.
         """
         dispatch = self.dispatcher.dispatch
+        self.start_turn()
         for index, frame in enumerate(frames):
-            if self.is_parked or self.backlog:
+            if self.backlog or self._must_wait:
                 self.backlog.extend(memoryview(bytearray(later)) for later in frames[index:])
                 return
             try:
@@ -110,14 +121,40 @@ class Connection:
             self.fail(self.reader.failure)
 
     def process_backlog(self) -> None:
-        """Go on with the frames that waited behind a parked request."""
+        """Go on with the frames that waited."""
         dispatch = self.dispatcher.dispatch
-        while self.backlog and not self.is_parked and not self.is_closing:
+        while self.backlog and not self._must_wait and not self.is_closing:
             frame = self.backlog.popleft()
             try:
                 dispatch(self, frame)
             except ProtocolError as error:
                 self.fail(str(error))
+
+    @property
+    def _must_wait(self) -> bool:
+        return self.is_parked or self.has_used_its_turn or self.unsent_bytes >= UNSENT_BYTES_MAX
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether frames wait and nothing else is to be waited for any more."""
+        return bool(self.backlog) and not self.unanswered and not self.output
+
+    @property
+    def has_used_its_turn(self) -> bool:
+        """Whether others come before its next frames."""
+        return self._handled >= REQUESTS_PER_PASS_MAX
+
+    def start_turn(self) -> None:
+        """Another pass has begun: as many requests may be handled again."""
+        self._handled = 0
+
+    def note_handled(self) -> None:
+        """Count a request that took the general way, against what a pass allows."""
+        self._handled += 1
+
+    def note_sent(self) -> None:
+        """All output has been sent."""
+        self.unsent_bytes = 0
 
     def note_answered(self) -> None:
         """Move answers that are next in order to the output."""

@@ -116,6 +116,7 @@ class Dispatcher:
             # Kafka handles a connection's requests one by one: this one sees what those
             # before it have staged.
             self.broker.replica_manager.flush()
+        connection.note_handled()
         request = Request(route, correlation_id, client_id or "", body, connection)
         connection.unanswered.append(request)
         if self.on_request is not None and self.on_request(request):

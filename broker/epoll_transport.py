@@ -80,6 +80,7 @@ class EpollTransport:
         self, clock: Clock, timers: Timers, flush: Callable[[], None], idle_ms_max: int = -1
     ) -> None:
         self.dirty: list[Link] = []
+        self._unfinished: list[Link] = []
         self._clock = clock
         self._timers = timers
         self._flush = flush
@@ -141,16 +142,17 @@ class EpollTransport:
         checkpoint_at_ms = 0
         while not self._is_stopping:
             events = self._epoll.poll(0)
-            if not events and not _others_are_runnable():
-                events = self._epoll.poll(BLOCK_SECONDS)
-            if not events:
-                await self._park(epoll_fd)
+            if not events and not self._unfinished:
+                if not _others_are_runnable():
+                    events = self._epoll.poll(BLOCK_SECONDS)
+                if not events:
+                    await self._park(epoll_fd)
             self._now_ms = now_ms = self._clock.monotonic_ms()
             deadline_ms = self._timers.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
                 self._run_timers(now_ms)
             self.run_pass(events)
-            if events and now_ms >= checkpoint_at_ms:
+            if now_ms >= checkpoint_at_ms:
                 await trio.lowlevel.checkpoint()
                 checkpoint_at_ms = now_ms + CHECKPOINT_EVERY_MS
 
@@ -168,7 +170,10 @@ class EpollTransport:
     def finish_outside_work(self) -> None:
         """Flush and send what a task left behind; to be called by it when it is done."""
         self.run_pass(())
-        self._wake_for_timers()
+        if self._unfinished:
+            self._wake()
+        else:
+            self._wake_for_timers()
 
     async def _park(self, epoll_fd: int) -> None:
         """Wait in trio for a socket or the next timer, while other tasks run."""
@@ -195,21 +200,25 @@ class EpollTransport:
 
     def run_pass(self, events: Iterable[tuple[int, int]]) -> None:
         """Receive from the ready sockets, handle, flush, go on with backlogs, send."""
+        unfinished, self._unfinished = self._unfinished, []
+        for link in unfinished:
+            link.connection.start_turn()
+            link.on_ready()
         arena_position = 0
         for fd, event in events:
-            link = self._links.get(fd)
-            if link is None:
+            ready = self._links.get(fd)
+            if ready is None:
                 if fd in self._listeners:
                     self._accept(fd)
                 continue
             if event & select.EPOLLOUT:
-                link.on_ready()
+                ready.on_ready()
             if not event & ~select.EPOLLOUT:
                 continue
             if arena_position > ARENA_BYTES - RECEIVE_BYTES:
                 self._finish_pass()
                 arena_position = 0
-            arena_position += self._receive(link, event, arena_position)
+            arena_position += self._receive(ready, event, arena_position)
         self._finish_pass()
 
     def _finish_pass(self) -> None:
@@ -219,10 +228,15 @@ class EpollTransport:
             for link in dirty:
                 link.is_dirty = False
                 connection = link.connection
-                if connection.backlog and not connection.unanswered:
+                if connection.may_go_on:
                     connection.process_backlog()
                     self._flush()
                 self._send(link)
+                if connection.may_go_on:
+                    if connection.has_used_its_turn:
+                        self._unfinished.append(link)
+                    else:
+                        link.on_ready()
 
     def _receive(self, link: Link, event: int, arena_position: int) -> int:
         """Receive once and handle the frames; returns how much of the arena that took."""
@@ -274,9 +288,10 @@ class EpollTransport:
             if not done:
                 self._set_events(link, select.EPOLLOUT)
                 return
+            connection.note_sent()
         if connection.is_closing:
             self._close(link)
-        elif link.events != _READ and not connection.unanswered and not connection.is_closed:
+        elif link.events != _READ and not connection.unanswered and not connection.backlog:
             self._set_events(link, _READ)
 
     def _set_events(self, link: Link, events: int) -> None:

@@ -80,6 +80,8 @@ class Request:
             logger.exception("the answer to %r cannot be encoded", self)
             connection.fail("its answer cannot be encoded")
             return
+        for buffer in self.buffers:
+            connection.unsent_bytes += len(buffer)
         connection.note_answered()
 
     def answer_nothing(self) -> None:

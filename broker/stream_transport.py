@@ -91,6 +91,7 @@ class StreamLink:
             await self._ready.wait()
             self._ready = trio.Event()
             if connection.backlog and not connection.unanswered:
+                connection.start_turn()
                 connection.process_backlog()
                 self._finish_pass()
             output, connection.output = connection.output, []
@@ -100,8 +101,11 @@ class StreamLink:
                     await self._stream.send_all(data)
             except _GONE:
                 break
+            connection.note_sent()
             if connection.is_closing:
                 break
+            if connection.may_go_on:
+                self._ready.set()
             if not (connection.unanswered or connection.output or connection.backlog):
                 self._drained.set()
         scope.cancel()

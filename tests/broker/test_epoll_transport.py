@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odradek.broker.connection import Connection
+from odradek.broker.connection import UNSENT_BYTES_MAX, Connection
 from odradek.broker.epoll_transport import RECEIVE_BYTES, EpollTransport, Link
 from odradek.protocol.errors import ProtocolError
 from odradek.runtime.clock import ManualClock
@@ -25,6 +25,7 @@ class EchoRequest:
 
     def answer(self) -> None:
         self.buffers = [struct.pack(">i", len(self.payload)), self.payload]
+        self.connection.unsent_bytes += 4 + len(self.payload)
         self.connection.note_answered()
 
 
@@ -41,6 +42,7 @@ class EchoDispatcher:
         self.seen.append(payload)
         if payload.startswith(b"bad"):
             raise ProtocolError("a bad request")
+        connection.note_handled()
         request = EchoRequest(connection, payload)
         connection.unanswered.append(request)
         if payload.startswith(b"park"):
@@ -186,6 +188,40 @@ def test_answers_that_the_socket_does_not_take_wait_and_stop_the_reading(bench: 
             assert bench.transport._epoll.poll(0), "nothing more would come"
         bench.pass_over_ready()
     assert answer == stream + framed(b"next")
+
+
+def test_a_client_with_many_requests_at_once_takes_turns_with_others(bench: Bench) -> None:
+    busy, _ = bench.connect()
+    other, _ = bench.connect()
+    many = [b"count%d" % number for number in range(1000)]
+    busy.sendall(framed(*many))
+    other.sendall(framed(b"me too"))
+    bench.pass_over_ready()
+    assert receive(other, len(framed(b"me too"))) == framed(b"me too")
+    assert len(bench.dispatcher.seen) < 200
+    while len(bench.dispatcher.seen) < 1001:
+        seen = len(bench.dispatcher.seen)
+        bench.pass_over_ready()
+        assert len(bench.dispatcher.seen) > seen, "it does not go on"
+    assert receive(busy, len(framed(*many))) == framed(*many)
+
+
+def test_a_client_that_does_not_read_is_not_worked_for() -> None:
+    dispatcher = EchoDispatcher()
+    connection = Connection(dispatcher, "PLAINTEXT", "test:1", FRAME_BYTES_MAX, lambda: None)
+    payload = b"." * 5000
+    connection.process([memoryview(bytearray(payload)) for _ in range(60)])
+    answered = 0
+    while connection.backlog:
+        waiting = sum(len(buffer) for buffer in connection.output)
+        assert UNSENT_BYTES_MAX <= waiting <= UNSENT_BYTES_MAX + 5004
+        connection.process_backlog()
+        assert sum(len(buffer) for buffer in connection.output) == waiting
+        answered += len(connection.output) // 2
+        connection.output.clear()
+        connection.note_sent()
+        connection.process_backlog()
+    assert answered + len(connection.output) // 2 == 60
 
 
 def test_a_peer_that_breaks_the_protocol_is_closed_alone_after_earlier_answers(

@@ -40,6 +40,8 @@ pytestmark = pytest.mark.clients
 COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
 READ_SECONDS_MAX = 30.0
 DAY_MS = 86_400_000
+QUIET = {"log_level": 2}
+"""librdkafka reconnects until its objects are collected; it need not tell after a broker ended."""
 
 CreateTopic = Callable[..., str]
 Consume = Callable[..., Consumer]
@@ -47,12 +49,12 @@ Consume = Callable[..., Consumer]
 
 @pytest.fixture(scope="module")
 def admin(broker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+    return AdminClient({"bootstrap.servers": broker.bootstrap, **QUIET})
 
 
 @pytest.fixture
 def producer(broker) -> Producer:
-    return Producer({"bootstrap.servers": broker.bootstrap})
+    return Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
 
 
 @pytest.fixture
@@ -71,6 +73,7 @@ def consume(broker) -> Iterator[Consume]:
     def start(**settings: object) -> Consumer:
         defaults = {
             "bootstrap.servers": broker.bootstrap,
+            **QUIET,
             "group.id": "unused",
             "auto.offset.reset": "earliest",
             "heartbeat.interval.ms": 200,
@@ -195,6 +198,7 @@ def test_produced_records_are_read_back(
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
+            **QUIET,
             "acks": acks,
             "enable.idempotence": acks == "all",
             "compression.type": compression,
@@ -455,7 +459,7 @@ def test_added_partitions_take_records(
     result_of(admin.create_partitions([NewPartitions(topic, 3)]))
 
     assert len(admin.list_topics(topic, timeout=READ_SECONDS_MAX).topics[topic].partitions) == 3
-    fresh = Producer({"bootstrap.servers": broker.bootstrap})
+    fresh = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
     (message,) = produce(fresh, topic, [b"x"], partition=2)
     assert message.offset() == 0
 
