@@ -26,6 +26,16 @@ XERIAL_VERSIONS = Struct(">ii")
 XERIAL_HEADER_BYTES = len(XERIAL_MAGIC) + XERIAL_VERSIONS.size
 XERIAL_BLOCK_BYTES = 32 * 1024
 BLOCK_LENGTH = Struct(">i")
+SNAPPY_RATIO_MAX = 22
+"""No element of a block unfolds to more than 64 bytes for 3."""
+
+OUTPUT_FULL = "failed to write whole buffer"
+"""What cramjam says, for all three codecs, when the output was too small."""
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_DICTIONARY_ID_BYTES = (0, 1, 2, 4)
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_CONTENT_SIZE_FLAG = 0x08
 
 
 class Compression(IntEnum):
@@ -99,12 +109,33 @@ def decompress(
 
     if compression is Compression.SNAPPY:
         return _decompress_snappy(cramjam, memoryview(data), max_bytes)
+    content = bytes(data)
+    announced = _announced_bytes(compression, content)
+    if announced > max_bytes:
+        raise _corrupt(f"records that announce {announced} bytes, more than allowed")
     codec = {
         Compression.GZIP: cramjam.gzip,
         Compression.LZ4: cramjam.lz4,
         Compression.ZSTD: cramjam.zstd,
     }[compression]
-    return _decompress_growing(codec.decompress_into, bytes(data), max_bytes)
+    return _decompress_growing(codec.decompress_into, content, max_bytes)
+
+
+def _announced_bytes(compression: Compression, data: bytes) -> int:
+    """What the first frame says it unfolds to; 0 where it does not say (RFC 8878; LZ4 frames).
+
+    It is a claim: good for refusing, not for allocating.
+    """
+    if compression is Compression.LZ4 and data[:4] == LZ4_MAGIC and len(data) >= 14:
+        return int.from_bytes(data[6:14], "little") if data[4] & LZ4_CONTENT_SIZE_FLAG else 0
+    if compression is Compression.ZSTD and data[:4] == ZSTD_MAGIC and len(data) > 4:
+        descriptor = data[4]
+        size_code, single_segment = descriptor >> 6, descriptor >> 5 & 1
+        start = 5 + (not single_segment) + ZSTD_DICTIONARY_ID_BYTES[descriptor & 3]
+        width = 1 << size_code if size_code or single_segment else 0
+        announced = int.from_bytes(data[start : start + width], "little")
+        return announced + 256 if width == 2 else announced
+    return 0
 
 
 def _decompress_growing(
@@ -113,7 +144,9 @@ def _decompress_growing(
     """Decompress into outputs of growing size: none of the formats must tell its own.
 
     Trying again repeats work, but each output is so much larger than the last that the
-    repetition is a small part, and no more memory is taken than the limit.
+    repetition is a small part, and no more memory is taken than the limit. What is no data
+    of the codec is refused at the first try: it must not cost its sender nothing and us the
+    limit.
     """
     capacity = min(max(FIRST_GUESS_BYTES, GROWTH * len(data)), max_bytes)
     while True:
@@ -121,6 +154,8 @@ def _decompress_growing(
         try:
             written = decompress_into(data, output)
         except Exception as error:  # cramjam's own error, or OSError, by the codec
+            if OUTPUT_FULL not in str(error):
+                raise _corrupt("records that do not decompress") from error
             if capacity >= max_bytes:
                 raise _corrupt(f"records that do not decompress to {max_bytes} bytes") from error
             capacity = min(capacity * GROWTH, max_bytes)
@@ -165,6 +200,8 @@ def _decompress_snappy_block(cramjam: Any, block: memoryview, max_bytes: int) ->
         size = cramjam.snappy.decompress_raw_len(raw)
         if size > max_bytes:
             raise _corrupt(f"records that decompress to {size} bytes, more than allowed")
+        if size > SNAPPY_RATIO_MAX * len(raw):
+            raise _corrupt(f"a snappy block of {len(raw)} bytes that claims {size}")
         return bytes(cramjam.snappy.decompress_raw(raw))
     except cramjam.DecompressionError as error:
         raise _corrupt("records that are not in the snappy format") from error

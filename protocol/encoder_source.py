@@ -179,8 +179,9 @@ class _EncoderWriter:
         if isinstance(field.type, Array):
             return f"{target} is None or {target}" if field.nullable else target
         if isinstance(field.type, Struct):
-            inner = [self._is_set(inner_field, target) for inner_field in field.type.fields]
-            return " or ".join([*inner, f"{target}.{UNKNOWN_TAGS}"])
+            parts = [f"{target} is None"] if field.nullable else []
+            parts += [self._is_set(inner_field, target) for inner_field in field.type.fields]
+            return " or ".join([*parts, f"{target}.{UNKNOWN_TAGS}"])
         if type(field.default) in (int, bool, str):
             return f"{target} != {field.default!r}"
         return f"{target} != {self.source.constant(f'DEFAULT_{field.name}', field.default)}"

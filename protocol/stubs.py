@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
-from . import messages
+from . import internal, messages
 from .message import Message
 from .types import Array, Field, Records, Struct
 from .values import UNKNOWN_TAGS
@@ -21,17 +22,39 @@ HEADER = """\
 # fmt: off
 """
 LINE_LENGTH = 100
+MESSAGE_NAMES = ("api_key", "decoder", "encoder", "flexible", "name", "version", "versions")
+"""What `MessageValue` says of its schema; some messages have fields of these names."""
 UNKNOWN_TAGS_TYPE = "dict[int, bytes] | None"
 
+PACKAGES: dict[ModuleType, tuple[str, ...]] = {
+    messages: (
+        "from ..api_keys import ApiKey",
+        "from ..message import Message",
+        "def request_message(api_key: int) -> Message: ...",
+        "def response_message(api_key: int) -> Message: ...",
+        "def message_names() -> list[str]: ...",
+        "def module_names() -> list[str]: ...",
+        "def names_by_module() -> dict[str, tuple[str, ...]]: ...",
+        "def module_name(api_key: ApiKey) -> str: ...",
+    ),
+    internal: (
+        "from ..message import Message",
+        "def find_message(name: str) -> Message: ...",
+        "def message_names() -> list[str]: ...",
+        "def names_by_module() -> dict[str, tuple[str, ...]]: ...",
+    ),
+}
+"""The packages that have stubs, and what theirs say beside the messages."""
 
-def stub_files() -> dict[str, str]:
-    """The name and text of each stub in the folder of the message modules."""
+
+def stub_files(package: ModuleType = messages) -> dict[str, str]:
+    """The name and text of each stub in the folder of a package of `PACKAGES`."""
     stubs = {}
-    for module_name in messages.module_names():
-        module = import_module(f".{module_name}", messages.__name__)
+    for module_name in package.names_by_module():
+        module = import_module(f".{module_name}", package.__name__)
         found = [value for value in vars(module).values() if isinstance(value, Message)]
         stubs[f"{module_name}.pyi"] = module_stub(found)
-    stubs["__init__.pyi"] = package_stub()
+    stubs["__init__.pyi"] = package_stub(package)
     return stubs
 
 
@@ -53,29 +76,23 @@ def module_stub(found: list[Message]) -> str:
     return HEADER + "\n".join(lines) + "\n"
 
 
-def package_stub() -> str:
-    """The stub of the package: every message by name, and its functions."""
-    lines = ["from ..api_keys import ApiKey", "from ..message import Message"]
-    for module_name, names in sorted(messages.names_by_module().items()):
-        for name in names:
+def package_stub(package: ModuleType) -> str:
+    """The stub of a package: every message by name, and its functions."""
+    beside = PACKAGES[package]
+    lines = [line for line in beside if line.startswith("from ")]
+    for module_name, names in sorted(package.names_by_module().items()):
+        for name in sorted(names):
             line = f"from .{module_name} import {name} as {name}"
             if len(line) > LINE_LENGTH:
                 line = f"from .{module_name} import (\n    {name} as {name},\n)"
             lines.append(line)
-    lines += [
-        "",
-        "def request_message(api_key: int) -> Message: ...",
-        "def response_message(api_key: int) -> Message: ...",
-        "def message_names() -> list[str]: ...",
-        "def module_names() -> list[str]: ...",
-        "def names_by_module() -> dict[str, tuple[str, ...]]: ...",
-        "def module_name(api_key: ApiKey) -> str: ...",
-    ]
+    lines += ["", *(line for line in beside if line.startswith("def "))]
     return HEADER + "\n".join(lines) + "\n"
 
 
 def _class_lines(struct: Struct, message: Message) -> Iterator[str]:
     is_message = struct is message
+    hidden = MESSAGE_NAMES if is_message else ()
     yield f"class {struct.name}({'MessageValue' if is_message else 'Value'}):"
     if is_message:
         for inner in message.structs():
@@ -83,7 +100,8 @@ def _class_lines(struct: Struct, message: Message) -> Iterator[str]:
                 yield f"    {line}" if line else ""
             yield ""
     for field in struct.fields:
-        yield f"    {field.name}: {_annotation(field, message)}"
+        hides = "  # type: ignore  # hides what a message says" if field.name in hidden else ""
+        yield f"    {field.name}: {_annotation(field, message)}{hides}"
     yield "    def __init__("
     yield "        self,"
     yield "        *,"
@@ -94,13 +112,17 @@ def _class_lines(struct: Struct, message: Message) -> Iterator[str]:
 
 
 def _folded(line: str) -> list[str]:
-    """A line, or the three that stand for it if it is too long; such a line has a list."""
+    """A line, or the three that stand for it if it is too long."""
     if len(line) <= LINE_LENGTH:
         return [line]
-    head, _, rest = line.partition("list[")
-    element, _, tail = rest.partition("]")
     indent = line[: len(line) - len(line.lstrip())]
-    return [f"{head}list[", f"{indent}    {element}", f"{indent}]{tail}"]
+    head, bracket, rest = line.partition("list[")
+    if bracket:
+        element, _, tail = rest.partition("]")
+        return [f"{head}list[", f"{indent}    {element}", f"{indent}]{tail}"]
+    name, _, rest = line.partition(": ")
+    annotation, equals, tail = rest.partition(" =")
+    return [f"{name}: (", f"{indent}    {annotation}", f"{indent}){equals}{tail}"]
 
 
 def _annotation(field: Field, message: Message) -> str:
@@ -116,13 +138,14 @@ def _annotation(field: Field, message: Message) -> str:
 
 def main() -> None:
     """Write the stubs where they belong, and remove those of modules that are gone."""
-    folder = Path(messages.__file__).parent
-    stubs = stub_files()
-    for path in folder.glob("*.pyi"):
-        if path.name not in stubs:
-            path.unlink()
-    for name, text in stubs.items():
-        (folder / name).write_text(text)
+    for package in PACKAGES:
+        folder = Path(str(package.__file__)).parent
+        stubs = stub_files(package)
+        for path in folder.glob("*.pyi"):
+            if path.name not in stubs:
+                path.unlink()
+        for name, text in stubs.items():
+            (folder / name).write_text(text)
 
 
 if __name__ == "__main__":

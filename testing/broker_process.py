@@ -161,10 +161,6 @@ class BrokerProcess:
             self.stop()
         self.start()
 
-    def wait_until_ended(self, seconds_max: float = STOP_SECONDS_MAX) -> int:
-        """Wait for the broker to end by itself; returns its exit code."""
-        return self._running().wait(seconds_max)
-
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise RuntimeError("the broker is not running")

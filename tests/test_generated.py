@@ -7,8 +7,7 @@ from pathlib import Path
 from odradek.broker.api_table import api_table
 from odradek.broker.config.docs import configuration_page
 from odradek.broker.coordinator.group import diagram
-from odradek.protocol import messages
-from odradek.protocol.stubs import stub_files
+from odradek.protocol.stubs import PACKAGES, stub_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,5 +25,7 @@ def test_drawing_of_group_states_is_current():
 
 
 def test_stubs_are_current_and_none_is_left_over():
-    folder = Path(messages.__file__).parent
-    assert {path.name: path.read_text() for path in folder.glob("*.pyi")} == stub_files()
+    for package in PACKAGES:
+        folder = Path(str(package.__file__)).parent
+        committed = {path.name: path.read_text() for path in folder.glob("*.pyi")}
+        assert committed == stub_files(package)

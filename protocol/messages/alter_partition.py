@@ -1,7 +1,7 @@
 """AlterPartition: a leader asks the controller for another ISR."""
 
 from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, Uuid
+from ..types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
 
 AlterPartitionRequest = Message(
     "AlterPartitionRequest",
@@ -11,6 +11,7 @@ AlterPartitionRequest = Message(
         "topics",
         Array(
             "TopicData",
+            Field("topic_name", String, "0-1", ignorable=True),
             Field("topic_id", Uuid, "2+", ignorable=True),
             Field(
                 "partitions",
@@ -35,7 +36,7 @@ AlterPartitionRequest = Message(
         ),
     ),
     api_key=56,
-    versions="2-3",
+    versions="0-3",
     flexible="0+",
 )
 
@@ -47,6 +48,7 @@ AlterPartitionResponse = Message(
         "topics",
         Array(
             "TopicData",
+            Field("topic_name", String, "0-1", ignorable=True),
             Field("topic_id", Uuid, "2+", ignorable=True),
             Field(
                 "partitions",
@@ -64,6 +66,6 @@ AlterPartitionResponse = Message(
         ),
     ),
     api_key=56,
-    versions="2-3",
+    versions="0-3",
     flexible="0+",
 )

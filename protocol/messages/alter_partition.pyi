@@ -4,11 +4,13 @@ from ..values import MessageValue, Value
 
 class AlterPartitionRequest(MessageValue):
     class TopicData(Value):
+        topic_name: str
         topic_id: bytes
         partitions: list[AlterPartitionRequest.PartitionData]
         def __init__(
             self,
             *,
+            topic_name: str = ...,
             topic_id: bytes = ...,
             partitions: list[AlterPartitionRequest.PartitionData] = ...,
             unknown_tags: dict[int, bytes] | None = ...,
@@ -58,11 +60,13 @@ class AlterPartitionRequest(MessageValue):
 
 class AlterPartitionResponse(MessageValue):
     class TopicData(Value):
+        topic_name: str
         topic_id: bytes
         partitions: list[AlterPartitionResponse.PartitionData]
         def __init__(
             self,
             *,
+            topic_name: str = ...,
             topic_id: bytes = ...,
             partitions: list[AlterPartitionResponse.PartitionData] = ...,
             unknown_tags: dict[int, bytes] | None = ...,

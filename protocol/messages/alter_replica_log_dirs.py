@@ -21,7 +21,7 @@ AlterReplicaLogDirsRequest = Message(
         ),
     ),
     api_key=34,
-    versions="1-2",
+    versions="0-2",
     flexible="2+",
 )
 
@@ -44,6 +44,6 @@ AlterReplicaLogDirsResponse = Message(
         ),
     ),
     api_key=34,
-    versions="1-2",
+    versions="0-2",
     flexible="2+",
 )

@@ -19,7 +19,7 @@ CreateAclsRequest = Message(
         ),
     ),
     api_key=30,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )
 
@@ -35,6 +35,6 @@ CreateAclsResponse = Message(
         ),
     ),
     api_key=30,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )

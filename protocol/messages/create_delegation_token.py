@@ -15,7 +15,7 @@ CreateDelegationTokenRequest = Message(
     ),
     Field("max_lifetime_ms", Int64),
     api_key=38,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )
 
@@ -33,6 +33,6 @@ CreateDelegationTokenResponse = Message(
     Field("hmac", Bytes),
     Field("throttle_time_ms", Int32),
     api_key=38,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )

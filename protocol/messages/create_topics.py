@@ -33,7 +33,7 @@ CreateTopicsRequest = Message(
     Field("timeout_ms", Int32, default=60000),
     Field("validate_only", Bool, "1+"),
     api_key=19,
-    versions="2-7",
+    versions="0-7",
     flexible="5+",
 )
 
@@ -68,6 +68,6 @@ CreateTopicsResponse = Message(
         ),
     ),
     api_key=19,
-    versions="2-7",
+    versions="0-7",
     flexible="5+",
 )

@@ -19,7 +19,7 @@ DeleteAclsRequest = Message(
         ),
     ),
     api_key=31,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )
 
@@ -50,6 +50,6 @@ DeleteAclsResponse = Message(
         ),
     ),
     api_key=31,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )

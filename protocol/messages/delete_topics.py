@@ -17,7 +17,7 @@ DeleteTopicsRequest = Message(
     Field("topic_names", Array(String), "0-5", ignorable=True),
     Field("timeout_ms", Int32),
     api_key=20,
-    versions="1-6",
+    versions="0-6",
     flexible="4+",
 )
 
@@ -35,6 +35,6 @@ DeleteTopicsResponse = Message(
         ),
     ),
     api_key=20,
-    versions="1-6",
+    versions="0-6",
     flexible="4+",
 )

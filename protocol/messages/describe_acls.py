@@ -13,7 +13,7 @@ DescribeAclsRequest = Message(
     Field("operation", Int8),
     Field("permission_type", Int8),
     api_key=29,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )
 
@@ -42,6 +42,6 @@ DescribeAclsResponse = Message(
         ),
     ),
     api_key=29,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )

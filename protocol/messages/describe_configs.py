@@ -17,7 +17,7 @@ DescribeConfigsRequest = Message(
     Field("include_synonyms", Bool, "1+"),
     Field("include_documentation", Bool, "3+"),
     api_key=32,
-    versions="1-4",
+    versions="0-4",
     flexible="4+",
 )
 
@@ -39,6 +39,7 @@ DescribeConfigsResponse = Message(
                     Field("name", String),
                     Field("value", String, nullable="0+"),
                     Field("read_only", Bool),
+                    Field("is_default", Bool, "0"),
                     Field("config_source", Int8, "1+", default=-1, ignorable=True),
                     Field("is_sensitive", Bool),
                     Field(
@@ -59,6 +60,6 @@ DescribeConfigsResponse = Message(
         ),
     ),
     api_key=32,
-    versions="1-4",
+    versions="0-4",
     flexible="4+",
 )

@@ -50,6 +50,7 @@ class DescribeConfigsResponse(MessageValue):
         name: str
         value: str | None
         read_only: bool
+        is_default: bool
         config_source: int
         is_sensitive: bool
         synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym]
@@ -61,6 +62,7 @@ class DescribeConfigsResponse(MessageValue):
             name: str = ...,
             value: str | None = ...,
             read_only: bool = ...,
+            is_default: bool = ...,
             config_source: int = ...,
             is_sensitive: bool = ...,
             synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym] = ...,

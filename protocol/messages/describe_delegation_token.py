@@ -15,7 +15,7 @@ DescribeDelegationTokenRequest = Message(
         nullable="0+",
     ),
     api_key=41,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )
 
@@ -47,6 +47,6 @@ DescribeDelegationTokenResponse = Message(
     ),
     Field("throttle_time_ms", Int32),
     api_key=41,
-    versions="1-3",
+    versions="0-3",
     flexible="2+",
 )

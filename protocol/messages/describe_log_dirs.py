@@ -11,7 +11,7 @@ DescribeLogDirsRequest = Message(
         nullable="0+",
     ),
     api_key=35,
-    versions="1-5",
+    versions="0-5",
     flexible="2+",
 )
 
@@ -48,6 +48,6 @@ DescribeLogDirsResponse = Message(
         ),
     ),
     api_key=35,
-    versions="1-5",
+    versions="0-5",
     flexible="2+",
 )

@@ -8,7 +8,7 @@ ExpireDelegationTokenRequest = Message(
     Field("hmac", Bytes),
     Field("expiry_time_period_ms", Int64),
     api_key=40,
-    versions="1-2",
+    versions="0-2",
     flexible="2+",
 )
 
@@ -18,6 +18,6 @@ ExpireDelegationTokenResponse = Message(
     Field("expiry_timestamp_ms", Int64),
     Field("throttle_time_ms", Int32),
     api_key=40,
-    versions="1-2",
+    versions="0-2",
     flexible="2+",
 )

@@ -64,7 +64,7 @@ FetchRequest = Message(
     ),
     Field("rack_id", String, "11+", ignorable=True),
     api_key=1,
-    versions="4-18",
+    versions="0-18",
     flexible="12+",
 )
 
@@ -148,6 +148,6 @@ FetchResponse = Message(
         tag=0,
     ),
     api_key=1,
-    versions="4-18",
+    versions="0-18",
     flexible="12+",
 )

@@ -19,13 +19,14 @@ ListOffsetsRequest = Message(
                     Field("partition_index", Int32),
                     Field("current_leader_epoch", Int32, "4+", default=-1, ignorable=True),
                     Field("timestamp", Int64),
+                    Field("max_num_offsets", Int32, "0", default=1),
                 ),
             ),
         ),
     ),
     Field("timeout_ms", Int32, "10+", ignorable=True),
     api_key=2,
-    versions="1-11",
+    versions="0-11",
     flexible="6+",
 )
 
@@ -43,6 +44,7 @@ ListOffsetsResponse = Message(
                     "ListOffsetsPartitionResponse",
                     Field("partition_index", Int32),
                     Field("error_code", Int16),
+                    Field("old_style_offsets", Array(Int64), "0"),
                     Field("timestamp", Int64, "1+", default=-1),
                     Field("offset", Int64, "1+", default=-1),
                     Field("leader_epoch", Int32, "4+", default=-1),
@@ -51,6 +53,6 @@ ListOffsetsResponse = Message(
         ),
     ),
     api_key=2,
-    versions="1-11",
+    versions="0-11",
     flexible="6+",
 )

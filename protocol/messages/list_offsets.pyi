@@ -18,12 +18,14 @@ class ListOffsetsRequest(MessageValue):
         partition_index: int
         current_leader_epoch: int
         timestamp: int
+        max_num_offsets: int
         def __init__(
             self,
             *,
             partition_index: int = ...,
             current_leader_epoch: int = ...,
             timestamp: int = ...,
+            max_num_offsets: int = ...,
             unknown_tags: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -56,6 +58,7 @@ class ListOffsetsResponse(MessageValue):
     class ListOffsetsPartitionResponse(Value):
         partition_index: int
         error_code: int
+        old_style_offsets: list[int]
         timestamp: int
         offset: int
         leader_epoch: int
@@ -64,6 +67,7 @@ class ListOffsetsResponse(MessageValue):
             *,
             partition_index: int = ...,
             error_code: int = ...,
+            old_style_offsets: list[int] = ...,
             timestamp: int = ...,
             offset: int = ...,
             leader_epoch: int = ...,

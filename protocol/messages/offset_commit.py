@@ -23,13 +23,14 @@ OffsetCommitRequest = Message(
                     Field("partition_index", Int32),
                     Field("committed_offset", Int64),
                     Field("committed_leader_epoch", Int32, "6+", default=-1, ignorable=True),
+                    Field("commit_timestamp", Int64, "1", default=-1),
                     Field("committed_metadata", String, nullable="0+"),
                 ),
             ),
         ),
     ),
     api_key=8,
-    versions="2-10",
+    versions="0-10",
     flexible="8+",
 )
 
@@ -53,6 +54,6 @@ OffsetCommitResponse = Message(
         ),
     ),
     api_key=8,
-    versions="2-10",
+    versions="0-10",
     flexible="8+",
 )

@@ -20,6 +20,7 @@ class OffsetCommitRequest(MessageValue):
         partition_index: int
         committed_offset: int
         committed_leader_epoch: int
+        commit_timestamp: int
         committed_metadata: str | None
         def __init__(
             self,
@@ -27,6 +28,7 @@ class OffsetCommitRequest(MessageValue):
             partition_index: int = ...,
             committed_offset: int = ...,
             committed_leader_epoch: int = ...,
+            commit_timestamp: int = ...,
             committed_metadata: str | None = ...,
             unknown_tags: dict[int, bytes] | None = ...,
         ) -> None: ...

@@ -39,7 +39,7 @@ OffsetFetchRequest = Message(
     ),
     Field("require_stable", Bool, "7+"),
     api_key=9,
-    versions="1-10",
+    versions="0-10",
     flexible="6+",
 )
 
@@ -100,6 +100,6 @@ OffsetFetchResponse = Message(
         "8+",
     ),
     api_key=9,
-    versions="1-10",
+    versions="0-10",
     flexible="6+",
 )

@@ -23,7 +23,7 @@ OffsetForLeaderEpochRequest = Message(
         ),
     ),
     api_key=23,
-    versions="2-4",
+    versions="0-4",
     flexible="4+",
 )
 
@@ -48,6 +48,6 @@ OffsetForLeaderEpochResponse = Message(
         ),
     ),
     api_key=23,
-    versions="2-4",
+    versions="0-4",
     flexible="4+",
 )

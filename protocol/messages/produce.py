@@ -25,7 +25,7 @@ ProduceRequest = Message(
         ),
     ),
     api_key=0,
-    versions="3-13",
+    versions="0-13",
     flexible="9+",
 )
 
@@ -93,6 +93,6 @@ ProduceResponse = Message(
         tag=0,
     ),
     api_key=0,
-    versions="3-13",
+    versions="0-13",
     flexible="9+",
 )

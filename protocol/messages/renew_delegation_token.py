@@ -8,7 +8,7 @@ RenewDelegationTokenRequest = Message(
     Field("hmac", Bytes),
     Field("renew_period_ms", Int64),
     api_key=39,
-    versions="1-2",
+    versions="0-2",
     flexible="2+",
 )
 
@@ -18,6 +18,6 @@ RenewDelegationTokenResponse = Message(
     Field("expiry_timestamp_ms", Int64),
     Field("throttle_time_ms", Int32),
     api_key=39,
-    versions="1-2",
+    versions="0-2",
     flexible="2+",
 )

@@ -25,7 +25,7 @@ WriteTxnMarkersRequest = Message(
         ),
     ),
     api_key=27,
-    versions="1-2",
+    versions="0-2",
     flexible="1+",
 )
 
@@ -54,6 +54,6 @@ WriteTxnMarkersResponse = Message(
         ),
     ),
     api_key=27,
-    versions="1-2",
+    versions="0-2",
     flexible="1+",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compression import Compression, decompress
+from ..compression import DECOMPRESSED_BYTES_MAX, Compression, decompress
 from ..errors import ErrorCode, KafkaError
 from .batch import (
     BATCH_HEADER_BYTES,
@@ -90,7 +90,10 @@ class RecordsSummary(NamedTuple):
 
 
 def summarize_records(
-    batch: RecordBatch, earliest_timestamp: int, latest_timestamp: int
+    batch: RecordBatch,
+    earliest_timestamp: int,
+    latest_timestamp: int,
+    max_bytes: int = DECOMPRESSED_BYTES_MAX,
 ) -> RecordsSummary:
     """Look at each record's timestamp and key length, decompressing where needed.
 
@@ -100,12 +103,13 @@ def summarize_records(
         batch: a whole one.
         earliest_timestamp: in ms; a record without a timestamp (-1) is never too early.
         latest_timestamp: in ms.
+        max_bytes: the most the records may unfold to when decompressed.
 
     Raises:
         KafkaError: INVALID_RECORD, it does not decompress, or the records do not fill it or
             are not as many as its header says.
     """
-    data = _decompressed(batch)
+    data = _decompressed(batch, max_bytes)
     keyless: list[int] = []
     out_of_range: list[int] = []
     max_timestamp = NO_TIMESTAMP
@@ -135,11 +139,11 @@ def summarize_records(
     return RecordsSummary(keyless, out_of_range, max_timestamp)
 
 
-def _decompressed(batch: RecordBatch) -> bytes | memoryview:
+def _decompressed(batch: RecordBatch, max_bytes: int) -> bytes | memoryview:
     if batch.compression is Compression.NONE:
         return batch.records_section()
     try:
-        return decompress(batch.compression, batch.records_section())
+        return decompress(batch.compression, batch.records_section(), max_bytes)
     except KafkaError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, error.message) from error
 

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.clients
 NONE = 0
 OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3
-NOT_LEADER_OR_FOLLOWER = 6
 FETCH_SESSION_ID_NOT_FOUND = 70
 INVALID_FETCH_SESSION_EPOCH = 71
 
@@ -58,15 +57,14 @@ def connect(broker) -> Iterator[Connect]:
 
 @pytest.fixture
 def two_partitions(broker, topic: str) -> str:
-    """A topic of two partitions that takes records."""
+    """A topic of two partitions that can be read and written."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     wanted = {"num_partitions": 2, "replication_factor": 1}
     admin.create_topics({topic: wanted}, wait_for_metadata=True)
     admin.close()
     with RawConnection(broker.port) as connection:
-        for partition in (0, 1):
-            while ask_produce(connection, topic, b"", partition) == NOT_LEADER_OR_FOLLOWER:
-                pass  # Apache Kafka tells of a topic a moment before it leads its partitions
+        while errors(ask_fetch(connection, topic, {0: 0, 1: 0})) != [NONE, NONE]:
+            pass  # Apache Kafka tells of a topic a moment before it leads its partitions
     return topic
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from kafka.protocol.api_header import RequestHeader, ResponseHeader
 
-from odradek.protocol import ApiKey, ProtocolError, messages
+from odradek.protocol import ApiKey, ProtocolError, encode_body, internal, messages
 from odradek.protocol.headers import (
     FLEXIBLE_FROM,
     read_request_header,
@@ -30,6 +30,37 @@ def test_header_versions_are_kafkas(kafka_rows: Rows) -> None:
             key = int(api_key)
             assert request_header_version(key, version) == (2 if version >= from_request else 1)
             assert response_header_version(key, version) == (1 if version >= from_response else 0)
+
+
+def test_header_versions_of_older_versions_are_kafkas(kafka_rows: Rows) -> None:
+    for api_key, versions, headers in kafka_rows("kafka-3.9.1-headers.tsv"):
+        first = int(versions.partition("-")[0])
+        for version, header in enumerate(headers.split(), first):
+            ours = (
+                request_header_version(int(api_key), version),
+                response_header_version(int(api_key), version),
+            )
+            assert ours == tuple(map(int, header.split("/"))), (api_key, version)
+
+
+@pytest.mark.parametrize("client_id", ["producer-1", "", None, "é" * 100])
+@pytest.mark.parametrize(
+    ("api_key", "version", "header"),
+    [(ApiKey.CONTROLLED_SHUTDOWN, 0, 0), (ApiKey.PRODUCE, 8, 1), (ApiKey.PRODUCE, 9, 2)],
+)
+def test_headers_are_those_of_the_schemas(
+    api_key: ApiKey, version: int, header: int, client_id: str | None
+) -> None:
+    value = internal.RequestHeader(
+        request_api_key=api_key,
+        request_api_version=version,
+        correlation_id=-77,
+        client_id=client_id,
+    )
+    ours = request_header(api_key, version, -77, client_id)
+    assert ours == encode_body(value, header)
+    answer = internal.ResponseHeader(correlation_id=-77)
+    assert response_header(api_key, version, -77) == encode_body(answer, header // 2)
 
 
 def test_the_table_of_flexible_versions_is_that_of_the_schemas() -> None:

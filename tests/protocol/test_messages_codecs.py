@@ -9,14 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol import ApiKey, messages
+from odradek.protocol import internal, messages
 from odradek.protocol.message import Message
 from odradek.protocol.types import ResolvedStruct
 
-MESSAGES = [
-    find(api_key)
-    for api_key in ApiKey
-    for find in (messages.request_message, messages.response_message)
+MESSAGES: list[Message] = [
+    *(getattr(messages, name) for name in messages.message_names()),
+    *map(internal.find_message, internal.message_names()),
 ]
 
 VERSIONS = [

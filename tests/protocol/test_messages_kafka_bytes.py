@@ -1,4 +1,4 @@
-"""Our codecs against bytes that Kafka 4.3.1 itself wrote, and traffic of Kafka 3.9 brokers."""
+"""Our codecs against bytes that Kafka 4.3.1 and 3.9.1 wrote, and traffic of Kafka 3.9 brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol import ApiKey, decode_body, encode_body, messages
+from odradek.protocol import ApiKey, decode_body, encode_body, internal, messages
 from odradek.protocol.headers import (
     read_request_header,
     read_request_start,
@@ -32,27 +32,34 @@ SIDES: dict[str, Callable[[int], Message]] = {
 }
 
 
+def kafkas_messages(kafka_rows: Rows) -> list[tuple[Message, int, bytes]]:
+    """Every message that Kafka wrote, with its version."""
+    return [
+        (SIDES[side](int(api_key)), int(version), bytes.fromhex(body))
+        for file in ("kafka-4.3.1-messages.tsv", "kafka-3.9.1-messages.tsv")
+        for side, api_key, version, body in kafka_rows(file)
+    ] + [
+        (internal.find_message(name), int(version), bytes.fromhex(body))
+        for name, version, body in kafka_rows("kafka-4.3.1-internal-messages.tsv")
+    ]
+
+
 def test_kafkas_own_messages_come_back_as_the_same_bytes(kafka_rows: Rows) -> None:
-    rows = kafka_rows("kafka-4.3.1-messages.tsv")
-    assert len(rows) == 604
-    for side, api_key, version, body in rows:
-        encoded = bytes.fromhex(body)
-        message = SIDES[side](int(api_key))
-        value, position = message.decoder(int(version))(encoded, 0)
+    for message, version, encoded in kafkas_messages(kafka_rows):
+        value, position = message.decoder(version)(encoded, 0)
         assert position == len(encoded), (message, version)
-        assert b"".join(message.encoder(int(version))(value)) == encoded, (message, version)
-        assert message.parse(encoded, version=int(version)) == value, (message, version)
-        assert message.build(value, version=int(version)) == encoded, (message, version)
+        assert b"".join(message.encoder(version)(value)) == encoded, (message, version)
+        assert message.parse(encoded, version=version) == value, (message, version)
+        assert message.build(value, version=version) == encoded, (message, version)
 
 
-def test_kafkas_own_messages_cover_every_version_that_kafka_has(kafka_rows: Rows) -> None:
-    covered = {tuple(row[:3]) for row in kafka_rows("kafka-4.3.1-messages.tsv")}
-    for side, find in SIDES.items():
-        for api_key, _, versions, *_ in kafka_rows("kafka-4.3.1-headers.tsv"):
-            first, last = map(int, versions.split("-"))
-            assert find(int(api_key)).versions == range(first, last + 1)
-            for version in range(first, last + 1):
-                assert (side, api_key, str(version)) in covered
+def test_kafkas_own_messages_cover_every_version_of_every_message(kafka_rows: Rows) -> None:
+    covered = {(message.name, version) for message, version, _ in kafkas_messages(kafka_rows)}
+    declared = [getattr(messages, name) for name in messages.message_names()]
+    declared += [internal.find_message(name) for name in internal.message_names()]
+    assert covered == {
+        (message.name, version) for message in declared for version in message.versions
+    }
 
 
 @pytest.mark.parametrize("frame", RECORDED, ids=RECORDED_IDS)

@@ -17,6 +17,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 RECORD_BYTES = 100
 DELIVERY_SECONDS_MAX = 100
 READ_SECONDS_MAX = 60.0
+LIBRDKAFKA_LOG_LEVEL = 2
+"""Critical: that connections are refused while the broker is gone is no news here."""
 
 OnAcknowledged = Callable[[int], None]
 NumbersByPartition = dict[int, list[int]]
@@ -43,7 +45,8 @@ def value_of(number: int) -> bytes:
     return (b"%d " % number).ljust(RECORD_BYTES, b".")
 
 
-def number_of(value: bytes) -> int:
+def number_of(value: bytes | None) -> int:
+    assert value is not None
     return int(value.split(b" ")[0])
 
 
@@ -102,6 +105,7 @@ class ConfluentKafka:
         producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
+                "log_level": LIBRDKAFKA_LOG_LEVEL,
                 "enable.idempotence": True,
                 "linger.ms": 5,
                 "delivery.timeout.ms": DELIVERY_SECONDS_MAX * 1000,
@@ -132,7 +136,8 @@ class ConfluentKafka:
 
     def read(self, bootstrap: str, topic: str, end_offsets: dict[int, int]) -> NumbersByPartition:
         numbers: NumbersByPartition = defaultdict(list)
-        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+        settings = {"group.id": "unused", "log_level": LIBRDKAFKA_LOG_LEVEL}
+        consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
         consumer.assign(
             [ConfluentTopicPartition(topic, part, OFFSET_BEGINNING) for part in end_offsets]
         )
@@ -143,9 +148,12 @@ class ConfluentKafka:
             for message in consumer.consume(5000, timeout=0.5):
                 if message.error():
                     raise KafkaException(message.error())
-                numbers[message.partition()].append(number_of(message.value()))
-                if message.offset() + 1 >= end_offsets[message.partition()]:
-                    unfinished.discard(message.partition())
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None
+                assert offset is not None
+                numbers[partition].append(number_of(message.value()))
+                if offset + 1 >= end_offsets[partition]:
+                    unfinished.discard(partition)
         consumer.close()
         return numbers
 

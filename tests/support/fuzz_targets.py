@@ -1,0 +1,197 @@
+"""What hostile bytes go through: each target takes any bytes and lets only refusals out.
+
+A target raises `ProtocolError` or `KafkaError` for what it refuses; anything else that comes
+out of it is a fault of ours, and so is what takes longer or more memory than `Spent` allows.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import NamedTuple
+
+from odradek.protocol import ApiKey, KafkaError, ProtocolError, messages
+from odradek.protocol.compression import Compression, decompress
+from odradek.protocol.frames import FrameReader
+from odradek.protocol.headers import read_request_header, read_request_start, read_response_header
+from odradek.protocol.message import Message
+from odradek.protocol.records.batch import RecordBatch, iter_batches
+from odradek.protocol.records.control import parse_end_transaction_marker
+from odradek.protocol.records.records import iter_records
+from odradek.protocol.records.validation import has_valid_crc, records_tile, summarize_records
+
+REFUSALS = (ProtocolError, KafkaError)
+
+FRAME_BYTES_MAX = 1 << 16
+CPU_SECONDS_MAX = 0.050
+MEMORY_BYTES_MAX = 1 << 20
+MEMORY_BYTES_PER_BYTE_MAX = 8
+
+DECOMPRESSED_BYTES_MIN = 16 << 10
+DECOMPRESSED_BYTES_PER_BYTE = 2
+"""What the records of an input may unfold to. A caller chooses that; this is a choice with
+which the memory is bound to stay within what `Spent` allows."""
+
+KEYS = frozenset(ApiKey)
+_codec_ids = struct.Struct(">hh").unpack_from
+
+
+def decode_frames(data: bytes) -> None:
+    """Bytes of a connection: whole, one at a time and in two sizes they are the same frames."""
+    whole = frames_of(data, max(len(data), 1))
+    for piece_bytes in (1, 7, 4096):
+        assert frames_of(data, piece_bytes) == whole
+    for frame in whole[0]:
+        try:
+            value = decode_request_body(frame)
+        except REFUSALS:
+            value = None
+        received = memoryview(bytearray(frame))
+        try:
+            assert same(decode_request_body(received), value)
+        except REFUSALS:
+            assert value is None
+
+
+def frames_of(data: bytes, piece_bytes: int) -> tuple[list[bytes], str | None]:
+    """The frames in what is received piece by piece, and why there are no more."""
+    reader = FrameReader(FRAME_BYTES_MAX)
+    frames: list[bytes] = []
+    received = memoryview(bytearray(data))
+    for start in range(0, len(received), piece_bytes):
+        frames += map(bytes, reader.receive(received[start : start + piece_bytes]))
+    return frames, reader.failure
+
+
+def same(value: object, other: object) -> bool:
+    """Whether values are equal; those with a float that is no number never are."""
+    return value == other or "nan" in repr(value)
+
+
+def decode_request_body(frame: bytes | memoryview) -> object:
+    """A request with its header, as a broker reads it; None if no schema has it."""
+    api_key, version, _ = read_request_start(frame)
+    if api_key not in KEYS:
+        return None
+    message = messages.request_message(api_key)
+    if version not in message.versions:
+        return None
+    _, _, position = read_request_header(frame)
+    value, end = message.decoder(version)(frame, position)
+    assert position <= end <= len(frame)
+    return value
+
+
+def decode_request(data: bytes) -> None:
+    """A request with its header."""
+    decode_request_body(data)
+
+
+def decode_response(data: bytes) -> None:
+    """API key and version in four bytes, and the response to such a request after them."""
+    message = chosen(data, messages.response_message)
+    if message is not None:
+        api_key, version = _codec_ids(data)
+        frame = data[4:]
+        _, position = read_response_header(frame, api_key, version)
+        _, end = message.decoder(version)(frame, position)
+        assert position <= end <= len(frame)
+
+
+def round_trip(data: bytes) -> None:
+    """API key and version in four bytes, and a request's body: what is read can be written,
+    and what was written is read as the same."""
+    message = chosen(data, messages.request_message)
+    if message is not None:
+        _, version = _codec_ids(data)
+        decode, encode = message.decoder(version), message.encoder(version)
+        value, _ = decode(data, 4)
+        written = b"".join(encode(value))
+        again, end = decode(written, 0)
+        assert end == len(written)
+        assert b"".join(encode(again)) == written
+
+
+def chosen(data: bytes, find: Callable[[int], Message]) -> Message | None:
+    """The message that the first four bytes name, if there is one."""
+    if len(data) < 4:
+        return None
+    api_key, version = _codec_ids(data)
+    if api_key not in KEYS or version not in find(api_key).versions:
+        return None
+    return find(api_key)
+
+
+def read_records(data: bytes) -> None:
+    """Record batches: headers, checksum, the walks over the records, the records."""
+    max_bytes = DECOMPRESSED_BYTES_MIN + DECOMPRESSED_BYTES_PER_BYTE * len(data)
+    for batch in iter_batches(data):
+        has_valid_crc(batch)
+        records_tile(data, batch.position + 61, batch.position + batch.size_in_bytes, 3)
+        records_tile(
+            data, batch.position + 61, batch.position + batch.size_in_bytes, batch.records_count
+        )
+        read_batch(batch, max_bytes)
+
+
+def read_batch(batch: RecordBatch, max_bytes: int) -> None:
+    """One batch; what one way of reading it refuses, another may not."""
+    try:
+        summarize_records(batch, 0, 1 << 50, max_bytes)
+    except KafkaError:
+        pass
+    for record in iter_records(batch, max_bytes):
+        try:
+            parse_end_transaction_marker(record)
+        except KafkaError:
+            pass
+
+
+def unpack(data: bytes) -> None:
+    """The number of a codec, and what is compressed by it."""
+    if data:
+        max_bytes = DECOMPRESSED_BYTES_MIN + DECOMPRESSED_BYTES_PER_BYTE * len(data)
+        codec = Compression(data[0] % len(Compression))
+        decompress(codec, memoryview(data)[1:], max(max_bytes, len(data)))
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "frames": decode_frames,
+    "requests": decode_request,
+    "responses": decode_response,
+    "round_trip": round_trip,
+    "records": read_records,
+    "decompression": unpack,
+}
+
+
+class Spent(NamedTuple):
+    """What an input cost."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    input_bytes: int
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether it is more than an input of its length may cost."""
+        allowed_bytes = MEMORY_BYTES_MAX + MEMORY_BYTES_PER_BYTE_MAX * self.input_bytes
+        return self.cpu_seconds > CPU_SECONDS_MAX or self.memory_bytes > allowed_bytes
+
+
+def spend(target: Callable[[bytes], object], data: bytes) -> Spent:
+    """Have a target take an input, and measure; `tracemalloc` must have been started.
+
+    Processor time is measured, since others may use the machine.
+    """
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    start = time.thread_time()
+    try:
+        target(data)
+    except REFUSALS:
+        pass
+    seconds = time.thread_time() - start
+    return Spent(seconds, tracemalloc.get_traced_memory()[1] - before, len(data))

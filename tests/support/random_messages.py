@@ -1,0 +1,74 @@
+"""Values of any message and version, of every kind that its bytes can say, from a seed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import construct
+
+from odradek.protocol.types import ResolvedStruct
+from odradek.protocol.values import UNKNOWN_TAGS
+from odradek.protocol.wire import TAGGED_FIELDS, Presence, Repeated, Sized, Text
+
+INTEGER_BITS = {"b": 8, "h": 16, "l": 32, "q": 64}
+UNSIGNED_BITS = {"H": 16, "L": 32}
+TEXTS = ("", "a", "topic-1", "größe", "日本", "\U0001f680", "x" * 130)
+LONG_BYTES = b"\x01" * 130
+"""Lengths above 127 take another byte."""
+
+
+def random_value(resolved: ResolvedStruct, chance: Random) -> Any:
+    """A value of one version of a message or struct, with tagged fields known and unknown.
+
+    Args:
+        resolved: of the message, such as `MetadataRequest.version(9)`.
+        chance: the same seed gives the same value.
+    """
+    fields: dict[str, Any] = {}
+    for subcon in resolved.subcons:
+        if subcon.name == TAGGED_FIELDS:
+            for field in subcon.subcon.fields.values():
+                fields[field.name] = _content(field.subcon, chance)
+            if chance.randrange(4) == 0:
+                fields[UNKNOWN_TAGS] = {
+                    chance.randrange(1000, 2**20): _bytes(chance)
+                    for _ in range(chance.randint(1, 2))
+                }
+        else:
+            fields[subcon.name] = _content(subcon.subcon, chance)
+    return resolved.declaration.value_class(**fields)
+
+
+def _content(wire_type: construct.Construct, chance: Random) -> Any:
+    if wire_type is construct.Flag:
+        return chance.random() < 0.5
+    if isinstance(wire_type, construct.Bytes):
+        return chance.randbytes(wire_type.length)
+    if isinstance(wire_type, construct.FormatField):
+        return _number(wire_type.fmtstr[-1], chance)
+    if isinstance(wire_type, Presence):
+        return None if chance.randrange(4) == 0 else _content(wire_type.content, chance)
+    if isinstance(wire_type, ResolvedStruct):
+        return random_value(wire_type, chance)
+    assert isinstance(wire_type, Sized)
+    if wire_type.nullable and chance.randrange(4) == 0:
+        return None
+    if isinstance(wire_type, Text):
+        return chance.choice(TEXTS)
+    if isinstance(wire_type, Repeated):
+        return [_content(wire_type.element, chance) for _ in range(chance.randrange(3))]
+    return _bytes(chance)
+
+
+def _number(form: str, chance: Random) -> int | float:
+    if form == "d":
+        return chance.uniform(-1e9, 1e9)
+    if form in UNSIGNED_BITS:
+        return chance.randrange(1 << UNSIGNED_BITS[form])
+    half = 1 << (INTEGER_BITS[form] - 1)
+    return chance.choice((chance.randrange(-half, half), 0, -1, 1, half - 1, -half))
+
+
+def _bytes(chance: Random) -> bytes:
+    return LONG_BYTES if chance.randrange(8) == 0 else chance.randbytes(chance.randrange(7))
