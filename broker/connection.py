@@ -3,6 +3,8 @@
 A transport owns the socket. It asks `reader` where to receive to, hands over frames, and
 sends `output` at the end of a pass. At most one request is parked, waiting for a
 purgatory or a task; the frames behind it wait in `backlog`, as on Kafka's muted channels.
+They wait there too when the connection has had its turn of a pass, or has not read the
+answers it was sent.
 """
 
 from __future__ import annotations
@@ -109,6 +111,8 @@ class Connection:
         dispatch = self.dispatcher.dispatch
         self.start_turn()
         for index, frame in enumerate(frames):
+            if self.is_closing:
+                return
             if self.backlog or self._must_wait:
                 self.backlog.extend(memoryview(bytearray(later)) for later in frames[index:])
                 return
@@ -117,8 +121,7 @@ class Connection:
             except ProtocolError as error:
                 self.fail(str(error))
                 return
-        if self.reader.failure is not None:
-            self.fail(self.reader.failure)
+        self.close_if_broken()
 
     def process_backlog(self) -> None:
         """Go on with the frames that waited."""
@@ -129,6 +132,13 @@ class Connection:
                 dispatch(self, frame)
             except ProtocolError as error:
                 self.fail(str(error))
+        self.close_if_broken()
+
+    def close_if_broken(self) -> None:
+        """Close for a frame that could not be one, once those before it are answered."""
+        failure = self.reader.failure
+        if failure is not None and not (self.is_closing or self.backlog or self.unanswered):
+            self.fail(failure)
 
     @property
     def _must_wait(self) -> bool:

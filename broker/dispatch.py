@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Callable, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.api_keys import ApiKey
@@ -18,7 +19,7 @@ from ..protocol.headers import read_request_header, response_header_version
 from ..protocol.messages import request_message, response_message
 from .handlers.registry import Registration
 from .produce_shortcut import MISSES_BEFORE_LEARNING, learn_shortcut
-from .requests import AT_FLUSH, NO_ANSWER, Request
+from .requests import AT_FLUSH, Request
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -41,7 +42,6 @@ class Route:
         "api_version",
         "decode",
         "handler",
-        "is_async",
         "name",
     )
 
@@ -51,7 +51,6 @@ class Route:
         self.api_version = api_version
         self.name = api_key.name
         self.handler = registration.function
-        self.is_async = registration.is_async
         self.decode = request_message(api_key).decoder(api_version)
         self._encode = response_message(api_key).encoder(api_version)
         self._flexible_header = response_header_version(api_key, api_version) >= 1
@@ -130,10 +129,6 @@ class Dispatcher:
 
     def _handle(self, request: Request) -> None:
         connection = request.connection
-        if request.route.is_async:
-            connection.is_parked = True
-            self.broker.start_task(self._handle_async, request)
-            return
         try:
             response = request.route.handler(self.broker, request)
         except KafkaError as refusal:
@@ -144,14 +139,17 @@ class Dispatcher:
         else:
             if response is None:
                 connection.is_parked = request.buffers is None and bool(connection.unanswered)
-            elif response is NO_ANSWER:
-                request.answer_nothing()
+            elif type(response) is CoroutineType:
+                connection.is_parked = True
+                self.broker.start_task(self._answer_when_done, request, response)
             elif response is not AT_FLUSH:
                 request.answer(response)
 
-    async def _handle_async(self, request: Request) -> None:
+    async def _answer_when_done(
+        self, request: Request, coroutine: CoroutineType[Any, Any, Any]
+    ) -> None:
         try:
-            response = await request.route.handler(self.broker, request)
+            response = await coroutine
         except KafkaError as refusal:
             response = self._error_answer(request, refusal.code, refusal.message)
         except Exception:

@@ -37,7 +37,9 @@ ACCEPT_AGAIN_MS = 1000
 SENDMSG_BUFFERS_MAX = 1000
 
 _READ = select.EPOLLIN | select.EPOLLRDHUP
-_HANGUP = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP
+_GONE = select.EPOLLHUP | select.EPOLLERR
+"""Both directions are over. A peer that only will send no more (EPOLLRDHUP) is still owed
+answers to what it has sent; that it is done shows when a receive brings nothing."""
 
 ConnectionFactory = Callable[[str, Callable[[], None]], Connection]
 """Makes the connection of an accepted socket from its peer's name and its `on_ready`."""
@@ -231,6 +233,7 @@ class EpollTransport:
                 if connection.may_go_on:
                     connection.process_backlog()
                     self._flush()
+                connection.close_if_broken()
                 self._send(link)
                 if connection.may_go_on:
                     if connection.has_used_its_turn:
@@ -244,7 +247,7 @@ class EpollTransport:
         if connection.unanswered or connection.backlog or connection.output:
             # Its next request has come before its last one is answered: Kafka mutes the
             # channel, so do we. Most clients wait, and spare us the two system calls.
-            if event & _HANGUP and not connection.output:
+            if event & _GONE:
                 self._close(link)
             else:
                 self._set_events(link, link.events & ~_READ)
@@ -289,6 +292,7 @@ class EpollTransport:
                 self._set_events(link, select.EPOLLOUT)
                 return
             connection.note_sent()
+            link.last_active_ms = self._now_ms
         if connection.is_closing:
             self._close(link)
         elif link.events != _READ and not connection.unanswered and not connection.backlog:
@@ -300,7 +304,8 @@ class EpollTransport:
             self._epoll.modify(link.fd, events)
 
     def _close(self, link: Link) -> None:
-        if self._links.pop(link.fd, None) is not None:
+        if self._links.get(link.fd) is link:
+            del self._links[link.fd]
             link.connection.closed()
             self._epoll.unregister(link.fd)
             link.socket.close()
@@ -313,7 +318,7 @@ class EpollTransport:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                if error.errno == errno.ECONNABORTED:
                     continue  # the peer went away before it was accepted
                 logger.error("cannot accept connections: %s; trying again in a second", error)
                 self._epoll.modify(fd, 0)
@@ -321,7 +326,11 @@ class EpollTransport:
                     self._now_ms + ACCEPT_AGAIN_MS, lambda: self._accept_again(fd)
                 )
                 return
-            self.adopt(accepted, peer_name(address), make_connection)
+            try:
+                self.adopt(accepted, peer_name(address), make_connection)
+            except OSError as error:
+                logger.warning("cannot serve %s: %s", peer_name(address), error)
+                accepted.close()
 
     def _accept_again(self, fd: int) -> None:
         if fd in self._listeners:
@@ -334,7 +343,8 @@ class EpollTransport:
     def _close_idle(self) -> None:
         silent_since = self._clock.monotonic_ms() - self._idle_ms_max
         for link in list(self._links.values()):
-            if link.last_active_ms < silent_since and not link.connection.unanswered:
+            is_silent = link.last_active_ms < silent_since
+            if is_silent and not link.connection.unanswered and not link.is_dirty:
                 self._close(link)
         self._schedule_idle_check()
 

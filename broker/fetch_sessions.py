@@ -138,10 +138,10 @@ class FetchSessionCache:
         session = self._sessions.get(session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.uses_topic_ids != uses_topic_ids:
-            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if session.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         session.last_used_ms = now_ms
         del self._sessions[session_id]  # the cache's order is that of last use

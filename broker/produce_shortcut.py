@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..protocol import messages
 from ..protocol.errors import ErrorCode, KafkaError
-from ..protocol.records.batch import BATCH_HEADER_BYTES, TRANSACTIONAL_FLAG
 from ..replication.append import PartitionResponse, PendingAppend, PendingPartition
 from ..replication.internal_topics import INTERNAL_TOPICS
 from ..storage.append_origin import AppendOrigin
 from ..storage.topic_partition import TopicPartition
+from .produce_rules import (
+    FIRST_FLEXIBLE_VERSION,
+    FIRST_VERSION_WITH_LOG_START,
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    refusal_of,
+)
 
 if TYPE_CHECKING:
     from ..replication.partition import Partition
@@ -26,13 +31,8 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .dispatch import Route
 
-FIRST_FLEXIBLE_VERSION = 9
-FIRST_VERSION_WITH_LOG_START = 5
-FIRST_VERSION_WITH_TOPIC_IDS = 13
 PREFIX_AT = 8
 """Behind API key, version and correlation id."""
-ATTRIBUTES_LOW_BYTE = 22
-"""Where in a batch the byte lies that says whether it is transactional."""
 NO_TAGS = b"\0\0\0"
 """What ends a flexible request: no tagged fields of partition, topic and request."""
 MISSES_BEFORE_LEARNING = 16
@@ -66,14 +66,17 @@ class ProduceShortcut:
         "partition",
         "route",
         "timeout_ms",
-        "topic",
+        "topic_id",
+        "topic_name",
     )
 
     def __init__(
         self, broker: Broker, route: Route, body: Any, prefix: bytes, partition: Partition
     ) -> None:
-        (self.topic,) = body.topic_data
-        self.index: int = self.topic.partition_data[0].index
+        (topic,) = body.topic_data
+        self.topic_name: str = topic.name
+        self.topic_id: bytes = topic.topic_id
+        self.index: int = topic.partition_data[0].index
         self.route = route
         self.partition = partition
         self.timeout_ms: int = body.timeout_ms
@@ -117,9 +120,7 @@ class ProduceShortcut:
             self.misses = MISSES_BEFORE_LEARNING
             return False
         records = self._records(frame, at)
-        if records is None or len(records) < BATCH_HEADER_BYTES:
-            return False
-        if records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG:
+        if records is None or refusal_of(self.route.api_version, records) is not None:
             return False
         try:
             info = partition.append_records_to_leader(
@@ -201,12 +202,11 @@ class ProduceShortcut:
         from .handlers.produce import partition_response
 
         response = messages.ProduceResponse
-        topic = self.topic
         return response(
             responses=[
                 response.TopicProduceResponse(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
+                    name=self.topic_name,
+                    topic_id=self.topic_id,
                     partition_responses=[partition_response(self.index, result)],
                 )
             ]

@@ -17,16 +17,9 @@ class AtFlush:
     """The type of `AT_FLUSH`."""
 
 
-class NoAnswer:
-    """The type of `NO_ANSWER`."""
-
-
 AT_FLUSH: Final = AtFlush()
 """A handler returns this when the request is answered by this pass's flush, so that the
 connection's next requests need not wait."""
-
-NO_ANSWER: Final = NoAnswer()
-"""A handler returns this for a request that is never answered (Produce with acks=0)."""
 
 
 class Request:

@@ -6,14 +6,18 @@ the epoll transport: all frames of what was received, one flush, then the answer
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 
 import trio
 
+from ..storage.errors import StorageError
 from ..storage.file_slice import FileSlice
 from .connection import Connection
 from .epoll_transport import ConnectionFactory
+
+logger = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 64 * 1024
 
@@ -78,11 +82,17 @@ class StreamLink:
             # A bytearray, for offsets are patched into records where they lie.
             connection.process(connection.reader.receive(memoryview(bytearray(data))))
             self._finish_pass()
-            if connection.unanswered or connection.output or connection.is_closing:
-                self._drained = trio.Event()
-                self._ready.set()
-                await self._drained.wait()
+            await self._everything_sent()
+        await self._everything_sent()
         scope.cancel()
+
+    async def _everything_sent(self) -> None:
+        """Wait until the peer has its answers to all it sent; it may be done sending itself."""
+        connection = self.connection
+        if connection.unanswered or connection.output or connection.backlog:
+            self._drained = trio.Event()
+            self._ready.set()
+            await self._drained.wait()
 
     async def send_all(self, scope: trio.CancelScope) -> None:
         """Send answers as they come, and go on with what waited behind a parked request."""
@@ -101,7 +111,11 @@ class StreamLink:
                     await self._stream.send_all(data)
             except _GONE:
                 break
+            except StorageError as error:
+                logger.error("closing the connection from %s: %s", connection.peer, error)
+                break
             connection.note_sent()
+            connection.close_if_broken()
             if connection.is_closing:
                 break
             if connection.may_go_on:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -43,13 +44,24 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line after `serve`.
     """
     options = _parser().parse_args(arguments)
-    if not options.ephemeral:
-        return _serve(options, options.data_dir)
+    # Until the broker listens to signals itself, they end the process as an exception does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if not options.ephemeral:
+            return _serve(options, options.data_dir)
+        return _serve_ephemeral(options)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def _serve_ephemeral(options: argparse.Namespace) -> int:
     import shutil
     import tempfile
 
-    folder = tempfile.mkdtemp(prefix="odradek-")
+    # Its name is known before it is there, so that no signal comes between it and its end.
+    folder = os.path.join(tempfile.gettempdir(), f"odradek-{os.urandom(8).hex()}")
     try:
+        os.mkdir(folder, mode=0o700)
         return _serve(options, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,8 +16,8 @@ from construct import Construct, Renamed
 
 from .codegen import Source, array_codecs, fixed_format
 from .errors import ProtocolError
-from .types import ResolvedStruct
-from .values import UNKNOWN_TAGS
+from .types import Array, ResolvedStruct
+from .values import FRESH, UNKNOWN_TAGS
 from .varints import Buffer, read_varint, read_varint_rest
 from .wire import (
     COMPACT_LENGTH,
@@ -112,6 +112,7 @@ class _DecoderWriter:
         self._pending: list[tuple[str, str]] = []
         source.namespace.update(
             new=object.__new__,
+            FRESH=FRESH,
             read_varint=read_varint,
             read_varint_rest=read_varint_rest,
             bad_length=bad_length,
@@ -171,12 +172,13 @@ class _DecoderWriter:
         value_class = source.constant(declaration.name, declaration.value_class)
         source.line(f"{value} = new({value_class})")
         self._write_defaults(resolved, value)
+        slots = {field.name: field.slot for field in declaration.fields}
         for subcon in resolved.subcons:
             if subcon.name == TAGGED_FIELDS:
-                self._write_tagged_fields(subcon.subcon, value)
+                self._write_tagged_fields(subcon.subcon, value, slots)
             else:
                 label = f"{declaration.name}.{subcon.name}"
-                self._write_field(subcon.subcon, f"{value}.{subcon.name}", label)
+                self._write_field(subcon.subcon, f"{value}.{slots[subcon.name]}", label)
         self._flush()
 
     def _write_defaults(self, resolved: ResolvedStruct, value: str) -> None:
@@ -186,14 +188,16 @@ class _DecoderWriter:
         for field in resolved.declaration.fields:
             if field.name in read:
                 continue
-            default = field.default_value()
-            if default == [] or default is None or type(default) in (int, bool, str):
+            default = field.default
+            if field.is_lazy:
+                text = "FRESH"
+            elif isinstance(field.type, Array) and default is not None:
+                text = "[]"
+            elif default is None or type(default) in (int, bool, str):
                 text = repr(default)
-            elif isinstance(default, bytes | float):
-                text = source.constant(f"DEFAULT_{field.name}", default)
             else:
-                text = source.constant(type(default).__name__, type(default)) + "()"
-            source.line(f"{value}.{field.name} = {text}")
+                text = source.constant(f"DEFAULT_{field.name}", default)
+            source.line(f"{value}.{field.slot} = {text}")
         source.line(f"{value}.{UNKNOWN_TAGS} = None")
 
     def _write_field(self, wire_type: Construct, target: str, label: str) -> None:
@@ -299,7 +303,9 @@ class _DecoderWriter:
                 self._flush()
                 source.line(f"{items}.append(item)")
 
-    def _write_tagged_fields(self, tagged: TaggedFields, value: str) -> None:
+    def _write_tagged_fields(
+        self, tagged: TaggedFields, value: str, slots: dict[str, str]
+    ) -> None:
         source = self.source
         self._read_later("B", "size")
         self._flush()
@@ -324,7 +330,7 @@ class _DecoderWriter:
                 branch = "if"
                 for number, field in tagged.fields.items():
                     with source.block(f"{branch} {tag} == {number}:"):
-                        self._write_field(field.subcon, f"{value}.{field.name}", field.name)
+                        self._write_field(field.subcon, f"{value}.{slots[field.name]}", field.name)
                         self._flush()
                     branch = "elif"
                 with source.block("else:"):

@@ -20,7 +20,7 @@ from .decoder_source import ARRAY_FORMATS
 from .errors import EncodeError
 from .interpreter import container_of
 from .types import Array, Field, ResolvedStruct, Struct
-from .values import UNKNOWN_TAGS
+from .values import FRESH, UNKNOWN_TAGS
 from .varints import encode_varint, encode_varint_rest
 from .wire import (
     COMPACT_LENGTH,
@@ -108,6 +108,7 @@ class _EncoderWriter:
         self._append = "append"
         source.namespace.update(
             BYTE=BYTE,
+            FRESH=FRESH,
             join=b"".join,
             encode_varint_rest=encode_varint_rest,
             tagged_fields_rest=tagged_fields_rest,
@@ -173,7 +174,7 @@ class _EncoderWriter:
 
     def _is_set(self, field: Field, value: str) -> str:
         """An expression: whether the field has another value than its default."""
-        target = f"{value}.{field.name}"
+        target = f"{value}.{field.slot}"
         if field.default is None:
             return f"{target} is not None"
         if isinstance(field.type, Array):
@@ -181,7 +182,8 @@ class _EncoderWriter:
         if isinstance(field.type, Struct):
             parts = [f"{target} is None"] if field.nullable else []
             parts += [self._is_set(inner_field, target) for inner_field in field.type.fields]
-            return " or ".join([*parts, f"{target}.{UNKNOWN_TAGS}"])
+            parts.append(f"{target}.{UNKNOWN_TAGS}")
+            return f"{target} is not FRESH and ({' or '.join(parts)})"
         if type(field.default) in (int, bool, str):
             return f"{target} != {field.default!r}"
         return f"{target} != {self.source.constant(f'DEFAULT_{field.name}', field.default)}"
@@ -290,7 +292,8 @@ class _EncoderWriter:
             source.line(f"{known} = []")
             for number, field in tagged.fields.items():
                 with source.block(f"if {conditions[number]}:"):
-                    self._write_tagged_field(number, field.subcon, f"{value}.{field.name}", known)
+                    target = f"{value}.{declared[field.name].slot}"
+                    self._write_tagged_field(number, field.subcon, target, known)
             source.line(
                 f"{first}, {rest} = tagged_fields_rest("
                 f"{known}, {value}.{UNKNOWN_TAGS}, {declaration.name!r})"

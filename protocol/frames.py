@@ -72,6 +72,8 @@ class FrameReader:
         Only to be called while no frame is unfinished.
         """
         frames: list[memoryview] = []
+        if self.failure is not None:
+            return frames
         position, end = 0, len(received)
         while end - position >= LENGTH_BYTES:
             size = _unpack_length(received, position)[0]

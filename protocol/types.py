@@ -172,6 +172,16 @@ class Field(Construct):  # type: ignore[misc]  # untyped
         )
         return construct.Renamed(resolved, newname=self.name)
 
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the default is a struct, which a value makes when first asked for it."""
+        return isinstance(self.type, Struct) and self.default is not None
+
+    @property
+    def slot(self) -> str:
+        """The attribute that holds a value as it is; its own name makes a missing struct."""
+        return f"_{self.name}" if self.is_lazy else self.name
+
     def is_default(self, value: Any) -> bool:
         """Whether a value is what the field has where nothing is said."""
         if isinstance(self.type, Array) and self.default is not None:

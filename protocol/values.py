@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from .types import Array, Struct
+from .types import Array, Field, Struct
 from .varints import Buffer
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class Fresh:
 
 
 FRESH: Any = Fresh()
-"""Stands in a signature for an array or struct that is made anew for each value."""
+"""Stands for an array or struct that is made anew for each value: arrays at once, structs
+when first asked for, since most that have a default are never looked at."""
 
 
 class Value:
@@ -97,16 +98,12 @@ def make_value_class(struct: Struct) -> type[Value]:
     lines = []
     for index, field in enumerate(struct.fields):
         name = field.name
-        is_fresh = isinstance(field.type, Array | Struct) and field.default is not None
+        is_fresh_array = isinstance(field.type, Array) and field.default is not None
+        is_fresh = is_fresh_array or field.is_lazy
         namespace[f"default_{index}"] = FRESH if is_fresh else field.default
         parameters.append(f"{name}=default_{index}")
-        if is_fresh and isinstance(field.type, Struct):
-            namespace[f"class_{index}"] = field.type.value_class
-            fresh = f"class_{index}()"
-        else:
-            fresh = "[]"
-        value = f"{fresh} if {name} is FRESH else {name}" if is_fresh else name
-        lines.append(f"    self.{name} = {value}")
+        value = f"[] if {name} is FRESH else {name}" if is_fresh_array else name
+        lines.append(f"    self.{field.slot} = {value}")
     signature = ", ".join([*parameters, f"{UNKNOWN_TAGS}=None"])
     lines.append(f"    self.{UNKNOWN_TAGS} = {UNKNOWN_TAGS}")
     source = f"def __init__(self, *, {signature}):\n" + "\n".join(lines)
@@ -120,4 +117,24 @@ def make_value_class(struct: Struct) -> type[Value]:
     }
     if is_message:
         attributes["schema"] = struct
-    return type(struct.name, (MessageValue if is_message else Value,), attributes)
+    made = type(struct.name, (MessageValue if is_message else Value,), attributes)
+    for field in struct.fields:
+        if field.is_lazy:
+            _make_lazy(made, field)
+    return made
+
+
+def _make_lazy(value_class: type[Value], field: Field) -> None:
+    """Put a property before a slot, which moves to another name, to make its struct."""
+    slot = vars(value_class)[field.name]
+    read, write = slot.__get__, slot.__set__
+
+    def get(self: Value) -> Any:
+        value = read(self)
+        if value is FRESH:
+            value = field.type.value_class()  # type: ignore[attr-defined]  # it is a struct
+            write(self, value)
+        return value
+
+    setattr(value_class, field.slot, slot)
+    setattr(value_class, field.name, property(get, write))

@@ -14,6 +14,9 @@ from ..runtime.timers import Timer, Timers
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
+WATCHERS_KEPT_MIN = 8
+"""A list of watchers this short is not looked through for completed ones."""
+
 
 class MonotonicClock(Protocol):
     """All that a purgatory asks of a clock."""
@@ -55,6 +58,31 @@ class DelayedOperation:
         return not self.is_completed and self.is_satisfied() and self.force_complete()
 
 
+class Watchers:
+    """The operations that wait for one key, and some that completed through another.
+
+    Those are dropped when the list has doubled, so that adding costs the same however many
+    there are.
+    """
+
+    __slots__ = ("_drop_at", "operations")
+
+    def __init__(self) -> None:
+        self.operations: list[DelayedOperation] = []
+        self._drop_at = WATCHERS_KEPT_MIN
+
+    def add(self, operation: DelayedOperation) -> None:
+        """Have the operation asked whenever the key is checked."""
+        if len(self.operations) >= self._drop_at:
+            self.drop_completed()
+        self.operations.append(operation)
+
+    def drop_completed(self) -> None:
+        """Forget the operations that need not be asked any more."""
+        self.operations = [each for each in self.operations if not each.is_completed]
+        self._drop_at = max(WATCHERS_KEPT_MIN, 2 * len(self.operations))
+
+
 class Purgatory(Generic[KeyT]):
     """The waiting operations of one kind, watched under the keys they depend on.
 
@@ -66,7 +94,7 @@ class Purgatory(Generic[KeyT]):
     def __init__(self, timers: Timers, clock: MonotonicClock) -> None:
         self._timers = timers
         self._clock = clock
-        self._watchers: dict[KeyT, list[DelayedOperation]] = {}
+        self._watchers: dict[KeyT, Watchers] = {}
 
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Iterable[KeyT], timeout_ms: int
@@ -78,14 +106,11 @@ class Purgatory(Generic[KeyT]):
         if operation.try_complete():
             return True
         watchers = self._watchers
-        for key in keys:
+        for key in dict.fromkeys(keys):
             waiting = watchers.get(key)
             if waiting is None:
-                watchers[key] = [operation]
-            else:
-                if len(waiting) >= 8:  # completed through another key: drop them here
-                    waiting[:] = [other for other in waiting if not other.is_completed]
-                waiting.append(operation)
+                waiting = watchers[key] = Watchers()
+            waiting.add(operation)
         deadline_ms = self._clock.monotonic_ms() + max(timeout_ms, 0)
         operation.timer = self._timers.schedule(deadline_ms, lambda: self._expire(operation))
         return False
@@ -93,23 +118,23 @@ class Purgatory(Generic[KeyT]):
     def check_and_complete(self, key: KeyT) -> int:
         """Ask every operation that watches `key`; returns how many completed."""
         waiting = self._watchers.get(key)
-        if not waiting:
+        if waiting is None:
             return 0
         completed = 0
-        for operation in list(waiting):
+        for operation in list(waiting.operations):
             if operation.try_complete():
                 completed += 1
-        still_waiting = [operation for operation in waiting if not operation.is_completed]
-        if still_waiting:
-            self._watchers[key] = still_waiting
-        else:
+        waiting.drop_completed()
+        if not waiting.operations and self._watchers.get(key) is waiting:
             del self._watchers[key]
         return completed
 
     def watched(self, key: KeyT) -> int:
         """How many operations wait for `key`."""
-        waiting = self._watchers.get(key, ())
-        return sum(1 for operation in waiting if not operation.is_completed)
+        waiting = self._watchers.get(key)
+        if waiting is None:
+            return 0
+        return sum(1 for operation in waiting.operations if not operation.is_completed)
 
     def has_watchers(self, key: KeyT) -> bool:
         """Whether anything may wait for `key`: a quick look that a hot path can afford."""

@@ -8,7 +8,7 @@ from ..protocol.errors import ErrorCode, KafkaError
 from ..storage.file_slice import FileSlice
 from ..storage.topic_partition import TopicPartition
 from .fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
-from .partition import Partition
+from .partition import FetchIsolation, Partition
 
 Partitions = Mapping[TopicPartition, Partition]
 
@@ -63,7 +63,7 @@ def _read_partition(
         partition.last_stable_offset,
         partition.log_start_offset,
         records,
-        None,
+        () if params.isolation is FetchIsolation.TRANSACTION_COMMITTED else None,
         diverging_epoch,
     )
 

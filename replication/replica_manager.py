@@ -96,10 +96,6 @@ class ReplicaManager:
         """
         return self.hosted.leader_or_error(topic_partition)
 
-    def partitions(self) -> list[Partition]:
-        """All partitions hosted here."""
-        return list(self._partitions.values())
-
     # -- appending ----------------------------------------------------------------
 
     def append_records(
@@ -171,7 +167,7 @@ class ReplicaManager:
                     refusal.code,
                     log_start_offset=(
                         NO_OFFSET
-                        if refusal.code in REFUSED_BEFORE_THE_LOG
+                        if refusal.code in REFUSED_BEFORE_THE_LOG and not record_errors
                         else partition.log_start_offset
                     ),
                     record_errors=record_errors,
@@ -197,11 +193,6 @@ class ReplicaManager:
         """
         self._touched[partition] = None
         self._staged.append(append)
-
-    @property
-    def has_work(self) -> bool:
-        """Whether a flush would do anything."""
-        return bool(self._staged or self._actions)
 
     def flush(self) -> None:
         """Write and publish all that is staged, then complete what that allows, to the end."""

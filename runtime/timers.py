@@ -33,11 +33,6 @@ class Timer:
             if self.in_heap:
                 self._owner._note_cancelled()
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether the callback is still to come."""
-        return self.callback is not None
-
 
 class Timers:
     """A heap of timers, those of one moment in the order they were scheduled."""

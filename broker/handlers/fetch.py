@@ -53,7 +53,8 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
     except KafkaError as refusal:
         return messages.FetchResponse(error_code=refusal.code)
     if session is None:
-        requested = _requested(body, by_id)
+        # A partition named twice is answered once, as it was named last.
+        requested = list({wish.key: wish for wish in _requested(body, by_id)}.values())
     else:
         requested = [cached.requested for cached in session.partitions.values()]
     asked, errors = _resolve(broker, request, requested, by_id)
@@ -77,7 +78,7 @@ def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchS
     now_ms = broker.clock.monotonic_ms()
     if body.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
         sessions.close(body.session_id)
-        if body.session_epoch == FINAL_EPOCH or not body.topics:
+        if body.session_epoch == FINAL_EPOCH:
             return None
         session = sessions.create(by_id, now_ms)
         if session is not None:
@@ -90,6 +91,9 @@ def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchS
         for partition in topic.partitions
     ]
     session.update(_requested(body, by_id), forgotten)
+    if not session.partitions:
+        sessions.close(session.id)
+        return None
     return session
 
 
@@ -148,6 +152,9 @@ def _resolve(
             error = ErrorCode.UNKNOWN_TOPIC_ID
         elif not broker.authorize(request, "READ", "TOPIC", name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not broker.metadata_cache.contains_partition(name, index):
+            # Found out before anything is read, so that the others may still be waited for.
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         elif replica_id >= 0:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error:

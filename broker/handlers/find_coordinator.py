@@ -11,8 +11,8 @@ INVALID_REQUEST with a message that says so, which clients take for final. Share
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
@@ -47,21 +47,22 @@ class Found(NamedTuple):
 @handles(ApiKey.FIND_COORDINATOR, versions="0-6")
 def handle_find_coordinator(
     broker: Broker, request: Request
-) -> messages.FindCoordinatorResponse | None:
+) -> messages.FindCoordinatorResponse | Coroutine[Any, Any, messages.FindCoordinatorResponse]:
     """Answer at once, or after the topic of groups was created."""
     if request.body.key_type == GROUP and not broker.metadata_cache.contains(OFFSETS_TOPIC):
-        broker.start_task(_answer_after_creation, broker, request)
-        return None
+        return _find_after_creation(broker, request)
     return _find_all(broker, request)
 
 
-async def _answer_after_creation(broker: Broker, request: Request) -> None:
+async def _find_after_creation(
+    broker: Broker, request: Request
+) -> messages.FindCoordinatorResponse:
     failure: KafkaError | None = None
     try:
         await broker.controller.ensure_topic(OFFSETS_TOPIC)
     except KafkaError as refusal:
         failure = refusal
-    request.answer(_find_all(broker, request, failure))
+    return _find_all(broker, request, failure)
 
 
 def _find_all(

@@ -12,7 +12,8 @@ UNSUPPORTED_VERSION, which clients take as final.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
@@ -33,7 +34,7 @@ NO_PRODUCER_EPOCH = -1
 @handles(ApiKey.INIT_PRODUCER_ID, versions="0-5")
 def handle_init_producer_id(
     broker: Broker, request: Request
-) -> messages.InitProducerIdResponse | None:
+) -> messages.InitProducerIdResponse | Coroutine[Any, Any, messages.InitProducerIdResponse]:
     """Answer at once, unless this broker needs another block of ids first."""
     body: messages.InitProducerIdRequest = request.body
     refusal = _refusal(broker, request, body)
@@ -43,8 +44,7 @@ def handle_init_producer_id(
         )
     producer_id = broker.controller.producer_ids.take_nowait()
     if producer_id is None:
-        broker.start_task(_take_and_answer, broker, request)
-        return None
+        return _take_from_another_block(broker, request)
     return messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
@@ -66,18 +66,17 @@ def _refusal(
     return None
 
 
-async def _take_and_answer(broker: Broker, request: Request) -> None:
+async def _take_from_another_block(
+    broker: Broker, request: Request
+) -> messages.InitProducerIdResponse:
     try:
         producer_id = await broker.controller.producer_ids.take()
     except Exception:
         # The store is out of reach for now: clients ask again.
         logger.exception("the handler of %r failed", request)
-        request.answer(
-            messages.InitProducerIdResponse(
-                error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                producer_id=NO_PRODUCER_ID,
-                producer_epoch=NO_PRODUCER_EPOCH,
-            )
+        return messages.InitProducerIdResponse(
+            error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
         )
-    else:
-        request.answer(messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+    return messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

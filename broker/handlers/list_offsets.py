@@ -97,8 +97,10 @@ def _look_up(
         return -1, start, partition.log.epochs.epoch_for(start)
     if timestamp == MAX_TIMESTAMP:
         found = partition.log.max_timestamp(end)
-    elif timestamp < 0:
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         found = None
+    elif timestamp < 0:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     else:
         found = partition.log.offset_for_timestamp(timestamp, end)
     if found is None:

@@ -18,7 +18,8 @@ UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from ...protocol import ZERO_UUID, messages
 from ...protocol.api_keys import ApiKey
@@ -42,7 +43,9 @@ CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
 @handles(ApiKey.METADATA, versions="0-13")
-def handle_metadata(broker: Broker, request: Request) -> messages.MetadataResponse | None:
+def handle_metadata(
+    broker: Broker, request: Request
+) -> messages.MetadataResponse | Coroutine[Any, Any, messages.MetadataResponse]:
     """Answer at once, unless a topic is to be made first."""
     body: messages.MetadataRequest = request.body
     asked = body.topics
@@ -62,8 +65,7 @@ def handle_metadata(broker: Broker, request: Request) -> messages.MetadataRespon
     if body.allow_auto_topic_creation and broker.config["auto.create.topics.enable"]:
         creatable = [name for name in names if _is_creatable(broker, request, name)]
         if creatable:
-            broker.start_task(_create_and_answer, broker, request, names, creatable)
-            return None
+            return _create_and_describe(broker, request, names, creatable)
     return _response(broker, request, [_topic_by_name(broker, request, name) for name in names])
 
 
@@ -108,9 +110,9 @@ def _may_create(broker: Broker, request: Request, name: str) -> bool:
     )
 
 
-async def _create_and_answer(
+async def _create_and_describe(
     broker: Broker, request: Request, names: list[str], creatable: list[str]
-) -> None:
+) -> messages.MetadataResponse:
     """Make the topics, then answer for all of them."""
     refused: dict[str, ErrorCode]
     try:
@@ -127,7 +129,7 @@ async def _create_and_answer(
         else _topic_by_name(broker, request, name)
         for name in names
     ]
-    request.answer(_response(broker, request, topics))
+    return _response(broker, request, topics)
 
 
 def _response(

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.records.batch import COMPRESSION_MASK, TRANSACTIONAL_FLAG
 from ...replication.append import PartitionResponse
 from ...storage.append_origin import AppendOrigin
 from ...storage.topic_partition import TopicPartition
+from ..produce_rules import FIRST_VERSION_WITH_TOPIC_IDS, is_transactional, refusal_of
 from ..requests import AT_FLUSH, AtFlush
 from .registry import handles
 
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
-FIRST_VERSION_WITH_ZSTD = 7
-FIRST_VERSION_WITH_TOPIC_IDS = 13
-ATTRIBUTES_LOW_BYTE = 22
-"""Where in a batch the byte lies that names its compression."""
-ZSTD = 4
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics, as Kafka's tools do."""
 
@@ -44,17 +39,23 @@ RequestedPartition = tuple[Any, Any]
 def handle_produce(broker: Broker, request: Request) -> AtFlush:
     """Stage every partition's batch; the flush of this pass answers."""
     body: messages.ProduceRequest = request.body
-    if body.transactional_id is None and _is_transactional(body):
+    if body.transactional_id is None and any(
+        is_transactional(partition.records)
+        for topic in body.topic_data
+        for partition in topic.partition_data
+    ):
         return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     entries: dict[TopicPartition, memoryview] = {}
     refused: dict[tuple[str | bytes, int], PartitionResponse] = {}
+    names: list[str | None] = []
     for topic in body.topic_data:
         name = _topic_name(broker, request, topic, refused)
+        names.append(name)
         if name is None:
             continue
         for partition in topic.partition_data:
             records = partition.records
-            refusal = _refusal(request.api_version, records)
+            refusal = refusal_of(request.api_version, records)
             if refusal is not None:
                 refused[_key(request.api_version, topic, partition.index)] = refusal
             else:
@@ -62,7 +63,7 @@ def handle_produce(broker: Broker, request: Request) -> AtFlush:
                 entries[TopicPartition(name, partition.index)] = records
 
     def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
-        _answer(broker, request, results, refused)
+        _answer(request, names, results, refused)
 
     broker.replica_manager.append_records(
         timeout_ms=body.timeout_ms,
@@ -103,16 +104,6 @@ def _topic_name(
     return None
 
 
-def _is_transactional(body: messages.ProduceRequest) -> bool:
-    return any(
-        partition.records is not None
-        and len(partition.records) > ATTRIBUTES_LOW_BYTE
-        and partition.records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG
-        for topic in body.topic_data
-        for partition in topic.partition_data
-    )
-
-
 def _refuse_all(request: Request, error: ErrorCode) -> AtFlush:
     """Answer every partition with one error, in the order of the connection's requests."""
     if request.body.acks == 0:
@@ -121,31 +112,9 @@ def _refuse_all(request: Request, error: ErrorCode) -> AtFlush:
     raise KafkaError(error)
 
 
-def _refusal(version: int, records: memoryview | None) -> PartitionResponse | None:
-    """What the request's version forbids (Kafka's ProduceRequest.validateRecords)."""
-    if records is None or len(records) == 0:
-        return PartitionResponse(
-            ErrorCode.INVALID_RECORD, error_message="the partition has no record batch"
-        )
-    if len(records) > ATTRIBUTES_LOW_BYTE and records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG:
-        return PartitionResponse(
-            ErrorCode.INVALID_TXN_STATE, error_message="transactions are not served yet"
-        )
-    if (
-        version < FIRST_VERSION_WITH_ZSTD
-        and len(records) > ATTRIBUTES_LOW_BYTE
-        and records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == ZSTD
-    ):
-        return PartitionResponse(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            error_message=f"zstd needs Produce version {FIRST_VERSION_WITH_ZSTD} or later",
-        )
-    return None
-
-
 def _answer(
-    broker: Broker,
     request: Request,
+    names: list[str | None],
     results: dict[TopicPartition, PartitionResponse],
     refused: dict[tuple[str | bytes, int], PartitionResponse],
 ) -> None:
@@ -154,11 +123,9 @@ def _answer(
         _answer_without_acks(request, [*results.values(), *refused.values()])
         return
     version = request.api_version
-    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     response = messages.ProduceResponse
     topics = []
-    for topic in body.topic_data:
-        name = broker.metadata_cache.topic_name(topic.topic_id) if by_id else topic.name
+    for topic, name in zip(body.topic_data, names, strict=True):
         partitions = []
         for partition in topic.partition_data:
             index = partition.index

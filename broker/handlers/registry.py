@@ -17,9 +17,6 @@ from ...protocol.api_keys import ApiKey
 Handler = Callable[[Any, Any], Any]
 HandlerT = TypeVar("HandlerT", bound=Handler)
 
-CO_COROUTINE = 0x80
-"""The flag of an async function's code; asking it spares the import of `inspect`."""
-
 
 class Registration(NamedTuple):
     """One API as served here."""
@@ -28,7 +25,6 @@ class Registration(NamedTuple):
     versions: range
     advertised: range
     function: Handler
-    is_async: bool
 
 
 REGISTRATIONS: dict[int, Registration] = {}
@@ -39,8 +35,9 @@ def handles(
 ) -> Callable[[HandlerT], HandlerT]:
     """Register the decorated function as the handler of an API.
 
-    A plain function returns the response, or None when it kept the request to answer it
-    later. An async one returns the response; it runs in a task of its own.
+    The function returns the response; None when it kept the request to answer it later;
+    `AT_FLUSH` when this pass's flush will answer it. One that is async, or returns a
+    coroutine for its rare cases, is awaited in a task of its own.
 
     Args:
         api_key: which API.
@@ -57,7 +54,6 @@ def handles(
             served,
             parse_versions(advertised) if advertised else served,
             function,
-            bool(function.__code__.co_flags & CO_COROUTINE),
         )
         return function
 

@@ -261,6 +261,75 @@ def test_an_answer_to_a_connection_that_is_gone_is_dropped(bench: Bench) -> None
     assert bench.transport.connections == 0
 
 
+def test_a_peer_that_sends_no_more_is_still_answered(bench: Bench) -> None:
+    client, _ = bench.connect()
+    many = [b"count%d" % number for number in range(300)]
+    client.sendall(framed(*many))
+    client.shutdown(socket.SHUT_WR)
+    while len(bench.dispatcher.seen) < 300:
+        seen = len(bench.dispatcher.seen)
+        bench.pass_over_ready()
+        assert len(bench.dispatcher.seen) > seen, "it does not go on"
+    assert receive(client, len(framed(*many))) == framed(*many)
+    bench.pass_over_ready()
+    assert client.recv(1) == b""
+
+
+def test_a_parked_request_of_a_peer_that_sends_no_more_is_answered(bench: Bench) -> None:
+    client, _ = bench.connect()
+    client.sendall(framed(b"park", b"behind"))
+    client.shutdown(socket.SHUT_WR)
+    bench.pass_over_ready()
+    bench.pass_over_ready()
+    assert bench.transport._epoll.poll(0) == [], "it must not spin while it waits"
+    bench.dispatcher.parked.pop().answer()
+    bench.transport.run_pass(())
+    assert receive(client, len(framed(b"park", b"behind"))) == framed(b"park", b"behind")
+
+
+@pytest.mark.parametrize("before", [b"park", b"flush"])
+def test_an_absurd_length_behind_a_request_closes_after_its_answer(
+    bench: Bench, before: bytes
+) -> None:
+    client, _ = bench.connect()
+    client.sendall(framed(before) + struct.pack(">i", -1) + framed(b"never"))
+    bench.pass_over_ready()
+    if before == b"park":
+        bench.dispatcher.parked.pop().answer()
+        bench.transport.run_pass(())
+    assert receive(client, len(framed(before))) == framed(before)
+    with pytest.raises((ConnectionResetError, AssertionError)):
+        receive(client, 1)
+    assert bench.dispatcher.seen == [before]
+
+
+def test_an_absurd_length_behind_more_requests_than_a_turn_allows(bench: Bench) -> None:
+    client, _ = bench.connect()
+    many = [b"count%d" % number for number in range(100)]
+    client.sendall(framed(*many) + struct.pack(">i", -1))
+    client.sendall(framed(b"never"))
+    for _ in range(5):
+        bench.pass_over_ready()
+    assert receive(client, len(framed(*many))) == framed(*many)
+    assert bench.transport.connections == 0
+    assert bench.dispatcher.seen == many
+
+
+def test_a_connection_is_not_idle_when_its_answer_has_just_gone_out(bench: Bench) -> None:
+    client, _ = bench.connect()
+    client.sendall(framed(b"park"))
+    bench.pass_over_ready()
+    bench.clock.advance(9_999)
+    bench.transport._now_ms = bench.clock.monotonic_ms()
+    bench.dispatcher.parked.pop().answer()
+    bench.clock.advance(4_000)
+    bench.timers.run_due(bench.clock.monotonic_ms())
+    bench.transport.run_pass(())
+    bench.timers.run_due(bench.clock.monotonic_ms())
+    assert receive(client, len(framed(b"park"))) == framed(b"park")
+    assert bench.transport.connections == 1
+
+
 def test_silent_connections_are_closed_and_parked_ones_are_not(bench: Bench) -> None:
     silent, _ = bench.connect()
     parked, _ = bench.connect()

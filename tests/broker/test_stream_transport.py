@@ -40,6 +40,7 @@ class Dispatcher:
             connection.is_parked = True
             self.send_parked.send_nowait(request)
         else:
+            connection.note_handled()
             request.answer()
 
 
@@ -49,7 +50,7 @@ def framed(*payloads: bytes) -> bytes:
 
 def start(
     nursery: trio.Nursery, dispatcher: Dispatcher, idle_seconds_max: float = float("inf")
-) -> trio.abc.Stream:
+) -> trio.StapledStream:
     client, server = trio.testing.memory_stream_pair()
 
     def make(peer: str, on_ready: Callable[[], None]) -> Connection:
@@ -117,3 +118,18 @@ async def test_silent_connections_are_closed(autojump_clock: trio.testing.MockCl
         started = trio.current_time()
         assert await client.receive_some() == b""
         assert trio.current_time() - started == 600
+
+
+async def test_a_peer_that_sends_no_more_is_still_answered(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    stream = framed(b"park", *[b"count%d" % number for number in range(200)])
+    dispatcher = Dispatcher()
+    async with trio.open_nursery() as nursery:
+        client = start(nursery, dispatcher)
+        await client.send_all(stream)
+        await client.send_eof()
+        with trio.fail_after(60):
+            (await dispatcher.parked.receive()).answer()
+            assert await receive(client, len(stream)) == stream
+            assert await client.receive_some() == b""

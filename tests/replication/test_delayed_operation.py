@@ -67,7 +67,28 @@ def test_operations_completed_through_another_key_do_not_pile_up() -> None:
         house.purgatory.try_complete_else_watch(operation, ["quiet", "busy"], 100)
         operation.satisfied = True
         house.purgatory.check_and_complete("busy")
-    assert len(house.purgatory._watchers["quiet"]) <= 16
+    assert len(house.purgatory._watchers["quiet"].operations) <= 16
+
+
+def test_a_key_named_twice_is_watched_once() -> None:
+    house, operation = House(), Waiting()
+    house.purgatory.try_complete_else_watch(operation, ["a"] * 1000, 100)
+    assert house.purgatory.watched("a") == 1
+
+
+def test_many_waiting_for_one_key_are_not_looked_through_for_each_newcomer() -> None:
+    house = House()
+    looks = 0
+
+    class Counted(Waiting):
+        def __getattribute__(self, name: str) -> object:
+            nonlocal looks
+            looks += name == "is_completed"
+            return super().__getattribute__(name)
+
+    for _ in range(2000):
+        house.purgatory.try_complete_else_watch(Counted(), ["a"], 100)
+    assert looks <= 2000 * 6
 
 
 def test_completing_may_park_another_operation_under_the_same_key() -> None:

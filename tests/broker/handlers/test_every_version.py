@@ -74,3 +74,15 @@ async def test_fetch_answers_a_topic_at_every_version(bench: "Bench", version: i
     )
     (partition,) = answer.responses[0].partitions
     assert (partition.error_code, partition.high_watermark) == (ErrorCode.NONE, 0)
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+async def test_list_offsets_does_not_know_other_special_timestamps(
+    bench: "Bench", version: int
+) -> None:
+    await bench.create_topic("t")
+    request = messages.ListOffsetsRequest
+    asked = request.ListOffsetsPartition(partition_index=0, timestamp=-7)
+    topic = request.ListOffsetsTopic(name="t", partitions=[asked])
+    answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION

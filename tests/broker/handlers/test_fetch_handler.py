@@ -140,3 +140,44 @@ async def test_a_replica_that_is_not_assigned_is_refused(bench: "Bench") -> None
     answer = await bench.client.call(request, VERSION)
     (partition,) = answer.responses[0].partitions
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_an_unknown_partition_does_not_keep_the_others_from_waiting(bench: "Bench") -> None:
+    topic_id = await bench.create_topic("t")
+    bench.client.send(fetch(topic_id, 0, 0, max_wait_ms=60_000), VERSION)
+    assert bench.client.connection.output == []
+    await produce(bench, "t", b"here")
+    answer = await bench.client.receive(1, VERSION)
+    assert told(answer) == {0: [b"here"], 1: []}
+    errors = {p.partition_index: p.error_code for p in answer.responses[0].partitions}
+    assert errors == {0: ErrorCode.NONE, 1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def test_a_partition_named_twice_is_answered_once_as_named_last(bench: "Bench") -> None:
+    topic_id = await bench.create_topic("t")
+    await produce(bench, "t", b"a")
+    await produce(bench, "t", b"b")
+    request = fetch(topic_id, 0)
+    request.topics += fetch(topic_id, 1).topics
+    answer = await bench.client.call(request, VERSION)
+    assert [len(topic.partitions) for topic in answer.responses] == [1]
+    assert told(answer) == {0: [b"b"]}
+
+
+async def test_a_session_without_partitions_left_ends(bench: "Bench") -> None:
+    topic_id = await bench.create_topic("t")
+    first = await bench.client.call(fetch(topic_id, 0, epoch=0), VERSION)
+    emptied = fetch(topic_id, session_id=first.session_id, epoch=1, forget=(0,))
+    answer = await bench.client.call(emptied, VERSION)
+    assert (told(answer), answer.session_id) == ({}, 0)
+    again = await bench.client.call(fetch(topic_id, session_id=first.session_id, epoch=2), VERSION)
+    assert again.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_readers_of_committed_records_get_a_list_of_aborted_transactions(
+    bench: "Bench",
+) -> None:
+    topic_id = await bench.create_topic("t")
+    for level, expected in ((0, None), (1, [])):
+        answer = await bench.client.call(fetch(topic_id, 0, isolation_level=level), VERSION)
+        assert answer.responses[0].partitions[0].aborted_transactions == expected

@@ -150,6 +150,10 @@ async def test_zstd_needs_version_seven(bench: "Bench") -> None:
     refused = only(await bench.client.call(produce("t", records), 6))
     taken = only(await bench.client.call(produce("t", records), 7))
     assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    await bench.client.call(produce("t", batch(b"a" * 100)), 6)
+    assert bench.client.connection.shortcut is not None
+    refused = only(await bench.client.call(produce("t", records), 6))
+    assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert taken.error_code == ErrorCode.NONE
 
 

@@ -1,0 +1,46 @@
+"""What the version of a Produce request allows, before any log is asked."""
+
+from __future__ import annotations
+
+from ..protocol.errors import ErrorCode
+from ..protocol.records.batch import COMPRESSION_MASK, TRANSACTIONAL_FLAG
+from ..replication.append import PartitionResponse
+
+FIRST_VERSION_WITH_LOG_START = 5
+FIRST_VERSION_WITH_ZSTD = 7
+FIRST_FLEXIBLE_VERSION = 9
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+ATTRIBUTES_LOW_BYTE = 22
+"""Where in a batch the byte lies that tells its compression and whether it is transactional."""
+ZSTD = 4
+
+
+def is_transactional(records: memoryview | None) -> bool:
+    """Whether the batch is part of a transaction."""
+    return (
+        records is not None
+        and len(records) > ATTRIBUTES_LOW_BYTE
+        and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG)
+    )
+
+
+def refusal_of(version: int, records: memoryview | None) -> PartitionResponse | None:
+    """The answer to records that the request may not bring (ProduceRequest.validateRecords)."""
+    if records is None or len(records) == 0:
+        return PartitionResponse(
+            ErrorCode.INVALID_RECORD, error_message="the partition has no record batch"
+        )
+    if len(records) <= ATTRIBUTES_LOW_BYTE:
+        return None  # the log knows what is wrong with so few bytes
+    attributes = records[ATTRIBUTES_LOW_BYTE]
+    if attributes & TRANSACTIONAL_FLAG:
+        return PartitionResponse(
+            ErrorCode.INVALID_TXN_STATE, error_message="transactions are not served yet"
+        )
+    if attributes & COMPRESSION_MASK == ZSTD and version < FIRST_VERSION_WITH_ZSTD:
+        return PartitionResponse(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            error_message=f"zstd needs Produce version {FIRST_VERSION_WITH_ZSTD} or later",
+        )
+    return None

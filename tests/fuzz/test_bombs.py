@@ -1,0 +1,254 @@
+"""Small inputs that claim to be huge, and the densest that there can be."""
+
+from __future__ import annotations
+
+import resource
+import struct
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from support.fuzz_targets import spend
+
+from odradek.protocol import ApiKey, ErrorCode, KafkaError, ProtocolError, messages
+from odradek.protocol.compression import Compression, compress, decompress
+from odradek.protocol.message import Message
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.records import iter_records
+from odradek.protocol.types import ResolvedStruct
+from odradek.protocol.varints import encode_varint
+from odradek.protocol.wire import COMPACT_LENGTH, TAGGED_FIELDS, Presence, Repeated, Text, bytes_min
+
+TEN_GB = 10 * 10**9
+ZSTD_BLOCK_BYTES = 128 << 10
+LIMIT_BYTES = 1 << 20
+DENSE_FRAME_BYTES = 4 << 10
+DENSE_BYTES_PER_BYTE_MAX = 64
+"""What the densest request takes for each of its bytes: two of them may be a whole struct,
+which is an object. Frames of up to 18 KiB of such stay within a mebibyte."""
+HUGE_COUNTS = (2**31 - 1, -2, -(2**31))
+
+
+@pytest.fixture(autouse=True)
+def _traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def zstd_frame(content_bytes: int, announced: bool, repeated_blocks: int) -> bytes:
+    """A frame of blocks that are one byte repeated (RFC 8878), four bytes for 128 KiB."""
+    header = b"\x28\xb5\x2f\xfd"
+    header += b"\xc0\x58" + struct.pack("<Q", content_bytes) if announced else b"\x00\x58"
+    size_and_type = ZSTD_BLOCK_BYTES << 3 | 1 << 1
+    block = size_and_type.to_bytes(3, "little") + b"\0"
+    last = (size_and_type | 1).to_bytes(3, "little") + b"\0"
+    return header + block * (repeated_blocks - 1) + last
+
+
+def lz4_frame(content_bytes: int) -> bytes:
+    """A frame without blocks that announces a size."""
+    return b"\x04\x22\x4d\x18\x68\x40" + struct.pack("<Q", content_bytes) + bytes(5)
+
+
+ANNOUNCING = {
+    "zstd": (Compression.ZSTD, zstd_frame(TEN_GB, True, 1)),
+    "lz4": (Compression.LZ4, lz4_frame(TEN_GB)),
+    "snappy": (Compression.SNAPPY, encode_varint(2**32 - 1) + b"\0" * 20),
+    "snappy within the limit": (Compression.SNAPPY, encode_varint(100_000_000) + b"\0" * 20),
+}
+
+UNFOLDING: dict[str, Callable[[], tuple[Compression, bytes]]] = {
+    "zstd": lambda: (Compression.ZSTD, zstd_frame(0, False, TEN_GB // ZSTD_BLOCK_BYTES)),
+    "gzip": lambda: (Compression.GZIP, compress(Compression.GZIP, bytes(10 << 20)) * 954),
+    "lz4": lambda: (Compression.LZ4, compress(Compression.LZ4, bytes(10 << 20)) * 95),
+}
+"""Ten gigabytes in 327 kB and in 10 MB; one gigabyte in 4 MB."""
+
+
+def batch_of(codec: Compression, payload: bytes) -> RecordBatch:
+    """A batch whose header is right and whose records are the payload."""
+    batch = build_batch([(None, b"v", 0, [])], compression=codec)[:61] + payload
+    batch[8:12] = struct.pack(">i", len(batch) - 12)
+    return RecordBatch(batch)
+
+
+def resident_bytes_max() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("name", ANNOUNCING)
+def test_ten_gigabytes_announced_are_not_allocated(name: str) -> None:
+    batch = batch_of(*ANNOUNCING[name])
+
+    def read(_: bytes) -> None:
+        with pytest.raises(KafkaError) as refused:
+            next(iter_records(batch))
+        assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+
+    resident_before = resident_bytes_max()
+    spend(read, b"")
+    assert not spend(read, b"").is_too_much
+    assert resident_bytes_max() - resident_before < 8 << 20
+
+
+@pytest.mark.parametrize("name", UNFOLDING)
+def test_gigabytes_unfold_no_further_than_the_limit(name: str) -> None:
+    codec, payload = UNFOLDING[name]()
+    resident_before = resident_bytes_max()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    with pytest.raises(KafkaError) as refused:
+        decompress(codec, payload, max_bytes=LIMIT_BYTES)
+    peak = tracemalloc.get_traced_memory()[1] - before
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert peak < 2 * LIMIT_BYTES
+    assert resident_bytes_max() - resident_before < 16 << 20
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_damaged_records_are_refused_at_the_first_try(codec: Compression, damage: str) -> None:
+    packed = compress(codec, b"".join(b"%d " % number for number in range(4000)))
+    half = len(packed) // 2
+    data = packed[:half] if damage == "cut" else packed[:half] + b"\xff\0\xff\0" + packed[half:]
+
+    def unpack(_: bytes) -> None:
+        with pytest.raises(KafkaError):
+            decompress(codec, data)
+
+    spend(unpack, data)
+    spent = spend(unpack, data)
+    assert spent.memory_bytes < 12 * len(data) + (64 << 10)
+
+
+def array_paths(resolved: ResolvedStruct) -> Iterator[list[str]]:
+    """The names that lead to each array of a message's version, tagged fields among them."""
+    for subcon in resolved.subcons:
+        if subcon.name == TAGGED_FIELDS:
+            for field in subcon.subcon.fields.values():
+                if isinstance(field.subcon, Repeated):
+                    yield [field.name]
+            continue
+        inner = subcon.subcon
+        if isinstance(inner, Presence):
+            inner = inner.content
+        if isinstance(inner, ResolvedStruct):
+            yield from ([subcon.name, *path] for path in array_paths(inner))
+        elif isinstance(inner, Repeated):
+            yield [subcon.name]
+            if isinstance(inner.element, ResolvedStruct):
+                yield from ([subcon.name, *path] for path in array_paths(inner.element))
+
+
+def default_of(element: Any) -> Any:
+    """A shortest value of an element."""
+    if isinstance(element, ResolvedStruct):
+        value = element.declaration.value_class()
+        for subcon in element.subcons:
+            if subcon.name != TAGGED_FIELDS and isinstance(subcon.subcon, ResolvedStruct):
+                setattr(value, subcon.name, default_of(subcon.subcon))
+            elif subcon.name != TAGGED_FIELDS and getattr(value, subcon.name) is None:
+                setattr(value, subcon.name, None if is_nullable(subcon.subcon) else b"")
+        return value
+    return "" if isinstance(element, Text) else element.parse(bytes(16))
+
+
+def is_nullable(wire_type: Any) -> bool:
+    return isinstance(wire_type, Presence) or bool(getattr(wire_type, "nullable", False))
+
+
+def filled(resolved: ResolvedStruct, path: list[str], size: int) -> Any:
+    """A message in which the array at the end of the path takes about `size` bytes."""
+    value = default_of(resolved)
+    name, *rest = path
+    subcon = next(
+        (sub.subcon for sub in resolved.subcons if sub.name == name),
+        None,
+    )
+    if subcon is None:
+        tagged = resolved.subcons[-1].subcon
+        subcon = next(field.subcon for field in tagged.fields.values() if field.name == name)
+    if isinstance(subcon, Presence):
+        subcon = subcon.content
+    if isinstance(subcon, ResolvedStruct):
+        setattr(value, name, filled(subcon, rest, size))
+    elif rest:
+        setattr(value, name, [filled(subcon.element, rest, size)])
+    else:
+        count = size // max(bytes_min(subcon.element), 1)
+        setattr(value, name, [default_of(subcon.element) for _ in range(count)])
+    return value
+
+
+REQUESTS = [messages.request_message(key) for key in ApiKey]
+
+
+@pytest.mark.parametrize("message", REQUESTS, ids=lambda message: message.name)
+def test_the_densest_requests_take_no_more_than_their_objects(message: Message) -> None:
+    version = message.versions[-1]
+    resolved = message.version(version)
+    decode = message.decoder(version)
+    decode(b"".join(message.encoder(version)(default_of(resolved))), 0)
+    for path in array_paths(resolved):
+        value = filled(resolved, path, DENSE_FRAME_BYTES)
+        body = b"".join(message.encoder(version)(value))
+        spent = spend(lambda body: decode(body, 0), body)
+        assert not spent.is_too_much, (path, spent)
+        assert spent.memory_bytes <= DENSE_BYTES_PER_BYTE_MAX * len(body), (path, spent)
+
+
+@pytest.mark.parametrize("count", HUGE_COUNTS)
+@pytest.mark.parametrize("message", REQUESTS, ids=lambda message: message.name)
+def test_counts_of_two_billion_allocate_nothing(message: Message, count: int) -> None:
+    """Every array of a message, at each version, in a body that ends after the count."""
+    for version in message.versions:
+        resolved = message.version(version)
+        for path in array_paths(resolved):
+            for body in bodies_up_to_count(message, version, path, count):
+                spent = spend(refused_by(message.decoder(version)), body)
+                assert spent.memory_bytes < 64 << 10, (version, path)
+
+
+def refused_by(decode: Callable[..., Any]) -> Callable[[bytes], None]:
+    def refuse(body: bytes) -> None:
+        with pytest.raises(ProtocolError):
+            decode(body, 0)
+
+    return refuse
+
+
+def bodies_up_to_count(
+    message: Message, version: int, path: list[str], count: int
+) -> Iterator[bytes]:
+    """Bodies in which the array at the path has another count than elements."""
+    resolved = message.version(version)
+    encode = message.encoder(version)
+    none = b"".join(encode(filled(resolved, path, 0)))
+    one_element = max(bytes_min(repeated_at(resolved, path).element), 1)
+    one = b"".join(encode(filled(resolved, path, one_element)))
+    at = next(index for index in range(len(one)) if none[index : index + 1] != one[index:][:1])
+    if repeated_at(resolved, path).length is COMPACT_LENGTH:
+        yield one[:at] + encode_varint(count & 0xFFFFFFFF) + one[at + 1 :]
+    else:
+        yield one[: at - 3] + struct.pack(">i", count) + one[at + 1 :]
+
+
+def repeated_at(resolved: ResolvedStruct, path: list[str]) -> Repeated:
+    """The array at the end of a path."""
+    name, *rest = path
+    fields = {sub.name: sub.subcon for sub in resolved.subcons}
+    if TAGGED_FIELDS in fields:
+        tagged = fields[TAGGED_FIELDS].fields.values()
+        fields |= {field.name: field.subcon for field in tagged}
+    found = fields[name]
+    if isinstance(found, Presence):
+        found = found.content
+    if isinstance(found, ResolvedStruct):
+        return repeated_at(found, rest)
+    if rest:
+        return repeated_at(found.element, rest)
+    assert isinstance(found, Repeated)
+    return found
