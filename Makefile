@@ -13,10 +13,12 @@ MANIFEST := pyproject.toml setup.cfg constraints.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := frames requests responses round_trip internal records decompression
 BENCHMARKS = $(filter-out benchmarks/measure.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test interop soak check format docs bench wheel clean
+.PHONY: help run demo test interop soak fuzz check format docs bench wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -24,6 +26,7 @@ help:
 	@echo 'make test     every test but the long ones: unit, Python clients, Spark'
 	@echo 'make interop  clients of other languages, and the longer Spark suites'
 	@echo 'make soak     the full seeded and random runs'
+	@echo 'make fuzz     atheris over the decoders, FUZZ_SECONDS=60 for each of its targets'
 	@echo 'make check    format, lint, types, architecture; under a minute'
 	@echo 'make format   format the code'
 	@echo 'make docs     write the generated pages and stubs anew'
@@ -57,6 +60,10 @@ $(VENV)/test.stamp: $(MANIFEST) | $(BIN)/python
 	@$(PIP) install -c constraints.txt -e '.[test]'
 	@touch $(VENV)/run.stamp $(VENV)/demo.stamp $@
 
+$(VENV)/fuzz.stamp: $(VENV)/test.stamp
+	@$(PIP) install -c constraints.txt -e '.[fuzz]'
+	@touch $@
+
 # --- Running ---------------------------------------------------------------------------------
 
 run: $(VENV)/run.stamp
@@ -78,6 +85,10 @@ interop: $(VENV)/test.stamp
 
 soak: $(VENV)/test.stamp
 	$(PYTEST) -m soak $(ARGS)
+
+fuzz: $(VENV)/fuzz.stamp
+	@for target in $(FUZZ_TARGETS); do echo "== $$target"; $(BIN)/python tests/fuzz/fuzz.py \
+		$$target -max_total_time=$(FUZZ_SECONDS) -verbosity=1 $(ARGS) || exit 1; done
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check --quiet --output-format concise .

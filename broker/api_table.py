@@ -90,9 +90,10 @@ HEAD = """# APIs
 Written by `python -m odradek.broker.api_table`; a test holds it current.
 
 "Served" are the versions that this broker answers, "advertised" those that ApiVersions
-names where they differ, "schema" those that `odradek.protocol` can read and write. An API
-without a served range is not advertised; requests for it close the connection, as with
-any Kafka that does not know them.
+names where they differ, "schema" those that `odradek.protocol` can read and write: all that
+Kafka 4.3.1 or 3.9 has. "Kafka 4.3.1" is what its brokers advertise; it is empty for APIs of
+controllers (4 to 7 ended with ZooKeeper). An API without a served range is not advertised;
+requests for it close the connection, as with any Kafka that does not know them.
 
 | key | API | served | advertised | schema | Kafka 4.3.1 |
 |---:|---|---|---|---|---|
@@ -111,8 +112,6 @@ def api_table() -> str:
             if registration.advertised != registration.versions:
                 advertised = _format(registration.advertised)
         kafka = KAFKA_ADVERTISES.get(api_key)
-        if registration is None and kafka is None:
-            continue
         name = request_message(api_key).name.removesuffix("Request")
         schema = _format(request_message(api_key).versions)
         theirs = "" if kafka is None else _format(range(kafka[0], kafka[1] + 1))

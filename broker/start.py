@@ -39,12 +39,15 @@ class StartError(Exception):
     """The broker cannot start; the text is for the user."""
 
 
-def run_broker(config: BrokerConfig, announce: Announce) -> None:
+def run_broker(
+    config: BrokerConfig, announce: Announce, stop_requested: Callable[[], bool]
+) -> None:
     """Run a broker until SIGINT or SIGTERM.
 
     Args:
         config: its settings.
         announce: called once when it is ready.
+        stop_requested: whether a signal to stop came before this listens to signals.
 
     Raises:
         StartError: it cannot start, for a reason that the text tells.
@@ -52,7 +55,7 @@ def run_broker(config: BrokerConfig, announce: Announce) -> None:
     for key in config.unknown_keys:
         logger.warning("the setting %s is not known and has no effect", key)
     try:
-        trio.run(_run_until_signal, config, announce)
+        trio.run(_run_until_signal, config, announce, stop_requested)
     except* (
         ConfigError,
         LogDirectoryError,
@@ -68,8 +71,12 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
-async def _run_until_signal(config: BrokerConfig, announce: Announce) -> None:
+async def _run_until_signal(
+    config: BrokerConfig, announce: Announce, stop_requested: Callable[[], bool]
+) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        if stop_requested():
+            return
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_run, config, announce, nursery.cancel_scope)
             async for number in signals:

@@ -16,6 +16,9 @@ from .show import note
 from .times import format_time, parse_time_ms
 
 POLL_MS = 500
+JOIN_MS = 2000
+"""How long a poll may take that has to join the group: kafka-python 3.0 loses its assignment
+where a poll ends while the group's leader joins again for a topic it has just learned of."""
 
 NO_EPOCH = -1
 """In an offset commit: the leader's epoch is not told."""
@@ -182,7 +185,7 @@ def _records(
 
     try:
         while True:
-            batches = consumer.poll(timeout_ms=POLL_MS)
+            batches = consumer.poll(timeout_ms=POLL_MS if consumer.assignment() else JOIN_MS)
             for records in batches.values():
                 for record in records:
                     shown[TopicPartition(record.topic, record.partition)] = record.offset + 1

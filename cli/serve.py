@@ -44,30 +44,44 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line after `serve`.
     """
     options = _parser().parse_args(arguments)
-    # Until the broker listens to signals itself, they end the process as an exception does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        if not options.ephemeral:
-            return _serve(options, options.data_dir)
-        return _serve_ephemeral(options)
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    stop = EarlyStop()
+    if not options.ephemeral:
+        return _serve(options, options.data_dir, stop)
+    return _serve_ephemeral(options, stop)
 
 
-def _serve_ephemeral(options: argparse.Namespace) -> int:
+class EarlyStop:
+    """Keeps in mind that SIGINT or SIGTERM came while the broker was starting.
+
+    An exception out of a signal handler can be lost in whatever code it meets; so the start
+    goes on, a fraction of a second, and ends where the broker would listen to signals.
+    """
+
+    def __init__(self) -> None:
+        self._requested = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        self._requested = True
+
+    def __call__(self) -> bool:
+        """Whether the broker is to stop before it has started."""
+        return self._requested
+
+
+def _serve_ephemeral(options: argparse.Namespace, stop: EarlyStop) -> int:
     import shutil
     import tempfile
 
-    # Its name is known before it is there, so that no signal comes between it and its end.
-    folder = os.path.join(tempfile.gettempdir(), f"odradek-{os.urandom(8).hex()}")
+    folder = tempfile.mkdtemp(prefix="odradek-")
     try:
-        os.mkdir(folder, mode=0o700)
-        return _serve(options, folder)
+        return _serve(options, folder, stop)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _serve(options: argparse.Namespace, data_dir: str | None) -> int:
+def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -> int:
     from ..broker.config.broker_config import BrokerConfig
     from ..broker.config.definition import ConfigError
 
@@ -77,10 +91,10 @@ def _serve(options: argparse.Namespace, data_dir: str | None) -> int:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
     _log_to_stderr(options.verbose)
-    return _run(config)
+    return _run(config, stop)
 
 
-def _run(config: BrokerConfig) -> int:
+def _run(config: BrokerConfig, stop: EarlyStop) -> int:
     from ..broker.start import StartError, run_broker
 
     def announce(address: str, data_dir: str) -> None:
@@ -88,7 +102,7 @@ def _run(config: BrokerConfig) -> int:
         print(f"odradek ready at {address}, data in {data_dir}, {seconds:.2f} s", flush=True)
 
     try:
-        run_broker(config, announce)
+        run_broker(config, announce, stop)
     except StartError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 1

@@ -47,7 +47,8 @@ def member(broker: Any, topic: str, group: str) -> Iterator[None]:
         deadline = time.monotonic() + 20
         while not consumer.assignment():
             assert time.monotonic() < deadline, "the group gave out no partitions"
-            consumer.poll(timeout_ms=100)
+            # Long enough to join in: kafka-python 3.0 may lose its assignment otherwise.
+            consumer.poll(timeout_ms=2000)
         yield
 
 

@@ -1,7 +1,8 @@
 """Coverage-guided fuzzing with atheris: `python tests/fuzz/fuzz.py TARGET [libFuzzer options]`.
 
 `make fuzz` runs every target for a while. An input that found a fault, or that cost too much,
-is written into the folder of the target in `corpus`, where the tests take it from then on.
+is written into the folder of the target in `corpus`, where the tests take it from then on;
+those that merely reached new code stay in `.cache/fuzz`, where the next run begins.
 Atheris is built for Linux and macOS, and is no dependency of the tests.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import tempfile
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,6 @@ with atheris.instrument_imports(include=["odradek"]):
 
     from odradek.protocol.codegen import Source
 
-SEEDS_MAX = 3000
 RSS_MEGABYTES_MAX = 512
 
 compile_uninstrumented = Source.compile
@@ -44,9 +43,10 @@ def main() -> None:
     Source.compile = compile_instrumented
     target = TARGETS[name]
     found = HERE / "corpus" / name
-    seeds = Path(tempfile.mkdtemp(prefix=f"fuzz-{name}-"))
-    for number, seed in enumerate(seeds_of(name)[:SEEDS_MAX]):
-        (seeds / str(number)).write_bytes(seed)
+    units = HERE.parents[1] / ".cache" / "fuzz" / name
+    units.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds_of(name)):
+        (units / f"seed-{number}").write_bytes(seed)
     for seed in seeds_of(name):  # Codecs are generated at first use, and then instrumented.
         spend_traced(name, seed)
 
@@ -62,7 +62,7 @@ def main() -> None:
             raise
 
     tracemalloc.start()
-    folders = [str(seeds)] + ([str(found)] if found.is_dir() else [])
+    folders = [str(units)] + ([str(found)] if found.is_dir() else [])
     limits = (f"-rss_limit_mb={RSS_MEGABYTES_MAX}", "-max_len=4096", "-timeout=5")
     atheris.Setup([sys.argv[0], *limits, *options, *folders], take)
     atheris.Fuzz()

@@ -18,10 +18,11 @@ from support.fuzz_inputs import hostile_inputs, seeds_of
 from support.fuzz_targets import TARGETS, spend
 
 INPUTS = {
-    "requests": 50_000,
+    "requests": 45_000,
     "responses": 15_000,
     "round_trip": 10_000,
     "frames": 5_000,
+    "internal": 5_000,
     "records": 10_000,
     "decompression": 10_000,
 }

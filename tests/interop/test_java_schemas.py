@@ -16,7 +16,7 @@ from random import Random
 import pytest
 from support.random_messages import random_value
 
-from odradek.protocol import ApiKey, messages
+from odradek.protocol import ApiKey, internal, messages
 from odradek.protocol.headers import request_header, response_header
 from odradek.protocol.message import Message
 
@@ -106,6 +106,35 @@ def test_kafkas_classes_read_our_frames_and_write_the_same_bytes(
     ]
     assert asked
     require_same_bytes(java, release, asked)
+
+
+INTERNAL = [internal.find_message(name) for name in internal.message_names()]
+
+OLD_HEADER = "RequestHeader"
+"""Version 0 of it is 3.9.1's, of ControlledShutdown v0."""
+
+
+def test_kafkas_classes_read_what_internal_topics_hold_and_write_the_same_bytes(java: Java) -> None:
+    asked: dict[str, list[tuple[str, bytes]]] = {CURRENT: [], OLD: []}
+    for message in INTERNAL:
+        for version in message.versions:
+            release = OLD if message.name == OLD_HEADER and version == 0 else CURRENT
+            for seed in range(SEEDS):
+                chance = Random(f"{message.name} {version} {seed}")
+                value = random_value(message.version(version), chance)
+                content = b"".join(message.encoder(version)(value))
+                asked[release].append((f"{message.name} {version}", content))
+    for release, contents in asked.items():
+        require_same_bytes(java, release, contents)
+
+
+def test_internal_schemas_have_kafkas_versions(java: Java) -> None:
+    names = [message.name for message in INTERNAL]
+    theirs = {row.split()[0]: row.split()[1:] for row in java(CURRENT, "versions", *names)}
+    for message in INTERNAL:
+        first, last = map(int, theirs[message.name])
+        first = 0 if message.name == OLD_HEADER else first
+        assert message.versions == range(first, last + 1), message.name
 
 
 def test_every_version_of_ours_is_one_of_kafkas(java: Java) -> None:

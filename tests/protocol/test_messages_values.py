@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -13,6 +14,8 @@ from odradek.protocol import (
     EncodeError,
     ErrorCode,
     UnsupportedVersionError,
+    encode_body,
+    internal,
     messages,
 )
 
@@ -33,6 +36,60 @@ def test_values_do_not_share_their_arrays_and_structs() -> None:
     one.replica_state.replica_id = 5
     assert other.topics == []
     assert other.replica_state.replica_id == -1
+
+
+def test_a_struct_left_out_is_made_when_it_is_first_asked_for() -> None:
+    response = messages.FetchResponse
+    written = b"".join(response.encoder(12)(response(responses=[topic_of_one_partition()])))
+    for partition in (
+        response.PartitionData(),
+        response.decoder(12)(written, 0)[0].responses[0].partitions[0],
+    ):
+        assert partition.diverging_epoch == response.EpochEndOffset(epoch=-1, end_offset=-1)
+        partition.diverging_epoch.epoch = 5
+        assert partition.diverging_epoch.epoch == 5
+        assert partition.snapshot_id is partition.snapshot_id
+    assert response.PartitionData().diverging_epoch.epoch == -1
+
+
+def test_a_struct_that_was_only_looked_at_is_not_written() -> None:
+    response = messages.FetchResponse
+    topic = topic_of_one_partition()
+    encode = response.encoder(12)
+    before = encode(response(responses=[topic]))
+    partition = topic.partitions[0]
+    assert partition.current_leader.leader_id == -1
+    assert encode(response(responses=[topic])) == before
+    partition.current_leader.leader_id = 3
+    written = b"".join(encode(response(responses=[topic])))
+    assert written != b"".join(before)
+    read = response.decoder(12)(written, 0)[0].responses[0].partitions[0]
+    assert read.current_leader == response.LeaderIdAndEpoch(leader_id=3)
+    assert read == partition
+
+
+def test_values_can_be_copied() -> None:
+    topic = topic_of_one_partition()
+    shallow, deep = copy.copy(topic), copy.deepcopy(topic)
+    assert shallow == deep == topic
+    assert shallow.partitions[0] is topic.partitions[0]
+    deep.partitions[0].snapshot_id.epoch = 9
+    assert deep != topic
+
+
+def topic_of_one_partition() -> messages.FetchResponse.FetchableTopicResponse:
+    partition = messages.FetchResponse.PartitionData(partition_index=1, records=b"")
+    return messages.FetchResponse.FetchableTopicResponse(topic="t", partitions=[partition])
+
+
+def test_a_tagged_struct_may_be_null_where_that_is_not_its_default() -> None:
+    value = internal.ConsumerGroupMemberMetadataValue
+    assert value().classic_member_metadata == value.ClassicMemberMetadata()
+    for metadata in (None, value.ClassicMemberMetadata(session_timeout_ms=5)):
+        encoded = encode_body(value(classic_member_metadata=metadata), 0)
+        assert value.decoder(0)(encoded, 0)[0].classic_member_metadata == metadata
+    encoded = encode_body(value(), 0)
+    assert encoded == encode_body(value(classic_member_metadata=value.ClassicMemberMetadata()), 0)
 
 
 def test_unknown_fields_are_refused() -> None:

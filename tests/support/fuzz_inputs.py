@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from random import Random
 
-from odradek.protocol import ApiKey, messages
+from odradek.protocol import ApiKey, internal, messages
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.headers import request_header, response_header
 from odradek.protocol.message import Message
@@ -77,6 +77,18 @@ def frame_seeds(chance: Random) -> list[bytes]:
     return [b"".join(chance.sample(framed, chance.randint(1, 3))) for _ in framed]
 
 
+def internal_seeds(chance: Random) -> list[bytes]:
+    """The number of a schema without an API key, a version and a content of it."""
+    seeds = []
+    for number, name in enumerate(internal.message_names()):
+        message = internal.find_message(name)
+        for version in message.versions:
+            value = random_value(message.version(version), chance)
+            content = b"".join(message.encoder(version)(value))
+            seeds.append(bytes([number]) + version.to_bytes(2, "big") + content)
+    return seeds
+
+
 def record_seeds(chance: Random) -> list[bytes]:
     """Batches of every codec: of one record, of several, transactional, control, two at once."""
     seeds = []
@@ -116,6 +128,7 @@ SEEDS: dict[str, Callable[[Random], list[bytes]]] = {
     "requests": request_seeds,
     "responses": response_seeds,
     "round_trip": round_trip_seeds,
+    "internal": internal_seeds,
     "records": record_seeds,
     "decompression": compressed_seeds,
 }

@@ -6,16 +6,18 @@ out of it is a fault of ours, and so is what takes longer or more memory than `S
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 import tracemalloc
 from collections.abc import Callable
 from typing import NamedTuple
 
-from odradek.protocol import ApiKey, KafkaError, ProtocolError, messages
+from odradek.protocol import ApiKey, KafkaError, ProtocolError, internal, messages
 from odradek.protocol.compression import Compression, decompress
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.headers import read_request_header, read_request_start, read_response_header
+from odradek.protocol.internal import versioned
 from odradek.protocol.message import Message
 from odradek.protocol.records.batch import RecordBatch, iter_batches
 from odradek.protocol.records.control import parse_end_transaction_marker
@@ -35,6 +37,8 @@ DECOMPRESSED_BYTES_PER_BYTE = 2
 which the memory is bound to stay within what `Spent` allows."""
 
 KEYS = frozenset(ApiKey)
+INTERNAL_NAMES = internal.message_names()
+TOPICS = (versioned.CONSUMER_OFFSETS, versioned.TRANSACTION_STATE, versioned.SHARE_GROUP_STATE)
 _codec_ids = struct.Struct(">hh").unpack_from
 
 
@@ -124,6 +128,21 @@ def chosen(data: bytes, find: Callable[[int], Message]) -> Message | None:
     return find(api_key)
 
 
+def decode_internal(data: bytes) -> None:
+    """The number of a schema without an API key, and its version and content; the same as a
+    value, and as a key, of internal topics."""
+    if data:
+        message = internal.find_message(INTERNAL_NAMES[data[0] % len(INTERNAL_NAMES)])
+        content = data[1:]
+        for topic in TOPICS:
+            with contextlib.suppress(*REFUSALS):
+                versioned.decode_record(topic, content, None)
+        value, version = versioned.decode_versioned(message, content, newer_as_newest=True)
+        written = versioned.encode_versioned(value, version)
+        again, _ = versioned.decode_versioned(message, written)
+        assert versioned.encode_versioned(again, version) == written
+
+
 def read_records(data: bytes) -> None:
     """Record batches: headers, checksum, the walks over the records, the records."""
     max_bytes = DECOMPRESSED_BYTES_MIN + DECOMPRESSED_BYTES_PER_BYTE * len(data)
@@ -138,15 +157,11 @@ def read_records(data: bytes) -> None:
 
 def read_batch(batch: RecordBatch, max_bytes: int) -> None:
     """One batch; what one way of reading it refuses, another may not."""
-    try:
+    with contextlib.suppress(KafkaError):
         summarize_records(batch, 0, 1 << 50, max_bytes)
-    except KafkaError:
-        pass
     for record in iter_records(batch, max_bytes):
-        try:
+        with contextlib.suppress(KafkaError):
             parse_end_transaction_marker(record)
-        except KafkaError:
-            pass
 
 
 def unpack(data: bytes) -> None:
@@ -162,6 +177,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "requests": decode_request,
     "responses": decode_response,
     "round_trip": round_trip,
+    "internal": decode_internal,
     "records": read_records,
     "decompression": unpack,
 }
@@ -201,8 +217,6 @@ def spend(target: Callable[[bytes], object], data: bytes) -> Spent:
 def cpu_seconds(target: Callable[[bytes], object], data: bytes) -> float:
     """The processor time that a target takes for an input."""
     start = time.thread_time()
-    try:
+    with contextlib.suppress(*REFUSALS):
         target(data)
-    except REFUSALS:
-        pass
     return time.thread_time() - start

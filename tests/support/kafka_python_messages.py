@@ -21,7 +21,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas import load_json
 from kafka.protocol.schemas.fields.codecs import BitField
 
-from odradek.protocol import internal, messages, types, wire
+from odradek.protocol import ZERO_UUID, internal, messages, types, wire
 from odradek.protocol.message import Message
 from odradek.protocol.types import Array, Field, ResolvedStruct, Struct
 from odradek.protocol.versions import NO_VERSIONS, format_versions, parse_versions
@@ -248,7 +248,8 @@ def _our_content(content: Any, wire_type: Any, field: Any) -> Any:
         number = BitField.to_32_bit_field(bits)
         return number - (1 << 32) if number >> 31 else number
     if content is None:
-        return None
+        # It reads the uuid of zeros as None, and writes None so.
+        return ZERO_UUID if field.type_str == "uuid" else None
     if isinstance(wire_type, wire.Repeated):
         inner = getattr(field, "array_of", field)
         return [_our_content(item, wire_type.element, inner) for item in content]
