@@ -18,7 +18,7 @@ FUZZ_TARGETS := frames requests responses round_trip internal records decompress
 BENCHMARKS = $(filter-out benchmarks/measure.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test interop soak fuzz check format docs bench wheel clean
+.PHONY: help run demo test interop soak fuzz check format docs bench bench-codec wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -31,6 +31,7 @@ help:
 	@echo 'make format   format the code'
 	@echo 'make docs     write the generated pages and stubs anew'
 	@echo 'make bench    the benchmarks, each with the machine it ran on'
+	@echo 'make bench-codec  our codecs beside kafka-python and construct'
 	@echo 'make wheel    build dist/odradek-*.whl'
 	@echo 'make clean    remove .venv and everything that was built; data folders stay'
 
@@ -110,6 +111,9 @@ docs: $(VENV)/run.stamp
 
 bench: $(VENV)/test.stamp
 	@for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+bench-codec: $(VENV)/test.stamp
+	@$(BIN)/python benchmarks/codec.py $(ARGS)
 
 wheel: $(VENV)/run.stamp
 	@rm -rf build dist

@@ -303,9 +303,7 @@ class _DecoderWriter:
                 self._flush()
                 source.line(f"{items}.append(item)")
 
-    def _write_tagged_fields(
-        self, tagged: TaggedFields, value: str, slots: dict[str, str]
-    ) -> None:
+    def _write_tagged_fields(self, tagged: TaggedFields, value: str, slots: dict[str, str]) -> None:
         source = self.source
         self._read_later("B", "size")
         self._flush()

@@ -132,7 +132,7 @@ def _make_lazy(value_class: type[Value], field: Field) -> None:
     def get(self: Value) -> Any:
         value = read(self)
         if value is FRESH:
-            value = field.type.value_class()  # type: ignore[attr-defined]  # it is a struct
+            value = field.type.value_class()
             write(self, value)
         return value
 

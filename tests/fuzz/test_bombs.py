@@ -6,6 +6,7 @@ import resource
 import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ DENSE_FRAME_BYTES = 4 << 10
 DENSE_BYTES_PER_BYTE_MAX = 64
 """What the densest request takes for each of its bytes: two of them may be a whole struct,
 which is an object. Frames of up to 18 KiB of such stay within a mebibyte."""
+ONCE_COSTLY = Path(__file__).parent / "corpus" / "decompression"
 HUGE_COUNTS = (2**31 - 1, -2, -(2**31))
 
 
@@ -122,6 +124,18 @@ def test_damaged_records_are_refused_at_the_first_try(codec: Compression, damage
     spend(unpack, data)
     spent = spend(unpack, data)
     assert spent.memory_bytes < 12 * len(data) + (64 << 10)
+
+
+@pytest.mark.parametrize("path", sorted(ONCE_COSTLY.iterdir()), ids=lambda path: path.name)
+def test_what_once_took_the_whole_limit_is_refused_at_once(path: Path) -> None:
+    data = path.read_bytes()
+
+    def unpack(data: bytes) -> None:
+        with pytest.raises(KafkaError):
+            decompress(Compression(data[0]), data[1:])
+
+    spend(unpack, data)
+    assert not spend(unpack, data).is_too_much
 
 
 def array_paths(resolved: ResolvedStruct) -> Iterator[list[str]]:
