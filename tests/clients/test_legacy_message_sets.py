@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
+from kafka import KafkaAdminClient
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kafka.record import MemoryRecordsBuilder
 from support.raw_connection import RawConnection
@@ -24,9 +23,12 @@ def message_set(magic: int) -> bytes:
 @pytest.mark.parametrize("version", [3, 8, 9])
 @pytest.mark.parametrize("magic", [0, 1])
 def test_message_sets_of_old_formats_are_invalid_records(
-    broker, new_topic: Callable[..., str], magic: int, version: int
+    broker, topic: str, magic: int, version: int
 ) -> None:
-    topic = new_topic()
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    wanted = {"num_partitions": 1, "replication_factor": 1}
+    admin.create_topics({topic: wanted}, wait_for_metadata=True)
+    admin.close()
     with RawConnection(broker.port) as connection:
         for sent_magic, error_code, base_offset in ((magic, INVALID_RECORD, -1), (2, 0, 0)):
             data = ProduceRequest.TopicProduceData
