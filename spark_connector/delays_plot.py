@@ -91,13 +91,11 @@ def _day(moment: Any) -> str:
 
 def _draw_heat(figure: Any, axes: Any, table: DataFrame, airlines: list[AirlineSummary]) -> None:
     cells = _delay_by_local_hour(table, [airline.carrier for airline in airlines])
-    from matplotlib import colormaps
     from matplotlib.colors import TwoSlopeNorm
 
-    colours = colormaps["RdYlBu_r"].copy()
-    colours.set_bad("#eeeeee")
+    axes.set_facecolor("#eeeeee")  # what shows where there are too few flights
     image = axes.imshow(
-        cells.to_numpy(), cmap=colours, norm=TwoSlopeNorm(0, vmin=-20, vmax=40), aspect="auto"
+        cells.to_numpy(), cmap="RdYlBu_r", norm=TwoSlopeNorm(0, vmin=-20, vmax=40), aspect="auto"
     )
     for row, values in enumerate(cells.to_numpy()):
         for column, value in enumerate(values):
