@@ -86,3 +86,14 @@ async def test_list_offsets_does_not_know_other_special_timestamps(
     topic = request.ListOffsetsTopic(name="t", partitions=[asked])
     answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_sasl_is_refused_where_nobody_asks_for_it(bench: "Bench", version: int) -> None:
+    request = messages.SaslAuthenticateRequest(auth_bytes=b"x")
+    answer = await bench.client.call(request, version)
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    if version < 2:
+        handshake = messages.SaslHandshakeRequest(mechanism="PLAIN")
+        answer = await bench.client.call(handshake, version)
+        assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE

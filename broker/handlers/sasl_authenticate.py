@@ -1,0 +1,28 @@
+"""SaslAuthenticate (36), versions 0-2: one step of an authentication (KIP-152).
+
+Behaviour: ILLEGAL_SASL_STATE, as on every listener of Kafka's that needs no SASL or where
+it is over; listeners that do need it are not served yet.
+Version notes: 1 tells for how long a session holds (KIP-368); 2 is flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.SASL_AUTHENTICATE, versions="0-2")
+def handle_sasl_authenticate(broker: Broker, request: Request) -> messages.SaslAuthenticateResponse:
+    """Refuse: nobody needs to authenticate here."""
+    return messages.SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE,
+        error_message="this listener asks for no authentication",
+    )
