@@ -152,17 +152,11 @@ class EpollTransport:
             self._now_ms = now_ms = self._clock.monotonic_ms()
             deadline_ms = self._timers.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
-                self._run_timers(now_ms)
+                run_due_timers(self._timers, now_ms)
             self.run_pass(events)
             if now_ms >= checkpoint_at_ms:
                 await trio.lowlevel.checkpoint()
                 checkpoint_at_ms = now_ms + CHECKPOINT_EVERY_MS
-
-    def _run_timers(self, now_ms: int) -> None:
-        try:
-            self._timers.run_due(now_ms)
-        except ExceptionGroup:
-            logger.exception("something that was due could not be done")
 
     def stop(self) -> None:
         """Make `run` return after the pass it is in."""
@@ -347,6 +341,14 @@ class EpollTransport:
             if is_silent and not link.connection.unanswered and not link.is_dirty:
                 self._close(link)
         self._schedule_idle_check()
+
+
+def run_due_timers(timers: Timers, now_ms: int) -> None:
+    """Do what is due; what fails is logged, for the loop goes on."""
+    try:
+        timers.run_due(now_ms)
+    except ExceptionGroup:
+        logger.exception("something that was due could not be done")
 
 
 def peer_name(address: tuple[str, int] | tuple[str, int, int, int]) -> str:

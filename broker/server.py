@@ -7,7 +7,6 @@ served over trio streams.
 from __future__ import annotations
 
 import errno
-import logging
 import select
 import socket
 from collections.abc import Callable
@@ -21,10 +20,8 @@ from .config.definition import ConfigError
 from .config.listeners import Listener, bind_hosts
 from .connection import Connection
 from .dispatch import Dispatcher
-from .epoll_transport import ConnectionFactory, EpollTransport, peer_name
+from .epoll_transport import ConnectionFactory, EpollTransport, peer_name, run_due_timers
 from .stream_transport import StreamTransport
-
-logger = logging.getLogger(__name__)
 
 LISTEN_BACKLOG = 128
 BIND_ATTEMPTS = 16
@@ -163,10 +160,7 @@ class Server:
                 wait = max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
             with trio.move_on_after(wait):
                 await self._timers_changed.wait()
-            try:
-                self._timers.run_due(self._clock.monotonic_ms())
-            except ExceptionGroup:
-                logger.exception("something that was due could not be done")
+            run_due_timers(self._timers, self._clock.monotonic_ms())
             self._flush()
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.internal_topics import CONSUMER_OFFSETS
 from ...storage.topic_partition import TopicPartition
-from ..coordinator.group.partitioning import OFFSETS_TOPIC
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def handle_find_coordinator(
     broker: Broker, request: Request
 ) -> messages.FindCoordinatorResponse | Coroutine[Any, Any, messages.FindCoordinatorResponse]:
     """Answer at once, or after the topic of groups was created."""
-    if request.body.key_type == GROUP and not broker.metadata_cache.contains(OFFSETS_TOPIC):
+    if request.body.key_type == GROUP and not broker.metadata_cache.contains(CONSUMER_OFFSETS):
         return _find_after_creation(broker, request)
     return _find_all(broker, request)
 
@@ -59,7 +59,7 @@ async def _find_after_creation(
 ) -> messages.FindCoordinatorResponse:
     failure: KafkaError | None = None
     try:
-        await broker.controller.ensure_topic(OFFSETS_TOPIC)
+        await broker.controller.ensure_topic(CONSUMER_OFFSETS)
     except KafkaError as refusal:
         failure = refusal
     return _find_all(broker, request, failure)
@@ -96,12 +96,12 @@ def _find(broker: Broker, request: Request, key: str) -> Found:
     if not broker.authorize(request, "DESCRIBE", "GROUP", key):
         return Found(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     cache = broker.metadata_cache
-    if not cache.contains(OFFSETS_TOPIC):
+    if not cache.contains(CONSUMER_OFFSETS):
         return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = broker.group_coordinator.partition_for(key)
-    state = cache.get_partition_info(OFFSETS_TOPIC, partition)
+    state = cache.get_partition_info(CONSUMER_OFFSETS, partition)
     nodes = cache.get_partition_replica_endpoints(
-        TopicPartition(OFFSETS_TOPIC, partition), request.connection.listener_name
+        TopicPartition(CONSUMER_OFFSETS, partition), request.connection.listener_name
     )
     node = nodes.get(state.leader) if state is not None else None
     if node is None:

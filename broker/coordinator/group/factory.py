@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from ....replication.internal_topics import CONSUMER_OFFSETS
 from ....replication.replica_manager import ReplicaManager
 from ....runtime.clock import Clock
 from ....runtime.timers import Timers
@@ -11,7 +12,6 @@ from ....storage.topic_partition import TopicPartition
 from ...metadata_cache import MetadataCache
 from .context import CoordinatorContext
 from .coordinator import GroupCoordinator
-from .partitioning import OFFSETS_TOPIC
 from .replicated_log import ReplicatedOffsetsLog
 from .settings import ConfigurationValues, GroupSettings
 
@@ -38,14 +38,14 @@ def create_group_coordinator(
     context = CoordinatorContext(settings, clock, timers, chance, log)
 
     def topic_partitions() -> int:
-        return metadata_cache.partition_count(OFFSETS_TOPIC) or settings.offsets_topic_partitions
+        return metadata_cache.partition_count(CONSUMER_OFFSETS) or settings.offsets_topic_partitions
 
     coordinator = GroupCoordinator(context, topic_partitions)
 
     def leadership_changed(
         topic_partition: TopicPartition, is_leader: bool, leader_epoch: int
     ) -> None:
-        if topic_partition.topic == OFFSETS_TOPIC:
+        if topic_partition.topic == CONSUMER_OFFSETS:
             coordinator.note_leadership(
                 topic_partition.partition, leader_epoch, is_leader=is_leader
             )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 
-OFFSETS_TOPIC = "__consumer_offsets"
 INT32_MIN = -(2**31)
 
 

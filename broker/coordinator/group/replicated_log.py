@@ -11,13 +11,13 @@ from ....protocol.records.builder import build_batch
 from ....protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ....protocol.records.records import iter_records
 from ....replication.append import PartitionResponse
+from ....replication.internal_topics import CONSUMER_OFFSETS
 from ....replication.partition import Partition
 from ....replication.replica_manager import ReplicaManager
 from ....runtime.clock import Clock
 from ....storage.append_origin import AppendOrigin
 from ....storage.topic_partition import TopicPartition
 from .offsets_log import NO_PRODUCER_ID, AppendCallback, LoggedBatch, LoggedRecord
-from .partitioning import OFFSETS_TOPIC
 from .records import CoordinatorRecord
 
 ALL_REPLICAS = -1
@@ -53,7 +53,7 @@ class ReplicatedOffsetsLog:
         batch = build_batch(
             [(key, value, now_ms, ()) for key, value in records], compression=self._compression
         )
-        topic_partition = TopicPartition(OFFSETS_TOPIC, partition)
+        topic_partition = TopicPartition(CONSUMER_OFFSETS, partition)
 
         def completed(results: dict[TopicPartition, PartitionResponse]) -> None:
             result = results[topic_partition]
@@ -96,7 +96,7 @@ class ReplicatedOffsetsLog:
         return [_logged(batch, offset) for batch in iter_batches(data)]
 
     def _led(self, partition: int) -> Partition:
-        return self._replica_manager.partition_or_error(TopicPartition(OFFSETS_TOPIC, partition))
+        return self._replica_manager.partition_or_error(TopicPartition(CONSUMER_OFFSETS, partition))
 
 
 def _logged(batch: RecordBatch, from_offset: int) -> LoggedBatch:

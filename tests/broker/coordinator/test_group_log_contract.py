@@ -9,13 +9,13 @@ from odradek.broker.coordinator.group.committing import CommitRequest, Partition
 from odradek.broker.coordinator.group.context import CoordinatorContext
 from odradek.broker.coordinator.group.coordinator import GroupCoordinator
 from odradek.broker.coordinator.group.offsets_log import OffsetsLog
-from odradek.broker.coordinator.group.partitioning import OFFSETS_TOPIC
 from odradek.broker.coordinator.group.records import CoordinatorRecord
 from odradek.broker.coordinator.group.replicated_log import ReplicatedOffsetsLog
 from odradek.broker.coordinator.group.settings import GroupSettings
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.builder import build_batch
+from odradek.replication.internal_topics import CONSUMER_OFFSETS
 from odradek.replication.partition_state import PartitionState
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
@@ -41,7 +41,7 @@ class RealPartitions:
         self.timers = Timers()
         self.log_manager = LogManager([str(folder)], clock=self.clock)
         config = LogConfig(cleanup_policy=frozenset({"compact"}), **log_settings)
-        self.log_manager.load_logs({OFFSETS_TOPIC: config})
+        self.log_manager.load_logs({CONSUMER_OFFSETS: config})
         self.replica_manager = ReplicaManager(
             ReplicaSettings(BROKER_ID, lambda overrides: config, lambda overrides: 1),
             self.log_manager,
@@ -54,7 +54,7 @@ class RealPartitions:
         """Let `brokers` be the replicas, this one leading partition 0 and the last partition 1."""
         states = [
             PartitionState(
-                OFFSETS_TOPIC,
+                CONSUMER_OFFSETS,
                 bytes(range(16)),
                 partition,
                 1,
@@ -182,7 +182,7 @@ def test_batches_of_transactions_are_told_apart(partitions: RealPartitions) -> N
             required_acks=1,
             internal_topics_allowed=True,
             origin=AppendOrigin.COORDINATOR,
-            entries={TopicPartition(OFFSETS_TOPIC, LED_HERE): memoryview(batch)},
+            entries={TopicPartition(CONSUMER_OFFSETS, LED_HERE): memoryview(batch)},
             on_complete=lambda results: None,
         )
     partitions.replica_manager.flush()
@@ -219,7 +219,7 @@ def test_batches_are_compressed_if_the_setting_says_so(partitions: RealPartition
     append(log, CoordinatorRecord(b"k", b"x" * 10_000))
     log.flush()
     assert read_all(log) == [(0, b"k", b"x" * 10_000)]
-    tp = TopicPartition(OFFSETS_TOPIC, LED_HERE)
+    tp = TopicPartition(CONSUMER_OFFSETS, LED_HERE)
     assert partitions.replica_manager.partition_or_error(tp).log.size < 1_000
 
 

@@ -8,11 +8,11 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
 from odradek.broker.coordinator.group.factory import create_group_coordinator
-from odradek.broker.coordinator.group.partitioning import OFFSETS_TOPIC
 from odradek.broker.coordinator.group.settings import GroupSettings
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.replication.internal_topics import CONSUMER_OFFSETS
 from odradek.replication.partition_state import PartitionState
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
@@ -72,12 +72,12 @@ def test_a_brokers_coordinator_follows_which_partitions_it_leads(tmp_path: Path)
     def state(topic: str) -> PartitionState:
         return PartitionState(topic, bytes(range(16)), 0, 1, 1, 0, (1,), 0, (1,), True)
 
-    replica_manager.become_leader_or_follower(1, 1, [state("orders"), state(OFFSETS_TOPIC)])
+    replica_manager.become_leader_or_follower(1, 1, [state("orders"), state(CONSUMER_OFFSETS)])
     errors: list[ErrorCode] = []
     coordinator.commit_offsets(commit, errors.extend)
     replica_manager.flush()
     assert errors == [ErrorCode.NONE]
-    replica_manager.stop_replicas([(TopicPartition(OFFSETS_TOPIC, 0), False)])
+    replica_manager.stop_replicas([(TopicPartition(CONSUMER_OFFSETS, 0), False)])
     with pytest.raises(KafkaError) as refusal:
         coordinator.commit_offsets(commit, print)
     assert refusal.value.code is ErrorCode.NOT_COORDINATOR
