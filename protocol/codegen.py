@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +10,8 @@ from typing import Any
 
 import construct
 from construct import Construct
+
+from .varints import Buffer
 
 FORMATS = {
     id(construct.Flag): "?",
@@ -23,6 +26,9 @@ FORMATS = {
 """The `struct` format of each construct of fixed width, but for UUIDs."""
 
 UUID_FORMAT = "16s"
+
+ARRAY_FORMATS = frozenset("bhHiIqd")
+"""Elements of these formats are read and written all at once."""
 
 KEPT_ARRAY_COUNT_MAX = 64
 """Peers choose the numbers of elements, so not all are kept."""
@@ -132,3 +138,21 @@ class Block:
 
     def __exit__(self, *_: object) -> None:
         self._source.indent(-1)
+
+
+def without_collections(
+    decode: Callable[[Buffer, int], tuple[Any, int]],
+) -> Callable[[Buffer, int], tuple[Any, int]]:
+    """A decoder that keeps the garbage collector from looking for garbage among what it makes:
+    there is none, and looking would take as long as making."""
+
+    def decode_uncollected(buffer: Buffer, position: int) -> tuple[Any, int]:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return decode(buffer, position)
+        finally:
+            if collects:
+                gc.enable()
+
+    return decode_uncollected

@@ -14,8 +14,25 @@ from typing import Any
 
 from construct import Construct, Renamed
 
-from .codegen import Source, array_codecs, fixed_format
-from .errors import ProtocolError
+from .codegen import ARRAY_FORMATS, Source, array_codecs, fixed_format, without_collections
+from .decoding_budget import (
+    BLOB_BYTES_PER_NANOSECOND,
+    LIST,
+    TAGS_BYTES,
+    Limits,
+    cost_of_element,
+    cost_of_tag,
+)
+from .decoding_failures import (
+    bad_length,
+    bad_tag,
+    counted_unknown_tags,
+    cut_short,
+    too_long,
+    too_many,
+    too_much,
+    unknown_tags,
+)
 from .types import Array, ResolvedStruct
 from .values import FRESH, UNKNOWN_TAGS
 from .varints import Buffer, read_varint, read_varint_rest
@@ -33,83 +50,54 @@ from .wire import (
     bytes_min,
 )
 
-ARRAY_FORMATS = frozenset("bhHiIqd")
-"""Elements of these formats are read all at once."""
+
+def compile_decoder(resolved: ResolvedStruct, limits: Limits) -> Callable[..., Any]:
+    """The decoder of a message's version, which refuses what exceeds the limits."""
+    source = decoder_source(resolved, limits)
+    filename = f"<odradek decoder of {resolved.declaration.name} v{resolved.version}>"
+
+    def decode_long(buffer: Buffer, position: int) -> tuple[Any, int]:
+        compiled = decoder_source(resolved, limits, is_long=True).compile("decode", filename)
+        source.namespace["decode_long"] = decode = without_collections(compiled)
+        return decode(buffer, position)
+
+    source.namespace["decode_long"] = decode_long
+    return source.compile("decode", filename)
 
 
-def compile_decoder(resolved: ResolvedStruct) -> Callable[..., Any]:
-    """The decoder of a message's version."""
-    name = f"{resolved.declaration.name} v{resolved.version}"
-    return decoder_source(resolved).compile("decode", f"<odradek decoder of {name}>")
+def compile_stepwise_decoder(resolved: ResolvedStruct, limits: Limits) -> Callable[..., Any]:
+    """The decoder of a message's version that pauses before each struct of an array."""
+    filename = f"<odradek stepwise decoder of {resolved.declaration.name} v{resolved.version}>"
+    source = decoder_source(resolved, limits, is_long=True, in_steps=True)
+    return source.compile("decode", filename)
 
 
-def decoder_source(resolved: ResolvedStruct) -> Source:
-    """The source of the decoder of a message's version, with the objects it names."""
-    return _DecoderWriter(resolved).source
-
-
-def bad_length(field: str, size: int) -> ProtocolError:
-    """The error for a length below zero, or for null where it is not allowed."""
-    if size == -1:
-        return ProtocolError(f"{field} is null")
-    return ProtocolError(f"{field} has a length of {size}")
-
-
-def too_long(field: str, size: int) -> ProtocolError:
-    """The error for a string beyond Kafka's limit."""
-    return ProtocolError(f"{field} has {size} bytes, more than a string may")
-
-
-def too_many(field: str, count: int, remaining: int) -> ProtocolError:
-    """The error for a count of elements that cannot be there."""
-    return ProtocolError(f"{field} announces {count} elements in {max(remaining, 0)} bytes")
-
-
-def bad_tag(tag: int) -> ProtocolError:
-    """The error for a tagged field that does not have the size announced for it."""
-    return ProtocolError(f"tagged field {tag} does not have the size it announces")
-
-
-def unknown_tags(buffer: Buffer, position: int, count: int) -> tuple[dict[int, bytes] | None, int]:
-    """Read tagged fields of which none is known; gives them and the position after them.
+def decoder_source(
+    resolved: ResolvedStruct, limits: Limits, *, is_long: bool = False, in_steps: bool = False
+) -> Source:
+    """The source of the decoder of a message's version, with the objects it names.
 
     Args:
-        buffer: the message.
-        position: after the first byte of the count.
-        count: that byte, not zero.
-
-    Raises:
-        ProtocolError: there are fewer bytes than announced.
-        IndexError: the buffer ends within a varint.
+        resolved: the version.
+        limits: what decoding may cost.
+        is_long: whether it is for long messages. Another hands those to `decode_long`, which
+            its caller puts into the namespace.
+        in_steps: whether it is a generator, which yields before each struct of an array.
     """
-    end = len(buffer)
-    if count > 127:
-        count, position = read_varint_rest(buffer, position, count)
-    if count * 2 > end - position:
-        raise too_many("tagged fields", count, end - position)
-    unknown: dict[int, bytes] = {}
-    for _ in range(count):
-        tag, position = read_varint(buffer, position)
-        size, position = read_varint(buffer, position)
-        stop = position + size
-        if stop > end:
-            raise bad_tag(tag)
-        unknown[tag] = bytes(buffer[position:stop])
-        position = stop
-    return unknown or None, position
-
-
-def cut_short(error: Exception | None) -> ProtocolError:
-    """The error for bytes that end too early or are no text."""
-    if isinstance(error, UnicodeDecodeError):
-        return ProtocolError(f"a string is not UTF-8: {error.reason}")
-    return ProtocolError("the message ends before its fields do")
+    return _DecoderWriter(resolved, limits, is_long, in_steps).source
 
 
 class _DecoderWriter:
-    def __init__(self, resolved: ResolvedStruct) -> None:
+    def __init__(
+        self, resolved: ResolvedStruct, limits: Limits, is_long: bool, in_steps: bool
+    ) -> None:
         self.source = source = Source()
         self._pending: list[tuple[str, str]] = []
+        self._limits = limits
+        self._is_long = is_long
+        self._in_steps = in_steps
+        self._is_charged = is_long or not limits.covers_short_messages
+        self._keeps_view = is_long or _holds_records(resolved)
         source.namespace.update(
             new=object.__new__,
             FRESH=FRESH,
@@ -120,10 +108,12 @@ class _DecoderWriter:
             too_many=too_many,
             bad_tag=bad_tag,
             cut_short=cut_short,
+            too_much=too_much,
+            sizeof=str.__sizeof__,
             unknown_tags=unknown_tags,
+            counted_unknown_tags=counted_unknown_tags,
             READ_ERRORS=(struct.error, IndexError, UnicodeDecodeError),
         )
-        self._keeps_view = _holds_records(resolved)
         value = source.name("value")
         with source.block("def decode(buffer, position):"):
             self._write_start()
@@ -137,6 +127,16 @@ class _DecoderWriter:
 
     def _write_start(self) -> None:
         source = self.source
+        limits = self._limits
+        source.line("end = len(buffer)")
+        if not self._is_long:
+            with source.block(f"if end > {limits.long_message_bytes}:"):
+                source.line("return decode_long(buffer, position)")
+        if self._is_charged:
+            at_least, per_byte = limits.budget(is_long=self._is_long, copied=not self._keeps_view)
+            source.line(f"budget = {at_least} + {per_byte} * end")
+        if self._is_long:
+            source.line(f"time_left = {limits.nanoseconds}")
         if self._keeps_view:
             with source.block("if type(buffer) is not memoryview:"):
                 source.line("buffer = memoryview(buffer)")
@@ -144,7 +144,14 @@ class _DecoderWriter:
             # Strings come out of bytes in half the time that they take out of a view.
             with source.block("if type(buffer) is not bytes:"):
                 source.line("buffer = bytes(buffer)")
-        source.line("end = len(buffer)")
+
+    def _charge(self, memory_bytes: str, nanoseconds: str) -> str:
+        """Take from the budgets; gives the condition under which that was too much."""
+        self.source.line(f"budget -= {memory_bytes}")
+        if not self._is_long:
+            return "budget < 0"
+        self.source.line(f"time_left -= {nanoseconds}")
+        return "budget < 0 or time_left < 0"
 
     def _flush(self) -> None:
         """Write the one read of all fields of fixed width that have come together."""
@@ -271,7 +278,19 @@ class _DecoderWriter:
             part = f'str({part}, "utf-8")' if self._keeps_view else f"{part}.decode()"
         elif isinstance(wire_type, Blob) and self._keeps_view:
             part = f"bytes({part})"
-        source.line(f"{target} = {part}")
+        if self._is_long and isinstance(wire_type, Text):
+            source.line(f"{target} = text = {part}")
+            with source.block("if text:"):
+                source.line("budget -= sizeof(text)")
+                source.line("time_left -= size")  # a nanosecond a byte, if it is not ASCII
+                with source.block("if budget < 0 or time_left < 0:"):
+                    source.line(f"raise too_much({label!r})")
+        else:
+            source.line(f"{target} = {part}")
+            if self._is_long and not isinstance(wire_type, RecordsBlob):
+                too_costly = self._charge("size", f"size // {BLOB_BYTES_PER_NANOSECOND}")
+                with source.block(f"if {too_costly}:"):
+                    source.line(f"raise too_much({label!r})")
         source.line("position = stop")
 
     def _write_elements(
@@ -283,8 +302,16 @@ class _DecoderWriter:
         times = f" * {element_bytes}" if element_bytes > 1 else ""
         if correction:
             source.line("size -= 1")
-        with source.block(f"if size{times} > end - position:"):
-            source.line(f"raise too_many({label!r}, size, end - position)")
+        condition, arguments = f"size{times} > end - position", "size, end - position"
+        if self._is_charged:
+            cost = cost_of_element(wire_type, is_long=self._is_long)
+            memory_bytes = f"size * {cost.memory_bytes}"
+            if self._is_long:
+                memory_bytes += f" + {LIST.memory_bytes}"
+            too_costly = self._charge(memory_bytes, f"size * {cost.nanoseconds}")
+            condition, arguments = f"{condition} or {too_costly}", f"{arguments}, {too_costly}"
+        with source.block(f"if {condition}:"):
+            source.line(f"raise too_many({label!r}, {arguments})")
         form = fixed_format(element)
         if form is not None and form in ARRAY_FORMATS:
             unpackers = source.constant(f"unpack_{form}_array", array_codecs("unpack_from", form))
@@ -295,6 +322,8 @@ class _DecoderWriter:
         source.line(f"{target} = {items} = []")
         with source.block("for _ in range(size):"):
             if isinstance(element, ResolvedStruct):
+                if self._in_steps:
+                    source.line("yield")
                 value = source.name("value")
                 self._write_struct(element, value)
                 source.line(f"{items}.append({value})")
@@ -308,15 +337,32 @@ class _DecoderWriter:
         self._read_later("B", "size")
         self._flush()
         with source.block("if size:"):
-            if not tagged.fields:
+            if not tagged.fields and not self._is_charged:
                 source.line(
                     f"{value}.{UNKNOWN_TAGS}, position = unknown_tags(buffer, position, size)"
                 )
                 return
             with source.block("if size > 127:"):
                 source.line("size, position = read_varint_rest(buffer, position, size)")
-            with source.block("if size * 2 > end - position:"):
-                source.line("raise too_many('tagged fields', size, end - position)")
+            condition, arguments = "size * 2 > end - position", "size, end - position"
+            if self._is_charged:
+                cost = cost_of_tag(tagged)
+                too_costly = self._charge(
+                    f"size * {cost.memory_bytes} + {TAGS_BYTES}", f"size * {cost.nanoseconds}"
+                )
+                condition, arguments = f"{condition} or {too_costly}", f"{arguments}, {too_costly}"
+            with source.block(f"if {condition}:"):
+                source.line(f"raise too_many('tagged fields', {arguments})")
+            if not tagged.fields:
+                if self._is_long:
+                    source.line("start = position")
+                source.line(
+                    f"{value}.{UNKNOWN_TAGS}, position = "
+                    "counted_unknown_tags(buffer, position, size)"
+                )
+                if self._is_long:
+                    source.line("budget -= position - start")
+                return
             unknown, tag, stop = source.name("unknown"), source.name("tag"), source.name("tag_stop")
             source.line(f"{unknown} = {{}}")
             with source.block("for _ in range(size):"):
@@ -332,6 +378,8 @@ class _DecoderWriter:
                         self._flush()
                     branch = "elif"
                 with source.block("else:"):
+                    if self._is_long:
+                        source.line("budget -= size")
                     source.line(f"{unknown}[{tag}] = bytes(buffer[position:{stop}])")
                     source.line(f"position = {stop}")
                 with source.block(f"if position != {stop}:"):

@@ -15,8 +15,7 @@ from typing import Any
 import construct
 from construct import Construct
 
-from .codegen import UUID_FORMAT, Source, array_codecs, fixed_format
-from .decoder_source import ARRAY_FORMATS
+from .codegen import ARRAY_FORMATS, UUID_FORMAT, Source, array_codecs, fixed_format
 from .errors import EncodeError
 from .interpreter import container_of
 from .types import Array, Field, ResolvedStruct, Struct

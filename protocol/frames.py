@@ -9,12 +9,52 @@ sending, not us our memory.
 from __future__ import annotations
 
 import struct
+from array import array
+from collections.abc import Sequence
+from typing import overload
 
 LENGTH_BYTES = 4
 TAIL_BYTES_MIN = 4096
 """What an unfinished frame's buffer starts with."""
 
+FRAMES_AT_ONCE_MAX = 1000
+"""Frames that were received together are made at once, up to so many."""
+
 _unpack_length = struct.Struct(">i").unpack_from
+
+
+class ManyFrames(Sequence[memoryview]):
+    """Frames of one buffer, most of which are made when asked for.
+
+    Args:
+        first: those that are there.
+        buffer: what was received.
+        starts: where the others begin in it, after their lengths.
+    """
+
+    def __init__(self, first: list[memoryview], buffer: memoryview, starts: array[int]) -> None:
+        self.first = first
+        self._buffer = buffer
+        self._starts = starts
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> memoryview: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[memoryview]: ...
+
+    def __getitem__(self, index: int | slice) -> memoryview | list[memoryview]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        if index < len(self.first):
+            return self.first[index]
+        start = self._starts[index - len(self.first)]
+        size: int = _unpack_length(self._buffer, start - LENGTH_BYTES)[0]
+        return self._buffer[start : start + size]
 
 
 class FrameReader:
@@ -66,7 +106,7 @@ class FrameReader:
         self._tail = None
         return memoryview(tail)[LENGTH_BYTES : LENGTH_BYTES + size]
 
-    def feed(self, received: memoryview) -> list[memoryview]:
+    def feed(self, received: memoryview) -> Sequence[memoryview]:
         """Split what was received; the unfinished end of it is copied and kept.
 
         Only to be called while no frame is unfinished.
@@ -84,11 +124,31 @@ class FrameReader:
                 break
             frames.append(received[position + LENGTH_BYTES : frame_end])
             position = frame_end
+            if len(frames) == FRAMES_AT_ONCE_MAX:
+                return self._feed_many(frames, received, position)
         if position < end:
             self._keep(received[position:])
         return frames
 
-    def receive(self, received: memoryview) -> list[memoryview]:
+    def _feed_many(
+        self, first: list[memoryview], received: memoryview, position: int
+    ) -> Sequence[memoryview]:
+        """Go on without making the frames: four bytes can be one, which is a view of 184."""
+        starts = array("Q")
+        end = len(received)
+        while end - position >= LENGTH_BYTES:
+            size = _unpack_length(received, position)[0]
+            if not self._allows(size):
+                return ManyFrames(first, received, starts)
+            if position + LENGTH_BYTES + size > end:
+                break
+            starts.append(position + LENGTH_BYTES)
+            position += LENGTH_BYTES + size
+        if position < end:
+            self._keep(received[position:])
+        return ManyFrames(first, received, starts)
+
+    def receive(self, received: memoryview) -> Sequence[memoryview]:
         """Split any piece of the stream: what `feed_tail` and `feed` do, with a copy of tails."""
         frames: list[memoryview] = []
         while len(received) and not self.failure and (region := self.tail_region()) is not None:
@@ -99,7 +159,13 @@ class FrameReader:
                 frames.append(frame)
             received = received[taken:]
         if len(received) and not self.failure:
-            frames += self.feed(received)
+            rest = self.feed(received)
+            if not frames:
+                return rest
+            if isinstance(rest, ManyFrames):
+                rest.first[:0] = frames
+                return rest
+            frames += rest
         return frames
 
     def _keep(self, part: memoryview) -> None:

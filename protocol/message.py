@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import construct
@@ -15,6 +15,7 @@ from .varints import Buffer
 from .versions import format_versions, parse_versions
 
 Decoder = Callable[[Buffer, int], tuple[Any, int]]
+StepwiseDecoder = Callable[[Buffer, int], Generator[None, None, tuple[Any, int]]]
 Encoder = Callable[[Any], list[Any]]
 
 
@@ -50,6 +51,7 @@ class Message(Struct):
         self._structs: tuple[Struct, ...] | None = None
         self._resolved: dict[int, ResolvedStruct] = {}
         self._decoders: dict[int, Decoder] = {}
+        self._stepwise_decoders: dict[int, StepwiseDecoder] = {}
         self._encoders: dict[int, Encoder] = {}
 
     def __call__(self, **fields: Any) -> MessageValue:
@@ -112,7 +114,8 @@ class Message(Struct):
     def decoder(self, version: int) -> Decoder:
         """A function from a buffer and a position to a value and the position after it.
 
-        It raises `ProtocolError` for malformed bytes. Fields of type Records are views of
+        It raises `ProtocolError` for malformed bytes, and for more elements than a message of
+        its length may have (see `decoding_budget`). Fields of type Records are views of
         the buffer; nothing else is.
 
         Raises:
@@ -121,8 +124,29 @@ class Message(Struct):
         decoder = self._decoders.get(version)
         if decoder is None:
             from .decoder_source import compile_decoder
+            from .decoding_budget import limits_of
 
-            decoder = self._decoders[version] = compile_decoder(self.version(version))
+            decoder = compile_decoder(self.version(version), limits_of(self.name, self.api_key))
+            self._decoders[version] = decoder
+        return decoder
+
+    def stepwise_decoder(self, version: int) -> StepwiseDecoder:
+        """The same, as a generator that yields before each struct of an array.
+
+        It returns the value and the position after it. Who has many milliseconds of work to do
+        lets others have a turn in between.
+
+        Raises:
+            UnsupportedVersionError: the message has no such version.
+        """
+        decoder = self._stepwise_decoders.get(version)
+        if decoder is None:
+            from .decoder_source import compile_stepwise_decoder
+            from .decoding_budget import limits_of
+
+            limits = limits_of(self.name, self.api_key)
+            decoder = compile_stepwise_decoder(self.version(version), limits)
+            self._stepwise_decoders[version] = decoder
         return decoder
 
     def encoder(self, version: int) -> Encoder:

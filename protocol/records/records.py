@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..compression import DECOMPRESSED_BYTES_MAX, decompress
+from ..compression import DECOMPRESSED_BYTES_MAX
 from ..errors import ErrorCode, KafkaError
+from ..varints import Buffer
 from .batch import RecordBatch
+from .light_records import Need, iter_runs
 from .varint import read_varint
 
-RECORD_BYTES_MIN = 6
-"""Attributes, two deltas, two lengths and a count of headers, one byte each at least."""
+HEADERS_MAX = 5000
+HEADER_BYTES_MIN = 20
+"""A record may have more headers than that many where there are so many bytes for each: of two
+bytes is a header without name and value, and of a hundred and fifty what is made of it."""
 
 
 class Record(NamedTuple):
@@ -38,25 +42,23 @@ def iter_records(batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX) ->
     Raises:
         KafkaError: CORRUPT_MESSAGE, the records do not fit the batch or its header.
     """
-    data = decompress(batch.compression, batch.records_section(), max_bytes)
-    position = 0
     base_offset = batch.base_offset
     base_timestamp = batch.base_timestamp
     fixed_timestamp = batch.max_timestamp if batch.uses_log_append_time else None
-    for _ in range(batch.records_count):
-        try:
-            length, start = read_varint(data, position)
-            position = start + length
-            if length < RECORD_BYTES_MIN or position > len(data):
-                raise _corrupt("a record longer than the batch")
-            record, end = _decode(data, start, base_offset, base_timestamp)
-        except (IndexError, UnicodeDecodeError) as error:
-            raise _corrupt("a record that cannot be decoded") from error
-        if end != position:
-            raise _corrupt("a record whose parts do not add up to its length")
-        yield record if fixed_timestamp is None else record._replace(timestamp=fixed_timestamp)
-    if position != len(data):
-        raise _corrupt("more bytes than its records")
+    unfolded: Buffer = b""
+    data = b""
+    for run, bounds in iter_runs(batch, Need.WHOLE, max_bytes):
+        if run is not unfolded:
+            unfolded = run
+            data = bytes(run)
+        for index in range(0, len(bounds), 2):
+            try:
+                record, end = _decode(data, bounds[index], base_offset, base_timestamp)
+            except (IndexError, UnicodeDecodeError) as error:
+                raise _corrupt("a record that cannot be decoded") from error
+            if end != bounds[index + 1]:
+                raise _corrupt("a record whose parts do not add up to its length")
+            yield record if fixed_timestamp is None else record._replace(timestamp=fixed_timestamp)
 
 
 def _decode(data: bytes, start: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
@@ -66,8 +68,8 @@ def _decode(data: bytes, start: int, base_offset: int, base_timestamp: int) -> t
     key, position = _nullable_bytes(data, position)
     value, position = _nullable_bytes(data, position)
     count, position = read_varint(data, position)
-    if count < 0:
-        raise _corrupt("a negative number of headers")
+    if not 0 <= count <= HEADERS_MAX + (len(data) - position) // HEADER_BYTES_MIN:
+        raise _corrupt(f"a record with {count} headers")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         name, position = _nullable_bytes(data, position)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compression import DECOMPRESSED_BYTES_MAX, Compression, decompress
+from ..compression import DECOMPRESSED_BYTES_MAX
 from ..errors import ErrorCode, KafkaError
 from .batch import (
     BATCH_HEADER_BYTES,
@@ -15,10 +15,15 @@ from .batch import (
     RecordBatch,
 )
 from .crc import crc32c
-from .records import RECORD_BYTES_MIN
-from .varint import read_varint
+from .light_records import RECORD_BYTES_MIN, Need, iter_runs
+from .varint import read_raw_varint
 
 LENGTH_BYTES_MAX = 5
+UNFOLDED_BYTES_AT_LEAST = 16 << 20
+UNFOLDED_BYTES_PER_BYTE = 64
+RECORDS_AT_LEAST = 50_000
+NAMED_RECORDS_MAX = 10_000
+"""Of more records than these a summary does not keep the positions."""
 
 
 def has_valid_crc(batch: RecordBatch) -> bool:
@@ -78,13 +83,28 @@ def records_tile(buffer: Buffer, position: int, end: int, count: int) -> bool:
     return position == end
 
 
+def unfolded_bytes_max(size: int) -> int:
+    """To how many bytes a client's batch may unfold where it has to be opened.
+
+    Kafka knows no such limit. Small batches unfold to much, rightly, if they hold little but
+    zeros; without a limit their sender would spend our time a hundred thousand times as fast as
+    theirs.
+    """
+    return min(UNFOLDED_BYTES_AT_LEAST + UNFOLDED_BYTES_PER_BYTE * size, DECOMPRESSED_BYTES_MAX)
+
+
+def records_max(size: int) -> int:
+    """How many records a client's batch of so many bytes may hold where each is looked at."""
+    return RECORDS_AT_LEAST + size
+
+
 class RecordsSummary(NamedTuple):
     """What one pass over the records tells that the header does not."""
 
     keyless: list[int]
-    """The positions in the batch of the records without a key."""
+    """The positions in the batch of the first records without a key."""
     out_of_range: list[int]
-    """Of those whose timestamp is too early or too late."""
+    """Of the first whose timestamp is too early or too late."""
     max_timestamp: int
     """In ms since the epoch; -1 if no record has one."""
 
@@ -109,43 +129,41 @@ def summarize_records(
         KafkaError: INVALID_RECORD, it does not decompress, or the records do not fill it or
             are not as many as its header says.
     """
-    data = _decompressed(batch, max_bytes)
     keyless: list[int] = []
     out_of_range: list[int] = []
     max_timestamp = NO_TIMESTAMP
-    position = 0
-    end = len(data)
+    base_timestamp = batch.base_timestamp
+    index = -1
     try:
-        for index in range(batch.records_count):
-            length, start = read_varint(data, position)
-            position = start + length
-            if length < RECORD_BYTES_MIN or position > end:
-                raise _misfit(batch)
-            delta, field = read_varint(data, start + 1)
-            _, field = read_varint(data, field)
-            key_length, _ = read_varint(data, field)
-            if key_length < 0:
-                keyless.append(index)
-            timestamp = batch.base_timestamp + delta
-            max_timestamp = max(max_timestamp, timestamp)
-            if timestamp != NO_TIMESTAMP and not (
-                earliest_timestamp <= timestamp <= latest_timestamp
-            ):
-                out_of_range.append(index)
-    except IndexError:
-        raise _misfit(batch) from None
-    if position != end:
-        raise _misfit(batch)
-    return RecordsSummary(keyless, out_of_range, max_timestamp)
-
-
-def _decompressed(batch: RecordBatch, max_bytes: int) -> bytes | memoryview:
-    if batch.compression is Compression.NONE:
-        return batch.records_section()
-    try:
-        return decompress(batch.compression, batch.records_section(), max_bytes)
+        for data, bounds in iter_runs(batch, Need.HEAD, max_bytes):
+            for position in bounds[::2]:
+                index += 1
+                raw = data[position + 1]
+                field = position + 2
+                if raw >= 0x80:
+                    if data[field] < 0x80:
+                        raw = raw & 0x7F | data[field] << 7
+                        field += 1
+                    else:
+                        raw, field = read_raw_varint(data, position + 1)
+                timestamp = base_timestamp + (raw >> 1 ^ -(raw & 1))
+                while data[field] >= 0x80:  # The offset's delta is of no interest.
+                    field += 1
+                if data[field + 1] & 1 and len(keyless) < NAMED_RECORDS_MAX:
+                    keyless.append(index)  # Zigzag: a length below zero is odd.
+                if timestamp > max_timestamp:
+                    max_timestamp = timestamp
+                if (
+                    timestamp != NO_TIMESTAMP
+                    and not (earliest_timestamp <= timestamp <= latest_timestamp)
+                    and len(out_of_range) < NAMED_RECORDS_MAX
+                ):
+                    out_of_range.append(index)
     except KafkaError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, error.message) from error
+    except IndexError:
+        raise _misfit(batch) from None
+    return RecordsSummary(keyless, out_of_range, max_timestamp)
 
 
 def _misfit(batch: RecordBatch) -> KafkaError:

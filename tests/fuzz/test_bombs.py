@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import struct
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fuzz_targets import spend
+from support.dense_messages import STYLES, DenseMessage, Style, array_paths
+from support.fuzz_targets import (
+    CPU_SECONDS_MAX,
+    MEMORY_BYTES_MAX,
+    MEMORY_BYTES_PER_BYTE_MAX,
+    cpu_seconds,
+    spend,
+)
 
 from odradek.protocol import ApiKey, ErrorCode, KafkaError, ProtocolError, messages
 from odradek.protocol.compression import Compression, compress, decompress
+from odradek.protocol.decoder_source import decoder_source
+from odradek.protocol.decoding_budget import CLIENT, limits_of
 from odradek.protocol.message import Message
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
@@ -25,19 +35,20 @@ from odradek.protocol.wire import COMPACT_LENGTH, TAGGED_FIELDS, Presence, Repea
 TEN_GB = 10 * 10**9
 ZSTD_BLOCK_BYTES = 128 << 10
 LIMIT_BYTES = 1 << 20
-DENSE_FRAME_BYTES = 4 << 10
-DENSE_BYTES_PER_BYTE_MAX = 64
-"""What the densest request takes for each of its bytes: two of them may be a whole struct,
-which is an object. Frames of up to 18 KiB of such stay within a mebibyte."""
+SAMPLE_ELEMENTS = 300
 ONCE_COSTLY = Path(__file__).parent / "corpus" / "decompression"
 HUGE_COUNTS = (2**31 - 1, -2, -(2**31))
 
 
 @pytest.fixture(autouse=True)
 def _traced() -> Iterator[None]:
+    """What was there before is no matter of the garbage collector's."""
+    gc.collect()
+    gc.freeze()
     tracemalloc.start()
     yield
     tracemalloc.stop()
+    gc.unfreeze()
 
 
 def zstd_frame(content_bytes: int, announced: bool, repeated_blocks: int) -> bytes:
@@ -138,25 +149,6 @@ def test_what_once_took_the_whole_limit_is_refused_at_once(path: Path) -> None:
     assert not spend(unpack, data).is_too_much
 
 
-def array_paths(resolved: ResolvedStruct) -> Iterator[list[str]]:
-    """The names that lead to each array of a message's version, tagged fields among them."""
-    for subcon in resolved.subcons:
-        if subcon.name == TAGGED_FIELDS:
-            for field in subcon.subcon.fields.values():
-                if isinstance(field.subcon, Repeated):
-                    yield [field.name]
-            continue
-        inner = subcon.subcon
-        if isinstance(inner, Presence):
-            inner = inner.content
-        if isinstance(inner, ResolvedStruct):
-            yield from ([subcon.name, *path] for path in array_paths(inner))
-        elif isinstance(inner, Repeated):
-            yield [subcon.name]
-            if isinstance(inner.element, ResolvedStruct):
-                yield from ([subcon.name, *path] for path in array_paths(inner.element))
-
-
 def default_of(element: Any) -> Any:
     """A shortest value of an element."""
     if isinstance(element, ResolvedStruct):
@@ -200,18 +192,121 @@ def filled(resolved: ResolvedStruct, path: list[str], size: int) -> Any:
 REQUESTS = [messages.request_message(key) for key in ApiKey]
 
 
-@pytest.mark.parametrize("message", REQUESTS, ids=lambda message: message.name)
-def test_the_densest_requests_take_no_more_than_their_objects(message: Message) -> None:
-    version = message.versions[-1]
-    resolved = message.version(version)
-    decode = message.decoder(version)
-    decode(b"".join(message.encoder(version)(default_of(resolved))), 0)
-    for path in array_paths(resolved):
-        value = filled(resolved, path, DENSE_FRAME_BYTES)
-        body = b"".join(message.encoder(version)(value))
-        spent = spend(lambda body: decode(body, 0), body)
-        assert not spent.is_too_much, (path, spent)
-        assert spent.memory_bytes <= DENSE_BYTES_PER_BYTE_MAX * len(body), (path, spent)
+OF_CLIENTS = [message for message in REQUESTS if limits_of(message.name, message.api_key) is CLIENT]
+
+
+def distinct_versions(message: Message) -> list[int]:
+    """Those whose decoders differ: the others would be measured twice."""
+    sources: dict[str, int] = {}
+    for version in message.versions:
+        source = decoder_source(message.version(version), CLIENT, is_long=True)
+        sources.setdefault(source.text(), version)
+    return list(sources.values())
+
+
+def is_taken(read: Callable[[bytes], None], body: bytes) -> bool:
+    try:
+        read(body)
+    except ProtocolError:
+        return False
+    return True
+
+
+def dense_messages(
+    message: Message, styles: Sequence[Style], versions: Sequence[int] | None = None
+) -> Iterator[tuple[Callable[[bytes], None], DenseMessage, tuple[Any, ...]]]:
+    """Of every version and array: what reads it, and the message with it."""
+    for version in versions or distinct_versions(message):
+        resolved = message.version(version)
+        decode = message.decoder(version)
+
+        def read(body: bytes, decode: Callable[..., Any] = decode) -> None:
+            decode(memoryview(body), 0)
+
+        for path in array_paths(resolved):
+            for style in styles:
+                yield read, DenseMessage(resolved, path, style), (version, path, style)
+
+
+@pytest.mark.parametrize("message", OF_CLIENTS, ids=lambda message: message.name)
+def test_elements_that_would_exceed_the_bounds_are_refused(message: Message) -> None:
+    """What elements take is measured with a few, and tells how many would be too many. If they
+    are taken nevertheless, they must not take that much."""
+    tracemalloc.stop()
+    for read, dense, what in dense_messages(message, STYLES[1:4]):
+        for size in (18_000, 200_000, 3_000_000):
+            few = dense.with_count(SAMPLE_ELEMENTS).ljust(size, b"\0")
+            read(few)  # Decoders are generated at first use.
+            seconds = min(cpu_seconds(read, few) for _ in range(2))
+            none_bytes = traced_bytes(read, dense.with_count(0).ljust(size, b"\0"))
+            element_bytes = (traced_bytes(read, few) - none_bytes) / SAMPLE_ELEMENTS
+            allowed_bytes = MEMORY_BYTES_MAX + MEMORY_BYTES_PER_BYTE_MAX * size - none_bytes
+            in_memory = allowed_bytes / element_bytes
+            in_time = CPU_SECONDS_MAX / seconds * SAMPLE_ELEMENTS
+            count = int(min(in_memory, in_time) * 1.02) + 1
+            if count * dense.element_bytes < size:
+                body = dense.with_count(count).ljust(size, b"\0")
+                if is_taken(read, body):
+                    tracemalloc.start()
+                    spent = spend(read, body)
+                    tracemalloc.stop()
+                    assert not spent.is_too_much, (what, count, spent)
+
+
+def traced_bytes(read: Callable[[bytes], None], body: bytes) -> int:
+    """The memory that reading takes."""
+    tracemalloc.start()
+    read(body)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.parametrize("size", [1_000_000, 10_000_000, 100_000_000])
+@pytest.mark.parametrize("name", ["FetchRequest", "MetadataRequest", "ProduceRequest"])
+def test_the_densest_requests_of_any_length_stay_within_the_bounds(name: str, size: int) -> None:
+    message = getattr(messages, name)
+    require_bounds(message, size, STYLES[3:4], message.versions[-1:])
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("size", [18_000, 64_000, 200_000, 3_000_000])
+@pytest.mark.parametrize("message", OF_CLIENTS, ids=lambda message: message.name)
+def test_all_dense_requests_stay_within_the_bounds(message: Message, size: int) -> None:
+    require_bounds(message, size, STYLES)
+
+
+def require_bounds(
+    message: Message, size: int, styles: Sequence[Style], versions: Sequence[int] | None = None
+) -> None:
+    """Neither what is taken nor what is refused costs too much."""
+    for read, dense, what in dense_messages(message, styles, versions):
+        full = dense.with_count(size // dense.element_bytes)
+        for body in (full, densest_taken(read, dense, size)):
+            spent = spend(read, body)
+            assert not spent.is_too_much, (what, spent)
+
+
+def densest_taken(read: Callable[[bytes], None], dense: DenseMessage, size: int) -> bytes:
+    """A message of this size, with nearly as many elements as are taken; the rest trails.
+
+    Memory is not traced while they are looked for: that takes five times as long.
+    """
+    tracemalloc.stop()
+    taken, refused = 0, size // dense.element_bytes
+    body = dense.with_count(refused)
+    if is_taken(read, body):
+        taken = refused
+    while refused - taken > max(taken // 16, 1):
+        count = (taken + refused) // 2
+        body = dense.with_count(count)
+        if is_taken(read, body.ljust(size, b"\0")):
+            taken = count
+        else:
+            refused = count
+    tracemalloc.start()
+    return dense.with_count(taken).ljust(size, b"\0")
 
 
 @pytest.mark.parametrize("count", HUGE_COUNTS)
@@ -220,7 +315,7 @@ def test_counts_of_two_billion_allocate_nothing(message: Message, count: int) ->
     """Every array of a message, at each version, in a body that ends after the count."""
     for version in message.versions:
         resolved = message.version(version)
-        for path in array_paths(resolved):
+        for path in map(list, array_paths(resolved)):
             for body in bodies_up_to_count(message, version, path, count):
                 spent = spend(refused_by(message.decoder(version)), body)
                 assert spent.memory_bytes < 64 << 10, (version, path)

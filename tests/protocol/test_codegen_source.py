@@ -7,13 +7,14 @@ import struct
 from odradek.protocol import messages
 from odradek.protocol.codegen import KEPT_ARRAY_COUNT_MAX, ArrayCodecs
 from odradek.protocol.decoder_source import decoder_source
+from odradek.protocol.decoding_budget import CLIENT
 from odradek.protocol.encoder_source import encoder_source
 
 
 def test_fields_of_fixed_width_are_read_at_once_with_the_length_after_them() -> None:
-    source = decoder_source(messages.ProduceRequest.version(3)).text()
+    source = decoder_source(messages.ProduceRequest.version(3), CLIENT).text()
     assert "value.acks, value.timeout_ms, size = unpack_from_hii(buffer, position)" in source
-    flexible = decoder_source(messages.ProduceRequest.version(9)).text()
+    flexible = decoder_source(messages.ProduceRequest.version(9), CLIENT).text()
     assert "value.acks, value.timeout_ms, size = unpack_from_hiB(buffer, position)" in flexible
 
 
@@ -23,7 +24,7 @@ def test_fields_of_fixed_width_are_written_at_once_with_the_length_after_them() 
 
 
 def test_arrays_of_integers_are_read_and_written_at_once() -> None:
-    decoder = decoder_source(messages.OffsetFetchRequest.version(5)).text()
+    decoder = decoder_source(messages.OffsetFetchRequest.version(5), CLIENT).text()
     assert "list(unpack_i_array[size](buffer, position))" in decoder
     encoder = encoder_source(messages.OffsetFetchRequest.version(5)).text()
     assert "pack_i_array[len(" in encoder
@@ -37,12 +38,12 @@ def test_codecs_of_short_arrays_are_kept_and_of_long_ones_not() -> None:
 
 
 def test_only_messages_with_records_keep_a_view_of_the_frame() -> None:
-    assert "memoryview(buffer)" in decoder_source(messages.ProduceRequest.version(9)).text()
-    assert "bytes(buffer)" in decoder_source(messages.MetadataRequest.version(9)).text()
+    assert "memoryview(buffer)" in decoder_source(messages.ProduceRequest.version(9), CLIENT).text()
+    assert "bytes(buffer)" in decoder_source(messages.MetadataRequest.version(9), CLIENT).text()
 
 
 def test_the_source_runs_by_itself() -> None:
-    source = decoder_source(messages.HeartbeatResponse.version(1))
+    source = decoder_source(messages.HeartbeatResponse.version(1), CLIENT)
     namespace = dict(source.namespace)
     exec(source.text(), namespace)
     value, position = namespace["decode"](struct.pack(">ih", 5, 27), 0)

@@ -16,14 +16,23 @@ from typing import NamedTuple
 
 from odradek.protocol import ApiKey, KafkaError, ProtocolError, internal, messages
 from odradek.protocol.compression import Compression, decompress
+from odradek.protocol.decompression import iter_decompressed
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.headers import read_request_header, read_request_start, read_response_header
 from odradek.protocol.internal import versioned
 from odradek.protocol.message import Message
+from odradek.protocol.recompression import recompress
 from odradek.protocol.records.batch import RecordBatch, iter_batches
 from odradek.protocol.records.control import parse_end_transaction_marker
+from odradek.protocol.records.light_records import iter_keys, iter_offsets_and_timestamps
 from odradek.protocol.records.records import iter_records
-from odradek.protocol.records.validation import has_valid_crc, records_tile, summarize_records
+from odradek.protocol.records.validation import (
+    has_valid_crc,
+    records_max,
+    records_tile,
+    summarize_records,
+    unfolded_bytes_max,
+)
 
 REFUSALS = (ProtocolError, KafkaError)
 
@@ -157,9 +166,18 @@ def read_records(data: bytes) -> None:
 
 
 def read_batch(batch: RecordBatch, max_bytes: int) -> None:
-    """One batch; what one way of reading it refuses, another may not."""
+    """One batch; what one way of reading it refuses, another may not.
+
+    Walks keep nothing, so they unfold as much as a broker lets them.
+    """
+    size = batch.size_in_bytes
     with contextlib.suppress(KafkaError):
-        summarize_records(batch, 0, 1 << 50, max_bytes)
+        if batch.records_count <= records_max(size):
+            summarize_records(batch, 0, 1 << 50, unfolded_bytes_max(size))
+    for walk in (iter_offsets_and_timestamps, iter_keys):
+        with contextlib.suppress(KafkaError):
+            for _ in walk(batch):
+                pass
     for record in iter_records(batch, max_bytes):
         with contextlib.suppress(KafkaError):
             parse_end_transaction_marker(record)
@@ -170,7 +188,13 @@ def unpack(data: bytes) -> None:
     if data:
         max_bytes = DECOMPRESSED_BYTES_MIN + DECOMPRESSED_BYTES_PER_BYTE * len(data)
         codec = Compression(data[0] % len(Compression))
-        decompress(codec, memoryview(data)[1:], max(max_bytes, len(data)))
+        other = Compression((data[0] + 1) % len(Compression))
+        content = memoryview(data)[1:]
+        unfolded = b"".join(iter_decompressed(codec, content, max(max_bytes, len(data))))
+        again = recompress(
+            codec, other, content, None, unfolded_bytes_max=max_bytes, bytes_max=2 * max_bytes
+        )
+        assert decompress(other, again) == unfolded
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
