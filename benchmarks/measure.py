@@ -113,3 +113,38 @@ def calibrate() -> float:
     began = time.perf_counter()
     sum(i * i for i in range(2_000_000))
     return time.perf_counter() - began
+
+
+def verdict(name: str, value: float, goal: float, unit: str, *, at_most: bool) -> bool:
+    """Print a figure beside its goal; whether it reaches that.
+
+    Args:
+        name: of the figure.
+        value: a median.
+        goal: in the same unit.
+        unit: behind both.
+        at_most: whether a smaller figure is better.
+    """
+    reached = value <= goal if at_most else value >= goal
+    print(
+        f"{name:44} {value:8.2f} {unit:4} goal {'<=' if at_most else '>='} {goal:g} {unit}: "
+        f"{'reached' if reached else 'MISSED'}"
+    )
+    return reached
+
+
+def batch_of(size: int, record_bytes: int, timestamp_ms: int, filler: bytes = b"v") -> bytearray:
+    """A batch of `size` bytes or a little less, of records of the same length each.
+
+    Args:
+        size: the most it may have.
+        record_bytes: of each record's value.
+        timestamp_ms: of all its records.
+        filler: what the values are made of, repeated.
+    """
+    from odradek.protocol.records import build_batch
+
+    value = (filler * (record_bytes // len(filler) + 1))[:record_bytes]
+    one, two = (len(build_batch([(None, b"", timestamp_ms, [])] * count)) for count in (1, 2))
+    each = record_bytes + (two - one) + 3  # lengths and offset deltas of more than one byte
+    return build_batch([(None, value, timestamp_ms, [])] * max(1, (size - 80) // each))

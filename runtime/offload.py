@@ -6,6 +6,7 @@ applies the result.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -17,3 +18,8 @@ async def run_in_thread(work: Callable[[], ResultT]) -> ResultT:
     import trio
 
     return await trio.to_thread.run_sync(work)
+
+
+def rest(seconds: float) -> None:
+    """Let a worker thread wait; the loop has the interpreter meanwhile."""
+    time.sleep(seconds)

@@ -75,7 +75,12 @@ def write_epochs(files: Files, path: str, epochs: Iterable[tuple[int, int]]) -> 
 def _read_lines(files: Files, path: str) -> list[str]:
     if not files.exists(path):
         return []
-    lines = files.read_bytes(path).decode("utf-8", "replace").splitlines()
+    data = files.read_bytes(path)
+    if not data:
+        return []  # as Kafka makes it before there is anything to say
+    if not data.endswith(b"\n"):
+        raise CheckpointError(f"{path} ends inside a line: a number in it may be cut")
+    lines = data.decode("utf-8", "replace").splitlines()
     try:
         version, count = int(lines[0]), int(lines[1])
     except (ValueError, IndexError):

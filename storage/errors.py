@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+
 from ..protocol.errors import ErrorCode, KafkaError
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The disk, the quota or the largest file is full: room can come back."""
+
+NOT_THE_DISK = NO_ROOM | {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR}
+"""Errors that say nothing of what is on the disk; the others are short of descriptors,
+memory or time."""
+
+
+def is_disk_failure(error: OSError) -> bool:
+    """Whether the disk can no longer be trusted, rather than being full.
+
+    A directory that fails so is offline until a restart (Kafka's LogDirFailureChannel);
+    what else goes wrong concerns one operation.
+    """
+    return error.errno not in NOT_THE_DISK
 
 
 class StorageError(KafkaError):
@@ -18,6 +36,10 @@ class StorageError(KafkaError):
 
 class LogDirectoryError(Exception):
     """A log directory that cannot be used: locked by another, or of another broker."""
+
+
+class CorruptIndexError(Exception):
+    """An index file that cannot be what was written; it is made again from the batches."""
 
 
 class UnexpectedAppendOffsetError(KafkaError):

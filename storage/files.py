@@ -192,8 +192,16 @@ class RealFiles:
 
     def read_bytes(self, path: str) -> bytes:
         """A whole small file."""
-        with open(path, "rb") as file:
-            return file.read()
+        # Not `open()`, whose buffers cost more than the reading, ten thousand times at a start.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
+            data = os.read(descriptor, size) if size else b""
+            while len(data) < size and (more := os.read(descriptor, size - len(data))):
+                data += more
+            return data
+        finally:
+            os.close(descriptor)
 
     def write_atomically(self, path: str, data: bytes, *, sync: bool = False) -> None:
         """Write beside the file and rename over it."""

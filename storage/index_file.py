@@ -3,6 +3,9 @@
 Entries live in memory in their file form and reach the file only when the segment is
 flushed, rolled or closed. Losing the rest to a crash costs nothing: every segment that
 was not flushed is read through after one, and its indexes are made anew.
+
+A file is taken at its word when it is loaded, but for what its size and its last entry say;
+`index_check` looks at each entry against the batches before it is used.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
+from .errors import CorruptIndexError
 from .files import Files
 
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024
@@ -37,6 +41,8 @@ class IndexFile:
         "_files",
         "_persisted_bytes",
         "entry_bytes",
+        "is_all_there_is",
+        "is_trusted",
         "max_bytes",
         "path",
     )
@@ -49,6 +55,10 @@ class IndexFile:
         self._persisted_bytes = 0
         """Up to here the file holds what memory holds."""
         self._file_bytes = NO_FILE if is_new else 0
+        self.is_trusted = is_new
+        """Whether this process has made all entries from batches, none read from the file."""
+        self.is_all_there_is = False
+        """Whether it cannot be made again, because the batches are damaged."""
         self.max_bytes = DEFAULT_MAX_BYTES
 
     @property
@@ -58,7 +68,12 @@ class IndexFile:
 
     @property
     def entries(self) -> bytearray:
-        """All entries in file form, loaded if need be."""
+        """All entries in file form, loaded if need be.
+
+        Raises:
+            CorruptIndexError: the file cannot be what was written.
+            OSError: the disk fails.
+        """
         entries = self._entries
         if entries is None:
             entries = self._load()
@@ -66,6 +81,27 @@ class IndexFile:
 
     def __len__(self) -> int:
         return len(self.entries) // self.entry_bytes
+
+    def glance_at_last(self) -> bytes | None:
+        """The last entry, of a file that is neither read nor kept; no bytes if it has none.
+
+        None where the file has to be read to tell.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        size = self.entry_bytes
+        if self._entries is not None:
+            return bytes(self._entries[-size:])
+        try:
+            file = self._files.open(self.path)
+        except FileNotFoundError:
+            return None
+        file_bytes = file.size()
+        if file_bytes == 0:
+            return b""
+        last = file.read_at(size, file_bytes - size) if file_bytes % size == 0 else b""
+        return last if any(last) else None  # zeros at the end: see `_load`
 
     def slot_at_or_before(self, target: int, key_of: Callable[[int], int]) -> int:
         """The last slot whose key is not above `target`, or -1."""
@@ -82,6 +118,23 @@ class IndexFile:
         self._entries = bytearray()
         self._persisted_bytes = 0
         self._file_bytes = NO_FILE
+        self.is_trusted = True
+
+    def replace_file(self) -> None:
+        """Write all entries anew and wait for the disk: a crash leaves the old file or this.
+
+        Raises:
+            OSError: the disk fails; `flush` tries again.
+        """
+        self._files.write_atomically(self.path, bytes(self.entries), sync=True)
+        self._persisted_bytes = self._file_bytes = len(self.entries)
+
+    def sanity_check(self) -> None:
+        """Refuse a last entry that cannot be one (Kafka's sanityCheck).
+
+        Raises:
+            CorruptIndexError: it says what no segment can hold.
+        """
 
     def flush(self) -> None:
         """Bring the file up to date, making it if there is none."""
@@ -102,18 +155,27 @@ class IndexFile:
         self._files.open(self.path).sync()
 
     def _load(self) -> bytearray:
-        """Read the file; an entry cut short, or the zeros of a file made larger ahead, go.
+        """Read the file, without the zeros of one that was made larger ahead.
 
         Kafka makes an active segment's index files ten megabytes of zeros and trims them
         when it closes them properly; no real entry is all zeros.
         """
-        data = bytearray(self._files.read_bytes(self.path))
+        try:
+            data = bytearray(self._files.read_bytes(self.path))
+        except FileNotFoundError:
+            raise CorruptIndexError(f"{self.path} is missing") from None
         self._file_bytes = len(data)
         size = self.entry_bytes
-        del data[len(data) // size * size :]
+        if len(data) % size:
+            raise CorruptIndexError(f"{self.path} ends inside an entry")
         if data and not any(data[-size:]):
             used = len(data.rstrip(b"\0"))
             del data[(used + size - 1) // size * size :]
         self._entries = data
         self._persisted_bytes = len(data)
+        try:
+            self.sanity_check()
+        except CorruptIndexError:
+            self._entries = None
+            raise
         return data

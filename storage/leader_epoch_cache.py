@@ -7,11 +7,15 @@ them from the batches again.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
+from itertools import pairwise
 from operator import itemgetter
 
-from .checkpoint_file import read_epochs, write_epochs
+from .checkpoint_file import CheckpointError, read_epochs, write_epochs
 from .files import Files
+
+logger = logging.getLogger(__name__)
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
@@ -24,7 +28,12 @@ class LeaderEpochCache:
 
     Args:
         files: the file system.
-        path: `leader-epoch-checkpoint` in the partition's folder, read if it is there.
+        path: `leader-epoch-checkpoint` in the partition's folder, read if it is there. One
+            that is damaged counts as missing: the batches know as much.
+        is_new: the folder was just made, so there is no file.
+
+    Raises:
+        OSError: the file cannot be read.
     """
 
     def __init__(self, files: Files, path: str, *, is_new: bool = False) -> None:
@@ -32,10 +41,24 @@ class LeaderEpochCache:
         self.path = path
         self.entries: list[tuple[int, int]] = []
         self.latest_epoch = UNDEFINED_EPOCH
+        self.is_trusted = is_new
+        """Whether what the file said was compared with the batches; see `epoch_check`."""
         self._is_written = True
         if not is_new:
-            for epoch, offset in read_epochs(files, path):
-                self._insert(epoch, offset)
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            entries = read_epochs(self._files, self.path)
+            if not _is_rising(entries):
+                raise CheckpointError(f"{self.path} has epochs or offsets that do not rise")
+        except CheckpointError as error:
+            logger.warning("%s; the epochs are read from the batches", error)
+            self._is_written = False
+            return
+        self.entries = entries
+        if entries:
+            self.latest_epoch = entries[-1][0]
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """A leader of `epoch` writes from `start_offset` on; known epochs stay as they are.
@@ -44,9 +67,15 @@ class LeaderEpochCache:
             OSError: the file could not be written; the cache itself has the entry, and the
                 next `flush` tries again.
         """
-        if self._insert(epoch, start_offset):
-            self._changed()
+        if self.note(epoch, start_offset):
             self.flush()
+
+    def note(self, epoch: int, start_offset: int) -> bool:
+        """As `assign`, but the file is left to the next `flush`; whether that was news."""
+        is_news = self._insert(epoch, start_offset)
+        if is_news:
+            self._changed()
+        return is_news
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch not above `epoch`, and where it ends; (-1, -1) if unknown.
@@ -113,3 +142,11 @@ class LeaderEpochCache:
     def _changed(self) -> None:
         self._is_written = False
         self.latest_epoch = self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
+
+
+def _is_rising(entries: list[tuple[int, int]]) -> bool:
+    """Whether all are what epochs and offsets can be, each larger than the one before."""
+    return all(
+        before[0] < after[0] and before[1] < after[1]
+        for before, after in pairwise([(UNDEFINED_EPOCH, UNDEFINED_OFFSET), *entries])
+    )

@@ -7,26 +7,25 @@ recovery point tells up to where that has happened.
 
 from __future__ import annotations
 
-import os.path
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 
 from ..protocol.errors import ErrorCode, KafkaError
+from .deferred_deletion import DELETED_SUFFIX
 from .errors import StorageError
-from .log_appender import LogAppender
 from .log_config import LogConfig
-from .log_read import LogRead
-from .log_reader import find_max_timestamp, find_offset_by_timestamp, read_segments
+from .log_flushing import FlushingLog
 from .log_segment import LogSegment
 from .partition_metadata import write_topic_id
-from .pending_flush import PendingFlush
-from .producer_rebuild import rebuild_producers
-from .producer_snapshot import snapshot_path
+from .producer_rebuild import rebuild_producers, remove_stray_snapshots
+from .producer_snapshot import list_snapshots, snapshot_path
+from .producer_state_manager import ProducerStateManager
 from .retention import count_deletable
+from .segment_reader import iter_headers
+from .segment_swap import begin_swap, finish_swap
 from .staged_appends import StagedAppends
-from .time_index import TimestampAndOffset
 
 
-class Log(LogAppender):
+class Log(FlushingLog):
     """A log that `log_loader.load_log` has made or found. See `LogAppender` for its state."""
 
     def configure(self, config: LogConfig) -> None:
@@ -51,98 +50,11 @@ class Log(LogAppender):
                 f"the log of {self.topic_partition} is of another topic of that name",
             )
         try:
-            write_topic_id(self._files, self.directory, topic_id)
+            was_flushed = self.recovery_point > 0
+            write_topic_id(self._files, self.directory, topic_id, was_flushed=was_flushed)
         except OSError as error:
             raise self._storage_error("note the topic id of", error) from error
         self.topic_id = topic_id
-
-    # --- reading -----------------------------------------------------------------------
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Below it every transaction has ended; the high watermark is the caller's to add."""
-        first_unstable = self.producers.first_unstable_offset()
-        return self.log_end_offset if first_unstable is None else first_unstable
-
-    def read(
-        self,
-        start_offset: int,
-        max_bytes: int,
-        *,
-        upper_offset: int | None = None,
-        minimum_one_batch: bool = True,
-    ) -> LogRead:
-        """Batches from the one that holds `start_offset` on, as a slice of one segment.
-
-        Args:
-            start_offset: where to begin.
-            max_bytes: the slice is cut there, be it inside a batch, as Kafka cuts it. If
-                even the first batch is larger, nothing is returned, or that batch whole.
-            upper_offset: no batch that reaches it is returned: high watermark, last stable
-                offset or log end, which is the default.
-            minimum_one_batch: return the first batch whatever its size.
-
-        Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE, outside of start and end of the log;
-                CORRUPT_MESSAGE, the file holds something that is no batch.
-            StorageError: the disk fails.
-        """
-        end_offset = self.log_end_offset
-        if start_offset < self.log_start_offset or start_offset > end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {start_offset} of {self.topic_partition}, which has "
-                f"{self.log_start_offset} to {end_offset}",
-            )
-        if upper_offset is not None:
-            if start_offset >= upper_offset:
-                return LogRead(b"", start_offset)
-            if upper_offset >= end_offset:
-                upper_offset = None
-        if start_offset == end_offset:
-            return LogRead(b"", start_offset)
-        try:
-            return read_segments(
-                self.segments, start_offset, max_bytes, upper_offset, minimum_one_batch
-            )
-        except OSError as error:
-            raise self._storage_error("read", error) from error
-
-    def offset_for_timestamp(
-        self, timestamp_ms: int, upper_offset: int | None = None
-    ) -> TimestampAndOffset | None:
-        """The first record not earlier than `timestamp_ms`, if it is below `upper_offset`.
-
-        Raises:
-            KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
-            StorageError: the disk fails.
-        """
-        try:
-            found = find_offset_by_timestamp(self.segments, timestamp_ms, self.log_start_offset)
-        except OSError as error:
-            raise self._storage_error("read", error) from error
-        return _below(found, upper_offset)
-
-    def max_timestamp(self, upper_offset: int | None = None) -> TimestampAndOffset | None:
-        """The first record that has the latest timestamp of all, if below `upper_offset`.
-
-        Raises:
-            KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
-            StorageError: the disk fails.
-        """
-        try:
-            found = find_max_timestamp(self.segments, self.log_start_offset)
-        except OSError as error:
-            raise self._storage_error("read", error) from error
-        return _below(found, upper_offset)
-
-    def latest_epoch(self) -> int:
-        """The last leader epoch known to the log, or -1."""
-        return self.epochs.latest_epoch
-
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest known epoch not above `epoch` and where it ends, or (-1, -1)."""
-        return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     # --- cutting -----------------------------------------------------------------------
 
@@ -159,8 +71,11 @@ class Log(LogAppender):
             self.truncate_fully_and_start_at(offset)
             return True
         try:
-            self._remove_segments(self.segments.remove_from(offset + 1))
+            offset = self._end_of_cut(offset)
+            self._promise_no_more_than(offset)
+            self._remove_for_good(self.segments.remove_from(offset + 1), offset)
             self.segments.active.truncate_to(offset)
+            self.segments.active.file.sync()
             self._end_at(min(offset, self.segments.active.next_offset()))
         except OSError as error:
             raise self._storage_error("truncate", error) from error
@@ -174,9 +89,8 @@ class Log(LogAppender):
         """
         assert not self._staged.batches, "staged batches must be flushed before a cut"
         try:
-            old = list(self.segments)
-            for segment in old:
-                segment.delete()
+            self._promise_no_more_than(offset)
+            self._remove_for_good(list(self.segments), -1)
             self.segments.replace_all(self._make_segment(offset, self.segments.active.created_ms))
             self.epochs.clear()
             self.epochs.flush()
@@ -189,21 +103,44 @@ class Log(LogAppender):
         """Everything that knows of offsets behind a cut forgets them."""
         self.generation += 1
         self.log_end_offset = self.staged_end_offset = offset
+        self.lowest_end_offset = min(self.lowest_end_offset, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.size = self.segments.size
         self._staged = StagedAppends(self.segments.active.size)
         self.epochs.truncate_from_end(offset)
         self.epochs.flush()
+        start = self.log_start_offset
+        unreplicated = [each for each in self.producers.unreplicated if start <= each[0] < offset]
         self.rebuild_producer_state()
+        self.producers.restore_unreplicated(unreplicated)
+        if self.on_cut is not None:
+            self.on_cut(offset)
 
-    def rebuild_producer_state(self) -> None:
+    def rebuild_producer_state(
+        self, now_ms: int = 0, recovered: ProducerStateManager | None = None
+    ) -> None:
         """Read the producers' states from the disk.
+
+        Args:
+            now_ms: the wall time, if those silent for too long shall stay out.
+            recovered: the states at the log's end, if they are known already.
 
         Raises:
             OSError: the disk fails.
-            KafkaError: CORRUPT_MESSAGE, a segment holds something that is no batch.
         """
+        if recovered is not None and self.log_end_offset > self.log_start_offset:
+            recovered.remove_expired(now_ms, self.config.producer_id_expiration_ms)
+            recovered.log_start_moved(self.log_start_offset)
+            self.producers = recovered
+            remove_stray_snapshots(
+                self._files,
+                self.directory,
+                self.segments,
+                self.log_start_offset,
+                self.log_end_offset,
+            )
+            return
         rebuild_producers(
             self._files,
             self.directory,
@@ -211,6 +148,8 @@ class Log(LogAppender):
             self.producers,
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
+            now_ms=now_ms,
+            expiration_ms=self.config.producer_id_expiration_ms,
         )
 
     def advance_log_start_offset(self, offset: int) -> bool:
@@ -229,10 +168,12 @@ class Log(LogAppender):
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
+        self.producers.log_start_moved(offset)
         self.epochs.truncate_from_start(offset)
-        with suppress(OSError):  # written again by `flush_to_disk`
+        try:
             self.epochs.flush()
+        except OSError as error:  # written again by `flush_to_disk`
+            self._note_failure(error)
         return True
 
     def roll(self, now_ms: int) -> None:
@@ -245,6 +186,7 @@ class Log(LogAppender):
         if self.segments.active.size == 0:
             return
         try:
+            self._forget_refused()
             segment = self._make_segment(self.log_end_offset, now_ms)
         except OSError as error:
             raise self._storage_error("roll", error) from error
@@ -254,8 +196,7 @@ class Log(LogAppender):
     def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
         """Drop the oldest segments by age, size and log start; returns how many.
 
-        They are removed at once, not after `file.delete.delay.ms`: a slice handed out
-        keeps its file.
+        They get names on their way out, and are removed after `file.delete.delay.ms`.
 
         Raises:
             StorageError: the disk fails.
@@ -273,121 +214,107 @@ class Log(LogAppender):
                 return 0
             if count == len(self.segments):
                 self.roll(now_ms)
-            self._remove_segments(self.segments.remove_first(count))
+            self.delete_segments_later(self.segments.remove_first(count))
         except OSError as error:
             raise self._storage_error("delete old segments of", error) from error
         self.size = self.segments.size
         self.advance_log_start_offset(max(self.segments.first.base_offset, self.log_start_offset))
         return count
 
-    def _remove_segments(self, segments: list[LogSegment]) -> None:
-        for segment in segments:
+    def delete_segments_later(
+        self, segments: Iterable[LogSegment], *, with_snapshots: bool = True
+    ) -> None:
+        """Take segments that are no longer the log's from its folder.
+
+        They are renamed at once and removed after `file.delete.delay.ms`: a slice handed
+        out keeps its file.
+
+        Args:
+            segments: taken out of `segments` already.
+            with_snapshots: whether the producer snapshots at their base offsets go too;
+                not where another segment with the same base offset takes their place.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        marked: list[str] = []
+        try:
+            for segment in segments:
+                marked += segment.mark_deleted()
+                snapshot = snapshot_path(self.directory, segment.base_offset)
+                if with_snapshots and self._files.exists(snapshot):
+                    self._files.rename(snapshot, snapshot + DELETED_SUFFIX)
+                    marked.append(snapshot + DELETED_SUFFIX)
+        finally:
+            self.keeper.delete_later(self._files, marked, self.config.file_delete_delay_ms)
+
+    def replace_segments(
+        self, old: Sequence[LogSegment], suffixes: Sequence[str], now_ms: int
+    ) -> None:
+        """Put a cleaned segment in the place of those it was made of.
+
+        Slices of the old ones stay readable. A crash leaves the old or the new.
+
+        Args:
+            old: neighbours, the active segment not among them. The cleaned one has the base
+                offset of the first; its files are synced and end in `.cleaned`.
+            suffixes: of those files, without `.cleaned`.
+            now_ms: the wall time.
+
+        Raises:
+            StorageError: the disk fails. If that was halfway, the log is to be opened anew,
+                which the keeper is told.
+        """
+        base_offset = old[0].base_offset
+        try:
+            begin_swap(self._files, self.directory, base_offset, suffixes)
+        except OSError as error:
+            raise self._storage_error("swap a cleaned segment into", error) from error
+        try:
+            self.delete_segments_later(old[:1], with_snapshots=False)
+            self.delete_segments_later(old[1:])
+            finish_swap(self._files, self.directory, base_offset, suffixes)
+            segment = LogSegment(
+                self._files, self.directory, base_offset, self.config, now_ms, is_new=False
+            )
+        except OSError as error:
+            self.keeper.disk_failed(self.directory, error)
+            raise StorageError(
+                f"could not finish swapping a cleaned segment into {self.topic_partition}: {error}"
+            ) from error
+        if ".txnindex" in suffixes:
+            _ = segment.transaction_index  # from now on it is asked
+        self.segments.replace(old, segment)
+        self.size = self.segments.size
+
+    def _end_of_cut(self, offset: int) -> int:
+        """Where the log ends if it is cut at `offset`: batches go whole."""
+        segment = self.segments[self.segments.floor_index(offset)]
+        position = segment.position_of(offset)
+        for _, batch in iter_headers(segment.file, position, segment.size):
+            return min(offset, batch.base_offset)
+        return offset
+
+    def _promise_no_more_than(self, offset: int) -> None:
+        """Before a cut: what will be written from `offset` on is not flushed, and can be read.
+
+        The checkpoints may say otherwise, of what was there before. Nor are the indexes of
+        the segment that is cut what will be on the disk when it is closed.
+        """
+        flushed_to = min(offset, self.segments[self.segments.floor_index(offset)].base_offset)
+        if flushed_to < self.recovery_point or offset < self.log_start_offset:
+            self.recovery_point = min(self.recovery_point, flushed_to)
+            self.log_start_offset = min(self.log_start_offset, offset)
+            self.keeper.promises_taken_back(self)
+
+    def _remove_for_good(self, segments: Sequence[LogSegment], end_offset: int) -> None:
+        """Remove segments and the snapshots behind `end_offset` so that no crash undoes it.
+
+        The last goes first: a crash on the way leaves a log without a gap.
+        """
+        for segment in reversed(segments):
             segment.delete()
-            self._files.remove(snapshot_path(self.directory, segment.base_offset))
-
-    # --- the disk ----------------------------------------------------------------------
-
-    def start_flush(self) -> PendingFlush | None:
-        """What has to be synced for all that is published to be safe; None if nothing.
-
-        Its `run` may be called in a thread; hand it to `finish_flush` afterwards.
-
-        Raises:
-            StorageError: the index files could not be written.
-        """
-        if self.recovery_point >= self.log_end_offset:
-            return None
-        first = self.segments.floor_index(self.recovery_point)
-        unflushed = list(self.segments)[first:]
-        paths: list[str] = []
-        try:
-            for segment in unflushed:
-                segment.flush_indexes()
-                paths += (segment.offset_index.path, segment.time_index.path)
-            self.epochs.flush()
-            if self.epochs.entries:
-                paths.append(self.epochs.path)
-            files = [segment.file for segment in unflushed]
-        except OSError as error:
-            raise self._storage_error("flush", error) from error
-        return PendingFlush(
-            self._files,
-            files,
-            paths,
-            self.directory,
-            self.log_end_offset,
-            self.generation,
-        )
-
-    def finish_flush(self, flush: PendingFlush) -> None:
-        """A flush has run: move the recovery point, unless the log was cut meanwhile."""
-        if flush.generation == self.generation:
-            self.recovery_point = max(self.recovery_point, flush.offset)
-
-    def flush_to_disk(self) -> None:
-        """Wait until all that is published is on the disk.
-
-        Raises:
-            StorageError: the disk fails.
-        """
-        flush = self.start_flush()
-        if flush is None:
-            return
-        try:
-            flush.run()
-        except OSError as error:
-            raise self._storage_error("sync", error) from error
-        self.finish_flush(flush)
-
-    def close(self) -> None:
-        """Write indexes and producer states, sync, and let go of the files.
-
-        Raises:
-            StorageError: the disk fails; the next start has to recover the log.
-        """
-        self.flush_appends()
-        try:
-            self.segments.active.close_for_appends()
-            for segment in self.segments:
-                segment.flush_indexes()
-            if self.log_end_offset > self.log_start_offset:
-                self._take_producer_snapshot(self.log_end_offset)
-        except OSError as error:
-            raise self._storage_error("close", error) from error
-        self.flush_to_disk()
-        for segment in self.segments:
-            segment.close()
-
-    def delete(self) -> None:
-        """Remove the log from the disk.
-
-        The folder gets another name first, so that a crash in between leaves no half of a
-        log, and the name is free for a new one.
-
-        Raises:
-            StorageError: the disk fails.
-        """
-        name = f"{self.topic_partition.topic[:200]}-{self.topic_partition.partition}"
-        parent = os.path.dirname(self.directory)
-        doomed = os.path.join(parent, f"{name}.{(self.topic_id or b'').hex()}{DELETE_SUFFIX}")
-        try:
-            self._files.remove_tree(doomed)
-            self._files.rename(self.directory, doomed)
-            for segment in self.segments:
-                segment.close()
-            self._files.remove_tree(doomed)
-        except OSError as error:
-            raise self._storage_error("delete", error) from error
-
-    def _storage_error(self, verb: str, error: OSError) -> StorageError:
-        return StorageError(f"could not {verb} {self.topic_partition}: {error}")
-
-
-DELETE_SUFFIX = "-delete"
-"""Folders that end so are on their way out; a start finishes the work."""
-
-
-def _below(found: TimestampAndOffset | None, upper_offset: int | None) -> TimestampAndOffset | None:
-    if found is None or (upper_offset is not None and found.offset >= upper_offset):
-        return None
-    return found
+        for snapshot_offset in reversed(list_snapshots(self._files, self.directory)):
+            if snapshot_offset > end_offset:
+                self._files.remove(snapshot_path(self.directory, snapshot_offset))
+        self._files.sync_directory(self.directory)

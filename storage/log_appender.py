@@ -8,6 +8,8 @@ it has been.
 
 from __future__ import annotations
 
+import os.path
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ..protocol.errors import ErrorCode, KafkaError
@@ -21,22 +23,25 @@ from ..protocol.records.batch import (
     iter_batches,
 )
 from ..protocol.records.validation import require_valid_crc
+from .aborted_transactions import AbortedTransactions
 from .append_origin import AppendOrigin
-from .errors import StorageError, UnexpectedAppendOffsetError
+from .errors import UnexpectedAppendOffsetError
 from .files import Files
+from .kept_log import KeptLog
 from .leader_epoch_cache import LeaderEpochCache
 from .log_append_info import LogAppendInfo
 from .log_config import LogConfig
 from .log_segment import OFFSETS_MAX, LogSegment
 from .log_segments import LogSegments
 from .log_validator import LogValidator
-from .producer_snapshot import encode_snapshot, snapshot_path
+from .partition_metadata import sync_topic_id
+from .producer_rebuild import take_snapshot
 from .producer_state_manager import ProducerStateManager
 from .staged_appends import StagedAppends
 from .topic_partition import TopicPartition
 
 
-class LogAppender:
+class LogAppender(KeptLog):
     """The state of a log, and all that makes it grow; `Log` adds reading and cutting.
 
     Args:
@@ -68,9 +73,7 @@ class LogAppender:
         producers: ProducerStateManager,
         topic_id: bytes | None,
     ) -> None:
-        self._files = files
-        self.directory = directory
-        self.topic_partition = topic_partition
+        super().__init__(files, directory, topic_partition)
         self.topic_id = topic_id
         self.config = config
         self.segments = segments
@@ -82,14 +85,27 @@ class LogAppender:
         self.staged_end_offset = log_end_offset
         """The offset the next staged batch gets."""
         self.recovery_point = recovery_point
+        self.last_flush_ms = 0
+        """When it was flushed last; `flush.ms` counts from there."""
         self.size = segments.size
         """Bytes of all segments."""
         self.generation = 0
         """Goes up whenever batches are cut off the end: positions from before are void."""
+        self.lowest_end_offset = log_end_offset
+        """How far the log was ever cut back since it was opened."""
+        self.on_cut: Callable[[int], None] | None = None
+        """Told where the log ends after a cut, and 0 when it leaves its folder."""
+        self._aborted: AbortedTransactions | None = None
+        """None while there are none: most logs never have any."""
+        if any(each.has_transaction_index for each in segments):
+            self._aborted = AbortedTransactions()
         self._validator = LogValidator(topic_partition, config)
         self._staged = StagedAppends(segments.active.size)
         self._earlier_staged: list[StagedAppends] = []
-        self._file_has_a_dropped_tail = False
+        self._was_refused = False
+        """Whether a part of what was staged last may lie in the file all the same."""
+        self._active_indexes_lag = False
+        """Whether the recovery point has passed batches whose indexes are not synced."""
 
     # --- appending ---------------------------------------------------------------------
 
@@ -100,6 +116,7 @@ class LogAppender:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         now_ms: int,
+        transaction_version: int = 0,
     ) -> LogAppendInfo:
         """Check one batch, give it its offsets and stage it.
 
@@ -109,6 +126,7 @@ class LogAppender:
             leader_epoch: the epoch this broker leads in.
             origin: who appends.
             now_ms: the wall time.
+            transaction_version: of the coordinator's feature, if it is a marker (KIP-890).
 
         Returns:
             The offsets it got. A producer's repetition of a batch gets that batch's.
@@ -134,7 +152,9 @@ class LogAppender:
             )
         if producer_id >= 0:
             if attributes & CONTROL_FLAG:
-                self.producers.stage_marker(RecordBatch(view), origin)
+                self.producers.stage_marker(
+                    RecordBatch(view), base_offset, origin, transaction_version
+                )
             else:
                 duplicate = self.producers.stage(
                     producer_id,
@@ -244,12 +264,13 @@ class LogAppender:
         held = staged.position + staged.size
         if held == 0:
             return False
-        if staged.new_base_offset is None:
-            return self.segments.active.must_roll(held + size, max_timestamp, last_offset, now_ms)
-        first_timestamp = staged.batches[0][2]
+        active = self.segments.active
+        if staged.new_base_offset is None and active.size:
+            return active.must_roll(held + size, max_timestamp, last_offset, now_ms)
+        first_offset, _, first_timestamp, *_ = staged.batches[0]
         return (
             held + size > self.config.segment_bytes
-            or last_offset - staged.new_base_offset > OFFSETS_MAX
+            or last_offset - first_offset > OFFSETS_MAX
             or (first_timestamp >= 0 and max_timestamp - first_timestamp > self.config.segment_ms)
         )
 
@@ -268,22 +289,59 @@ class LogAppender:
         segment = self.segments.active
         new_segments: list[LogSegment] = []
         try:
-            if self._file_has_a_dropped_tail:
-                self._cut_dropped_tail()
+            self._forget_refused()
             if self._earlier_staged:
                 new_segments = self._write_to_new_segments()
             else:
                 segment.file.append(staged.buffers, staged.size)
         except OSError as error:
             self._drop_staged()
-            raise StorageError(f"could not append to {segment.log_path}: {error}") from error
+            raise self._storage_error("append to", error) from error
+        must_sync = self.staged_end_offset - self.recovery_point >= self.config.flush_messages
+        if must_sync:
+            self._sync_staged(new_segments)
         if new_segments:
             self._publish_in_new_segments(new_segments)
         else:
             self._publish(staged, segment)
             staged.published()
         self.log_end_offset = self.staged_end_offset
-        self.producers.publish()
+        self._publish_producers(self.log_end_offset)
+        if must_sync and self.recovery_point >= self.segments.active.base_offset:
+            self.recovery_point = self.log_end_offset
+            self._active_indexes_lag = True
+
+    def _sync_staged(self, new_segments: list[LogSegment]) -> None:
+        """`flush.messages` is reached: all is on the disk before anyone hears of it.
+
+        Indexes are not, so the recovery point passes no closed segment here; the flush that
+        follows a roll lets it.
+        """
+        segments = self.segments
+        unflushed = range(segments.floor_index(self.recovery_point), len(segments))
+        try:
+            for segment in (*(segments[index] for index in unflushed), *new_segments):
+                segment.file.sync()
+            if self.recovery_point == 0:
+                sync_topic_id(self._files, self.directory)
+            for directory in self.unsynced_directories(new_segments[-1:] or [segments.active]):
+                self._files.sync_directory(directory)
+        except OSError as error:
+            for segment in new_segments:
+                with suppress(OSError):
+                    segment.delete()
+            self._drop_staged()
+            self.flush_failed(error)
+            raise self._storage_error("sync", error) from error
+
+    def unsynced_directories(self, segments: Sequence[LogSegment]) -> list[str]:
+        """The directories with names that no sync has seen, given the unflushed segments."""
+        active = self.segments.active
+        if segments and segments[-1] is active and active.base_offset < self.recovery_point:
+            return []
+        if self.recovery_point > 0:
+            return [self.directory]
+        return [self.directory, os.path.dirname(self.directory)]
 
     def _publish(self, staged: StagedAppends, segment: LogSegment) -> None:
         for base_offset, last_offset, max_timestamp, size, leader_epoch in staged.batches:
@@ -291,6 +349,13 @@ class LogAppender:
                 self.assign_epoch_start(leader_epoch, base_offset)
             segment.published(base_offset, last_offset, max_timestamp, size)
         self.size += staged.size
+
+    def _publish_producers(self, end_offset: int) -> None:
+        """Producers know of the batches before `end_offset`, all in the active segment."""
+        for aborted in self.producers.publish(end_offset):
+            if self._aborted is None:
+                self._aborted = AbortedTransactions()
+            self._aborted.note(self.segments.active, aborted)
 
     def _write_to_new_segments(self) -> list[LogSegment]:
         """Fill the active segment and go on in new ones, which are deleted if any write fails."""
@@ -315,6 +380,7 @@ class LogAppender:
         first, *others = self._earlier_staged
         self._publish(first, self.segments.active)
         for group, segment in zip((*others, self._staged), new_segments, strict=True):
+            self._publish_producers(segment.base_offset)
             self._begin_segment(segment)
             self._publish(group, segment)
         self._earlier_staged = []
@@ -326,25 +392,40 @@ class LogAppender:
         self._staged = StagedAppends(self.segments.active.size)
         self.staged_end_offset = self.log_end_offset
         self.producers.drop()
-        self._file_has_a_dropped_tail = True
-        with suppress(OSError):  # tried again before the next write
-            self._cut_dropped_tail()
+        self._was_refused = True
+        try:
+            self.segments.active.cut_file()
+        except OSError as error:  # tried again before the next write
+            self._note_failure(error)
 
-    def _cut_dropped_tail(self) -> None:
-        self.segments.active.cut_file()
-        self._file_has_a_dropped_tail = False
+    def _forget_refused(self) -> None:
+        """Before anything comes behind it: what was refused may not come back after a crash.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        if self._was_refused:
+            self.segments.active.cut_file()
+            self.segments.active.file.sync()
+            self._files.sync_directory(self.directory)
+            self._was_refused = False
 
     def assign_epoch_start(self, epoch: int, offset: int) -> None:
-        """A leader of `epoch` begins to write at `offset`."""
-        with suppress(OSError):  # kept in memory; `flush_to_disk` and `close` write it again
-            self.epochs.assign(epoch, offset)
+        """A leader of `epoch` begins to write at `offset`.
+
+        It is written with the next flush: until then a crash has the batches read, which
+        name their epoch too, and an epoch without batches is nothing to remember.
+        """
+        self.epochs.note(epoch, offset)
 
     # --- rolling -----------------------------------------------------------------------
 
     def _make_segment(self, base_offset: int, now_ms: int) -> LogSegment:
-        return LogSegment(
+        segment = LogSegment(
             self._files, self.directory, base_offset, self.config, now_ms, is_new=True
         )
+        segment.spread(self.keeper.jitter(), self.config)
+        return segment
 
     def _begin_segment(self, segment: LogSegment) -> None:
         """The active segment is full: complete its indexes, note its producers, go on.
@@ -352,11 +433,16 @@ class LogAppender:
         Both files can be made again from the batches, so a disk that refuses them now is
         no reason to refuse the batches.
         """
-        with suppress(OSError):
-            self.segments.active.close_for_appends()
+        closing = self.segments.active
+        try:
+            closing.close_for_appends()
             self._take_producer_snapshot(segment.base_offset)
+        except OSError as error:
+            self._note_failure(error)
         self.segments.add(segment)
+        # Its indexes are not synced yet, even where each batch was.
+        self.recovery_point = min(self.recovery_point, closing.base_offset)
+        self.keeper.rolled(self)
 
     def _take_producer_snapshot(self, offset: int) -> None:
-        path = snapshot_path(self.directory, offset)
-        self._files.write_atomically(path, encode_snapshot(self.producers.published))
+        take_snapshot(self._files, self.directory, self.producers, offset)

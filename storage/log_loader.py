@@ -7,23 +7,31 @@ and what lies behind the cut is removed.
 
 from __future__ import annotations
 
+import logging
 import os.path
 
 from ..protocol.errors import KafkaError
+from .errors import LogDirectoryError
 from .files import REAL_FILES, Files
 from .leader_epoch_cache import LeaderEpochCache
 from .log import Log
-from .log_config import LogConfig
+from .log_config import INT64_MAX, LogConfig
+from .log_recovery import recover_epochs, recover_unflushed, remove_for_good
 from .log_segment import LogSegment
 from .log_segments import LogSegments
 from .partition_metadata import read_topic_id, write_topic_id
 from .producer_state_manager import ProducerStateManager
-from .segment_recovery import recover_segment
+from .segment_recovery import reindex_segment
+from .segment_swap import complete_swaps
 from .topic_partition import TopicPartition
+from .transaction_recovery import ProducerReplay, find_damaged_transaction_indexes
+
+logger = logging.getLogger(__name__)
 
 EPOCHS_FILE = "leader-epoch-checkpoint"
-LEFTOVERS = (".deleted", ".cleaned", ".swap", ".tmp")
-"""Suffixes of files that an interrupted deletion, compaction or write leaves behind."""
+INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+LEFTOVERS = (".tmp",)
+"""Suffixes of files that an interrupted write leaves behind."""
 
 
 def load_log(
@@ -37,6 +45,7 @@ def load_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     topic_id: bytes | None = None,
+    gaps_end: int | None = None,
 ) -> Log:
     """Open the log in a folder, making it if there is none.
 
@@ -50,20 +59,23 @@ def load_log(
         recovery_point: everything before it is on the disk for sure.
         log_start_offset: the first offset that may be read, as last noted.
         topic_id: of the topic, if known.
+        gaps_end: the log was compacted up to here, so that offsets may be missing; None
+            where that is not known.
 
     Raises:
         OSError: the disk fails.
-        CheckpointError: the leader epoch checkpoint is damaged.
         KafkaError: INCONSISTENT_TOPIC_ID, the folder is of another topic of that name.
     """
     if not files.exists(directory):
         return _make_log(directory, topic_partition, config, files, now_ms, topic_id)
-    arguments = (directory, topic_partition, config, files, now_ms, log_start_offset)
+    if gaps_end is None:
+        gaps_end = INT64_MAX if config.compacts else 0
+    arguments = (directory, topic_partition, config, files, now_ms, log_start_offset, gaps_end)
     if clean_shutdown:
         try:
             log = _load(*arguments, clean_shutdown=True, recovery_point=recovery_point)
         except KafkaError:  # the files are not what a clean shutdown leaves
-            log = _load(*arguments, clean_shutdown=False, recovery_point=0)
+            log = _load(*arguments, clean_shutdown=False, recovery_point=recovery_point)
     else:
         log = _load(*arguments, clean_shutdown=False, recovery_point=recovery_point)
     if topic_id is not None:
@@ -78,6 +90,7 @@ def _load(
     files: Files,
     now_ms: int,
     log_start_offset: int,
+    gaps_end: int,
     *,
     clean_shutdown: bool,
     recovery_point: int,
@@ -85,23 +98,55 @@ def _load(
     """The log in a folder that is there. Raises `KafkaError` where a batch is none."""
     names = _remove_leftovers(files, directory)
     epochs = LeaderEpochCache(files, os.path.join(directory, EPOCHS_FILE))
-    found = _load_segments(files, directory, names, config, now_ms, epochs)
+    found, damaged = _load_segments(files, directory, names, config, now_ms)
+    damaged |= find_damaged_transaction_indexes(found)
+    visible_from = max(log_start_offset, found[0].base_offset) if found else log_start_offset
+    replay = ProducerReplay(files, directory, topic_partition, found, visible_from)
     if found and not clean_shutdown:
-        found = _recover(found, epochs, recovery_point)
+        found = recover_unflushed(
+            files,
+            found,
+            epochs,
+            replay,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            gaps_end=gaps_end,
+        )
+    for segment in found:
+        if segment.base_offset in damaged and not segment.offset_index.is_trusted:
+            reindex_segment(segment, replay)
     end_offset = found[-1].next_offset() if found else log_start_offset
-    if end_offset < log_start_offset:  # files were lost: what is left may not be read
-        for segment in found:
-            segment.delete()
+    if end_offset < log_start_offset and clean_shutdown:
+        logger.warning(
+            "%s ends at %d, so it cannot start at %d as the checkpoint says: it starts where "
+            "its first segment does",
+            topic_partition,
+            end_offset,
+            log_start_offset,
+        )
+        log_start_offset = 0
+    elif end_offset < log_start_offset:  # the crash took what was left to read
+        logger.warning(
+            "%s ends at %d, before its start %d: what is left of it was deleted before the "
+            "crash and goes now",
+            topic_partition,
+            end_offset,
+            log_start_offset,
+        )
+        remove_for_good(files, found)
         found, end_offset = [], log_start_offset
         epochs.clear()
     if not found:
         found = [LogSegment(files, directory, end_offset, config, now_ms, is_new=True)]
     segments = LogSegments(found)
+    flushed_to = segments[segments.floor_index(recovery_point)].base_offset
     segments.active.load_for_appends()
     log_start_offset = max(log_start_offset, segments.first.base_offset)
+    recover_epochs(found, epochs, log_start_offset)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(log_start_offset)
     epochs.flush()
+    was_flushed = recovery_point > 0 or (clean_shutdown and end_offset > 0)
     log = Log(
         files,
         directory,
@@ -110,13 +155,26 @@ def _load(
         segments,
         log_start_offset=log_start_offset,
         log_end_offset=end_offset,
-        recovery_point=end_offset if clean_shutdown else min(recovery_point, end_offset),
+        recovery_point=end_offset
+        if clean_shutdown
+        else min(flushed_to, recovery_point, end_offset),
         epochs=epochs,
         producers=ProducerStateManager(topic_partition),
-        topic_id=read_topic_id(files, directory),
+        topic_id=_read_topic_id(files, directory, was_flushed=was_flushed),
     )
-    log.rebuild_producer_state()
+    log.rebuild_producer_state(now_ms, replay.producers_at(end_offset))
     return log
+
+
+def _read_topic_id(files: Files, directory: str, *, was_flushed: bool) -> bytes | None:
+    """The topic id, which a crash may have torn only in a log that was never flushed."""
+    try:
+        return read_topic_id(files, directory)
+    except LogDirectoryError as error:
+        if was_flushed:
+            raise
+        logger.warning("%s; the log holds nothing that was flushed, so it is written again", error)
+        return None
 
 
 def _make_log(
@@ -150,7 +208,7 @@ def _make_log(
 
 def _remove_leftovers(files: Files, directory: str) -> list[str]:
     names = []
-    for name in files.list_directory(directory):
+    for name in complete_swaps(files, directory):
         if name.endswith(LEFTOVERS):
             files.remove(os.path.join(directory, name))
         else:
@@ -164,36 +222,22 @@ def _load_segments(
     names: list[str],
     config: LogConfig,
     now_ms: int,
-    epochs: LeaderEpochCache,
-) -> list[LogSegment]:
-    """The segments by base offset; one without its indexes is read through to make them."""
+) -> tuple[list[LogSegment], set[int]]:
+    """The segments, and the base offsets of those that are to be read through for their indexes."""
     present = set(names)
     segments = []
+    damaged: set[int] = set()
     for name in names:
         stem, suffix = os.path.splitext(name)
         if not stem.isdigit():
             continue
-        if suffix in (".index", ".timeindex") and f"{stem}.log" not in present:
+        if suffix in INDEX_SUFFIXES and f"{stem}.log" not in present:
             files.remove(os.path.join(directory, name))
         elif suffix == ".log":
             segment = LogSegment(files, directory, int(stem), config, now_ms, is_new=False)
             if f"{stem}.index" not in present or f"{stem}.timeindex" not in present:
-                recover_segment(segment, epochs)
+                damaged.add(segment.base_offset)
+            if f"{stem}.txnindex" in present:
+                _ = segment.transaction_index  # from now on it is asked
             segments.append(segment)
-    return segments
-
-
-def _recover(
-    segments: list[LogSegment], epochs: LeaderEpochCache, recovery_point: int
-) -> list[LogSegment]:
-    """Read through what was not flushed; nothing stays behind a cut."""
-    kept: list[LogSegment] = []
-    for index, segment in enumerate(segments):
-        kept.append(segment)
-        is_last = index + 1 == len(segments)
-        is_flushed = not is_last and segments[index + 1].base_offset <= recovery_point
-        if not is_flushed and recover_segment(segment, epochs):
-            for lost in segments[index + 1 :]:
-                lost.delete()
-            break
-    return kept
+    return segments, damaged

@@ -1,33 +1,60 @@
 """All logs of a broker, and the directories they lie in (Kafka's LogManager).
 
-It opens them at the start, makes and deletes them, and writes the checkpoints. It has no
-timer of its own: the broker calls it when the time has come.
+It opens them at the start, makes and deletes them, and takes a directory offline whose disk
+fails. It has no timer of its own: the broker calls it when the time has come.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
+import os.path
 import random
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from typing import NamedTuple
 
-from ..protocol.errors import KafkaError
 from ..runtime.clock import Clock
-from ..runtime.randomness import random_uuid, uuid_to_text
-from .checkpoint_file import CheckpointError
-from .errors import LogDirectoryError, StorageError
+from ..runtime.randomness import random_uuid
+from .deferred_deletion import DeferredDeletion
+from .errors import StorageError, is_disk_failure
 from .files import REAL_FILES, Files
 from .log import Log
+from .log_appender import LogAppender
+from .log_checkpoints import Checkpoints, checkpoint_of
 from .log_config import LogConfig
+from .log_directories import LogDirectories
 from .log_directory import (
     HIGH_WATERMARKS_FILE,
     LOG_START_OFFSETS_FILE,
+    NO_BROKER_EPOCH,
     RECOVERY_POINTS_FILE,
     LogDirectory,
 )
 from .log_loader import load_log
+from .log_loading import LoadProgress, LogLoading
+from .log_upkeep import HighWatermarkOf, delete_old_segments
+from .parallel import for_all
 from .topic_partition import TopicPartition
 
-OffsetsOf = Callable[[Mapping[TopicPartition, Log]], dict[TopicPartition, int]]
+logger = logging.getLogger(__name__)
+
+DEFAULT_RECOVERY_THREADS = 2
+"""Kafka's num.recovery.threads.per.data.dir."""
+
+
+CLOSING_THREADS = 16
+"""For each directory. They wait for the disk, which syncs many files at once as fast as a few."""
+
+
+GONE = (errno.ENOENT, errno.ENOTDIR)
+
+
+class FailedDirectory(NamedTuple):
+    """A directory that has just gone offline, and what went with it."""
+
+    path: str
+    why: str
+    partitions: list[TopicPartition]
 
 
 class LogManager:
@@ -35,12 +62,21 @@ class LogManager:
 
     Args:
         log_dirs: paths, at least one; each is made if need be.
-        clock: gives the wall time.
+        clock: the time.
         default_config: of logs whose topic has no settings of its own.
         files: the file system.
+        chance: spreads the rolling of segments, and names what is deleted.
+        recovery_threads: `num.recovery.threads.per.data.dir`.
 
     Raises:
-        LogDirectoryError: a directory is in use by another process, or cannot be used.
+        LogDirectoryError: a directory is in use by another process, or none can be used.
+
+    Attributes:
+        logs: by partition, of all directories that are online.
+        high_watermarks: as last written to the disk, for replicas to begin with.
+        deletions: files and folders on their way out.
+        recovery_threads: for each directory, to load and to close logs.
+        on_rolled: called when a log has closed segments to flush; see `take_rolled`.
     """
 
     def __init__(
@@ -50,128 +86,137 @@ class LogManager:
         clock: Clock,
         default_config: LogConfig | None = None,
         files: Files = REAL_FILES,
+        chance: random.Random | None = None,
+        recovery_threads: int = DEFAULT_RECOVERY_THREADS,
     ) -> None:
         self._clock = clock
         self._files = files
+        self._chance = chance or random.Random(clock.now_ms())
+        self.recovery_threads = recovery_threads
         self.default_config = default_config or LogConfig()
         self.logs: dict[TopicPartition, Log] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
-        """As last written to the disk, for replicas to begin with."""
+        self.deletions = DeferredDeletion()
+        self.on_rolled: Callable[[], None] | None = None
+        self._rolled: dict[TopicPartition, None] = {}
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
-        self._directories: list[LogDirectory] = []
-        self._written: dict[tuple[LogDirectory, str], dict[TopicPartition, int]] = {}
-        try:
-            for path in log_dirs:
-                self._directories.append(LogDirectory(files, path))
-        except LogDirectoryError:
-            self._release()
-            raise
+        self._loading: LogLoading | None = None
+        self.directories = LogDirectories(files, log_dirs)
+        self._checkpoints = Checkpoints(self.directories, self.directories.note_failure)
 
     @property
     def log_dirs(self) -> list[str]:
-        """The paths of the directories."""
-        return [directory.path for directory in self._directories]
+        """The paths of the directories, offline or not."""
+        return [directory.path for directory in self.directories]
 
     # --- opening and closing -----------------------------------------------------------
 
-    def cluster_id(self) -> str | None:
-        """The cluster that the directories belong to, or None if all are new.
-
-        Raises:
-            LogDirectoryError: a `meta.properties` is damaged.
-        """
-        for directory in self._directories:
-            found = directory.meta_properties()
-            if found is not None and found.cluster_id is not None:
-                return found.cluster_id
-        return None
-
-    def claim_directories(self, node_id: int, cluster_id: str, source: random.Random) -> None:
-        """Mark new directories as this broker's, and make sure that the others are.
-
-        Args:
-            node_id: the broker's id.
-            cluster_id: the cluster's id.
-            source: makes the ids of new directories.
-
-        Raises:
-            LogDirectoryError: one belongs to another broker or cluster, or cannot be written.
-        """
-        for directory in self._directories:
-            directory_id = uuid_to_text(random_uuid(source))
-            try:
-                directory.claim(node_id, cluster_id, directory_id)
-            except OSError as error:
-                raise LogDirectoryError(f"cannot write {directory.path}: {error}") from error
-
-    def load_logs(self, topic_configs: Mapping[str, LogConfig] | None = None) -> None:
+    def load_logs(
+        self,
+        topic_configs: Mapping[str, LogConfig] | None = None,
+        on_progress: Callable[[LoadProgress], None] | None = None,
+    ) -> None:
         """Open every log in the directories, recovering those not closed properly.
 
         Args:
             topic_configs: settings by topic, where they are not the default.
+            on_progress: called every second while that lasts.
 
         Raises:
-            LogDirectoryError: a directory or a log in it cannot be read.
+            LogDirectoryError: no directory can be read, or a partition lies in two of them.
+            LoadingStopped: `stop_loading` was called.
         """
-        for directory in self._directories:
+        online = self.directories.online
+        self._loading = LogLoading(
+            self._files,
+            online,
+            clock=self._clock,
+            default_config=self.default_config,
+            topic_configs=topic_configs or {},
+            threads=self.recovery_threads,
+        )
+        self._loading.run(on_progress)
+        self.directories.require_one_online()
+        for directory in online:
+            self.high_watermarks.update(directory.written.get(HIGH_WATERMARKS_FILE, {}))
+            for topic_partition, log in directory.logs.items():
+                self._take_up(directory, topic_partition, log)
+            self._note_recovery(directory)
+        for directory, path in self._loading.doomed:
+            if directory.is_online:
+                self.deletions.add_folder(self._files, path, self._clock.monotonic_ms())
+        self._loading = None
+
+    def _note_recovery(self, directory: LogDirectory) -> None:
+        """What a recovery has cut or made again is not on the disk for sure yet."""
+        if directory.is_online and not directory.was_clean:
             try:
-                self._load_directory(directory, topic_configs or {})
-            except (OSError, CheckpointError, KafkaError) as error:
-                raise LogDirectoryError(
-                    f"cannot load the logs in {directory.path}: {error}"
-                ) from error
+                self._checkpoints.take_back(directory)
+            except OSError as error:
+                self.disk_failed(directory.path, error)
 
-    def _load_directory(
-        self, directory: LogDirectory, topic_configs: Mapping[str, LogConfig]
-    ) -> None:
-        recovery_points = directory.read_checkpoint(RECOVERY_POINTS_FILE)
-        start_offsets = directory.read_checkpoint(LOG_START_OFFSETS_FILE)
-        self.high_watermarks.update(directory.read_checkpoint(HIGH_WATERMARKS_FILE))
-        partitions = directory.partitions()
-        directory.mark_in_use()
-        for topic_partition in partitions:
-            if topic_partition in self.logs:
-                raise LogDirectoryError(
-                    f"{topic_partition} lies both in {directory.path} and in "
-                    f"{self._directory_of[topic_partition].path}"
-                )
-            self.logs[topic_partition] = load_log(
-                directory.folder_of(topic_partition),
-                topic_partition,
-                topic_configs.get(topic_partition.topic, self.default_config),
-                files=self._files,
-                now_ms=self._clock.now_ms(),
-                clean_shutdown=directory.was_clean,
-                recovery_point=recovery_points.get(topic_partition, 0),
-                log_start_offset=start_offsets.get(topic_partition, 0),
-            )
-            self._directory_of[topic_partition] = directory
+    @property
+    def is_loading(self) -> bool:
+        """Whether `load_logs` is under way, so that `stop_loading` stops it."""
+        return self._loading is not None
 
-    def close(self) -> None:
+    def stop_loading(self) -> None:
+        """Have a `load_logs` that runs in another thread come to its end."""
+        if self._loading is not None:
+            self._loading.stop()
+
+    def _take_up(self, directory: LogDirectory, topic_partition: TopicPartition, log: Log) -> None:
+        directory.logs[topic_partition] = log
+        self.logs[topic_partition] = log
+        self._directory_of[topic_partition] = directory
+        log.keeper = self
+        log.segments.active.spread(self.jitter(), log.config)
+        log.last_flush_ms = self._clock.now_ms()
+
+    def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Close all logs, write the checkpoints, and let go of the directories.
 
         A directory in which anything fails is not marked as clean: the next start
         recovers what is in it. Callers write the high watermarks before.
+
+        Args:
+            broker_epoch: of the broker's registration, noted beside the logs.
         """
-        for directory in self._directories:
-            closed = [_close(log) for log in self._logs_in(directory).values()]
-            with suppress(OSError, StorageError):
-                self._checkpoint_offsets(directory)
-                if all(closed):
-                    directory.mark_clean()
-        self._release()
-        self.logs.clear()
-        self._directory_of.clear()
+        for directory in self.directories.online:
+            self._close_directory(directory, broker_epoch)
+        self._let_go()
+
+    def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+        failed: list[StorageError] = []
+
+        def close(log: Log) -> None:
+            try:
+                log.close()
+            except StorageError as error:
+                failed.append(error)
+
+        threads = max(self.recovery_threads, CLOSING_THREADS)
+        for_all(list(directory.logs.values()), close, threads, "log-closing")
+        is_written = True
+        for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
+            offsets = checkpoint_of(name, directory.logs, {})
+            is_written &= self._checkpoints.write(directory, name, offsets)
+        if failed or not is_written:
+            logger.warning("%s is not marked as closed properly: %s", directory.path, failed)
+            return
+        try:
+            directory.mark_clean(broker_epoch)
+        except OSError as error:
+            logger.warning("%s is not marked as closed properly: %s", directory.path, error)
 
     def abandon(self) -> None:
         """Let go of everything as a crash would: nothing is written any more."""
-        self._release()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self.directories.release()
         self.logs.clear()
         self._directory_of.clear()
-
-    def _release(self) -> None:
-        for directory in self._directories:
-            directory.release()
 
     # --- logs --------------------------------------------------------------------------
 
@@ -184,6 +229,8 @@ class LogManager:
         topic_partition: TopicPartition,
         topic_id: bytes | None = None,
         config: LogConfig | None = None,
+        *,
+        is_new: bool = True,
     ) -> Log:
         """The log of a partition, made in the directory with the fewest if there is none.
 
@@ -191,183 +238,191 @@ class LogManager:
             topic_partition: whose log.
             topic_id: noted in a log that has none yet.
             config: the settings of a new log; the default where it is None.
+            is_new: whether the partition was made just now; if not, it is not made as long
+                as a directory that may hold it is offline.
 
         Raises:
             KafkaError: INCONSISTENT_TOPIC_ID, the log is of another topic of that name.
-            StorageError: the disk fails.
+            StorageError: the disk fails, or the log may lie in a directory that is offline.
         """
         log = self.logs.get(topic_partition)
         if log is not None:
             if topic_id is not None:
                 log.assign_topic_id(topic_id)
             return log
-        directory = min(self._directories, key=lambda each: len(self._logs_in(each)))
-        try:
-            log = load_log(
-                directory.folder_of(topic_partition),
-                topic_partition,
-                config or self.default_config,
-                files=self._files,
-                now_ms=self._clock.now_ms(),
-                topic_id=topic_id,
+        if not is_new and self.directories.has_offline:
+            raise StorageError(
+                f"the log of {topic_partition} may lie in a directory that is offline"
             )
-        except OSError as error:
-            raise StorageError(f"could not make a log for {topic_partition}: {error}") from error
-        self.logs[topic_partition] = log
-        self._directory_of[topic_partition] = directory
-        return log
+        failure = StorageError(f"no log directory is left for {topic_partition}")
+        for directory in sorted(self.directories.online, key=lambda each: len(each.logs)):
+            try:
+                log = self._make_log(directory, topic_partition, topic_id, config)
+            except OSError as error:
+                failure = StorageError(f"could not make a log for {topic_partition}: {error}")
+                if is_disk_failure(error):
+                    self.disk_failed(directory.path, error)
+                continue
+            self._take_up(directory, topic_partition, log)
+            return log
+        raise failure
+
+    def _make_log(
+        self,
+        directory: LogDirectory,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        config: LogConfig | None,
+    ) -> Log:
+        self._checkpoints.forget(directory, topic_partition, self.high_watermarks)
+        return load_log(
+            directory.folder_of(topic_partition),
+            topic_partition,
+            config or self.default_config,
+            files=self._files,
+            now_ms=self._clock.now_ms(),
+            topic_id=topic_id,
+        )
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
-        """Remove a partition's log from the disk; nothing happens if there is none.
+        """Take away a partition's log; nothing happens if there is none.
+
+        Its folder gets another name at once, and is removed after `file.delete.delay.ms`.
 
         Raises:
-            StorageError: the disk fails.
+            StorageError: the disk fails, or the log may lie in a directory that is offline.
         """
-        log = self.logs.pop(topic_partition, None)
+        log = self.logs.get(topic_partition)
         if log is None:
+            if self.directories.has_offline:
+                raise StorageError(
+                    f"the log of {topic_partition} may lie in a directory that is offline"
+                )
             return
-        del self._directory_of[topic_partition]
+        directory = self._directory_of[topic_partition]
+        path = directory.deleted_folder_of(topic_partition, random_uuid(self._chance).hex())
+        log.move_folder(path)
+        self._drop(topic_partition)
+        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+        self.deletions.add_folder(self._files, path, due_ms)
+
+    def _drop(self, topic_partition: TopicPartition) -> None:
+        del self.logs[topic_partition]
+        self._rolled.pop(topic_partition, None)
+        self._directory_of.pop(topic_partition).logs.pop(topic_partition, None)
         self.high_watermarks.pop(topic_partition, None)
-        log.delete()
+
+    # --- what logs tell (`LogKeeper`) --------------------------------------------------
+
+    def delete_later(self, files: Files, paths: Sequence[str], delay_ms: int) -> None:
+        """Remove files after a while."""
+        self.deletions.add_files(files, paths, self._clock.monotonic_ms() + delay_ms)
+
+    def disk_failed(self, path: str, error: OSError) -> None:
+        """Take note that the disk of a directory fails; may be called by any thread.
+
+        Args:
+            path: of the directory or of anything in it.
+            error: what the operating system said.
+        """
+        if error.errno in GONE and not self._is_known(path):
+            return  # whoever asked was still at work on a log that was deleted meanwhile
+        self.directories.note_failure(path, error)
+
+    def _is_known(self, path: str) -> bool:
+        """Whether a path can be expected to be there, as that of a deleted partition cannot."""
+        topic_partition = TopicPartition.from_folder_name(os.path.basename(path))
+        return topic_partition is None or topic_partition in self.logs
+
+    def rolled(self, log: LogAppender) -> None:
+        """A log has a closed segment to flush."""
+        self._rolled[log.topic_partition] = None
+        if self.on_rolled is not None:
+            self.on_rolled()
+
+    def promises_taken_back(self, log: LogAppender) -> None:
+        """Recovery point or start of a log have gone back, before it is cut."""
+        self._checkpoints.take_back(self._directory_of[log.topic_partition])
+
+    def jitter(self) -> float:
+        """A random number from 0 to 1."""
+        return self._chance.random()
+
+    def take_rolled(self) -> Log | None:
+        """A log that has closed segments to flush, the first that came; None if none has."""
+        while self._rolled:
+            topic_partition = next(iter(self._rolled))
+            del self._rolled[topic_partition]
+            log = self.logs.get(topic_partition)
+            if log is not None:
+                return log
+        return None
+
+    # --- failing directories -----------------------------------------------------------
+
+    def take_failed_directories(self) -> list[FailedDirectory]:
+        """Take the directories offline whose disks have failed since the last call.
+
+        Their logs are gone from `logs`, and nothing is written to them any more.
+        """
+        return [
+            self._take_offline(directory, why)
+            for directory, why in self.directories.take_failures()
+        ]
+
+    def _take_offline(self, directory: LogDirectory, why: str) -> FailedDirectory:
+        partitions = list(directory.logs)
+        directory.fail(
+            f"the log directory {directory.path} is offline until a restart, with "
+            f"{len(partitions)} partitions: {why}"
+        )
+        for topic_partition in partitions:
+            log = self.logs[topic_partition]
+            self._drop(topic_partition)
+            log.close_files()
+        return FailedDirectory(directory.path, why, partitions)
 
     # --- work for timers ---------------------------------------------------------------
 
-    def delete_old_segments(self, high_watermark_of: Callable[[TopicPartition], int]) -> int:
-        """Drop what retention lets go in every log; returns how many segments.
-
-        A log whose disk fails is passed over and tried again the next time.
-        """
-        now_ms = self._clock.now_ms()
-        deleted = 0
-        for topic_partition, log in self.logs.items():
-            try:
-                deleted += log.delete_old_segments(now_ms, high_watermark_of(topic_partition))
-            except StorageError:
-                continue
-        return deleted
-
-    def remove_expired_producers(self) -> None:
-        """Forget producers that have been silent for `producer.id.expiration.ms`."""
-        now_ms = self._clock.now_ms()
-        for log in self.logs.values():
-            log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
-
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the high watermarks of this broker's replicas, and wait for the disk.
-
-        Raises:
-            StorageError: the disk fails.
-        """
-        write = self.prepare_high_watermarks(high_watermarks)
-        if write is not None:
-            write()
+    def delete_old_segments(self, high_watermark_of: HighWatermarkOf) -> int:
+        """Drop what retention lets go in every log; returns how many segments."""
+        steps = delete_old_segments(self.logs, high_watermark_of, self._clock, len(self.logs) or 1)
+        return sum(steps)
 
     def prepare_high_watermarks(
         self, high_watermarks: Mapping[TopicPartition, int]
     ) -> Callable[[], None] | None:
-        """The same as work that a thread can do, since it waits for the disk.
+        """Writing the high watermarks of this broker's replicas, as work for a thread.
 
         Returns:
-            None where nothing has changed since the last time; else what writes the files,
-            and raises StorageError where the disk fails.
+            None where nothing has changed since the last time.
         """
         self.high_watermarks.update(high_watermarks)
-        return self._prepare(
-            HIGH_WATERMARKS_FILE,
-            {
-                directory: {
-                    topic_partition: self.high_watermarks[topic_partition]
-                    for topic_partition in self._logs_in(directory)
-                    if topic_partition in self.high_watermarks
-                }
-                for directory in self._directories
-            },
-        )
+        return self._checkpoints.prepare(HIGH_WATERMARKS_FILE, self.high_watermarks)
 
-    def prepare_offsets(self) -> Callable[[], None] | None:
-        """Recovery points and log start offsets, likewise."""
-        writes = [
-            self._prepare(RECOVERY_POINTS_FILE, self._each(_recovery_points)),
-            self._prepare(LOG_START_OFFSETS_FILE, self._each(_start_offsets)),
-        ]
-        changed = [write for write in writes if write is not None]
+    def noted_recovery_point(self, topic_partition: TopicPartition) -> int:
+        """Up to where a log is flushed, as the checkpoint on the disk says."""
+        directory = self._directory_of.get(topic_partition)
+        return 0 if directory is None else directory.offset(RECOVERY_POINTS_FILE, topic_partition)
 
-        def write_all() -> None:
-            for write in changed:
-                write()
+    def prepare_recovery_points(self) -> Callable[[], None] | None:
+        """Writing up to where each log is on the disk, likewise."""
+        return self._checkpoints.prepare(RECOVERY_POINTS_FILE, {})
 
-        return write_all if changed else None
+    def prepare_start_offsets(self) -> Callable[[], None] | None:
+        """Writing where each log starts, likewise."""
+        return self._checkpoints.prepare(LOG_START_OFFSETS_FILE, {})
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Write the high watermarks and wait for the disk."""
+        _run(self.prepare_high_watermarks(high_watermarks))
 
     def checkpoint_offsets(self) -> None:
-        """Write recovery points and log start offsets, and wait for the disk.
-
-        Raises:
-            StorageError: the disk fails.
-        """
-        write = self.prepare_offsets()
-        if write is not None:
-            write()
-
-    def _each(self, offsets_of: OffsetsOf) -> dict[LogDirectory, dict[TopicPartition, int]]:
-        return {directory: offsets_of(self._logs_in(directory)) for directory in self._directories}
-
-    def _prepare(
-        self, name: str, by_directory: dict[LogDirectory, dict[TopicPartition, int]]
-    ) -> Callable[[], None] | None:
-        changed = [
-            (directory, offsets)
-            for directory, offsets in by_directory.items()
-            if self._written.get((directory, name)) != offsets
-        ]
-        if not changed:
-            return None
-
-        def write() -> None:
-            for directory, offsets in changed:
-                self._write(directory, name, offsets)
-
-        return write
-
-    def _checkpoint_offsets(self, directory: LogDirectory) -> None:
-        logs = self._logs_in(directory)
-        self._write(directory, RECOVERY_POINTS_FILE, _recovery_points(logs))
-        self._write(directory, LOG_START_OFFSETS_FILE, _start_offsets(logs))
-
-    def _write(
-        self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]
-    ) -> None:
-        try:
-            directory.write_checkpoint(name, offsets)
-        except OSError as error:
-            raise StorageError(f"could not write {name} in {directory.path}: {error}") from error
-        self._written[directory, name] = offsets
-
-    def _logs_in(self, directory: LogDirectory) -> dict[TopicPartition, Log]:
-        if len(self._directories) == 1:
-            return self.logs
-        return {
-            topic_partition: log
-            for topic_partition, log in self.logs.items()
-            if self._directory_of[topic_partition] is directory
-        }
+        """Write recovery points and log start offsets, and wait for the disk."""
+        _run(self.prepare_recovery_points())
+        _run(self.prepare_start_offsets())
 
 
-def _close(log: Log) -> bool:
-    """Close a log; whether the next start may take it at its word."""
-    try:
-        log.close()
-    except StorageError:
-        return False
-    return True
-
-
-def _recovery_points(logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, int]:
-    return {topic_partition: log.recovery_point for topic_partition, log in logs.items()}
-
-
-def _start_offsets(logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, int]:
-    return {
-        topic_partition: log.log_start_offset
-        for topic_partition, log in logs.items()
-        if log.log_start_offset > log.segments.first.base_offset
-    }
+def _run(write: Callable[[], None] | None) -> None:
+    if write is not None:
+        write()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from .file_slice import FileSlice
+from .index_check import start_position
 from .log_read import LogRead
 from .log_segment import LogSegment
 from .log_segments import LogSegments
+from .segment_timestamps import SegmentTimestamps
 from .time_index import TimestampAndOffset
 
 
@@ -35,13 +39,13 @@ def read_segments(
     else:
         index = segments.floor_index(start_offset)
         segment = segments[index]
-    position = segment.position_of(start_offset)
+    position = segment.position_to_read(start_offset)
     while position >= segment.size:  # compaction may leave a gap at a segment's end
         index += 1
         if index == len(segments):
             return LogRead(b"", start_offset)
         segment = segments[index]
-        position = segment.position_of(start_offset)
+        position = segment.position_to_read(start_offset)
     limit = segment.size
     if upper_offset is not None:
         limit = _limit(segments, index, upper_offset)
@@ -74,31 +78,69 @@ def _size_within(
 
 
 def find_offset_by_timestamp(
-    segments: LogSegments, timestamp_ms: int, log_start_offset: int
+    segments: LogSegments, timestamps: SegmentTimestamps, timestamp_ms: int, log_start_offset: int
 ) -> TimestampAndOffset | None:
-    """The first record not earlier than `timestamp_ms`.
+    """The first record from the log's start on that is not earlier than `timestamp_ms`.
+
+    Args:
+        segments: of the log.
+        timestamps: theirs.
+        timestamp_ms: since the epoch.
+        log_start_offset: of the log.
 
     Raises:
         OSError: the disk fails.
         KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
     """
-    for segment in segments:
-        if segment.largest_timestamp() >= timestamp_ms:
+    for index in range(timestamps.first_reaching(segments, timestamp_ms), len(segments)):
+        segment = segments[index]
+        if segment.load_max_timestamp() >= timestamp_ms:
             found = segment.find_offset_by_timestamp(timestamp_ms, log_start_offset)
             if found is not None:
                 return found
     return None
 
 
-def find_max_timestamp(segments: LogSegments, log_start_offset: int) -> TimestampAndOffset | None:
-    """The first record that carries the latest timestamp of all.
+def find_max_timestamp(
+    segments: LogSegments, timestamps: SegmentTimestamps
+) -> TimestampAndOffset | None:
+    """The first record that has the latest timestamp of all (KIP-734).
+
+    As Kafka's it may lie before the log's start, and of records without timestamps it is
+    the first.
+
+    Args:
+        segments: of the log.
+        timestamps: theirs.
 
     Raises:
         OSError: the disk fails.
         KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
     """
-    latest = max(segments, key=LogSegment.load_max_timestamp)
-    timestamp = latest.load_max_timestamp()
-    if timestamp < 0:
-        return None
-    return latest.find_offset_by_timestamp(timestamp, log_start_offset)
+    segment = segments[timestamps.latest(segments)]
+    return segment.find_offset_by_timestamp(segment.load_max_timestamp(), segment.base_offset)
+
+
+def upper_bound_of(segments: LogSegments, read: LogRead, log_end_offset: int) -> int:
+    """An offset that lies behind all that was read, though not always right behind it.
+
+    The offset index tells it, as of Kafka's OffsetIndex.fetchUpperBoundOffset.
+
+    Args:
+        segments: of the log.
+        read: something was found, just now.
+        log_end_offset: of the log.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    index = segments.floor_index(read.segment_base_offset)
+    offset_index = segments[index].offset_index
+    slots = range(len(offset_index))
+    behind = read.position + len(read.records)
+    slot = bisect_left(slots, behind, key=lambda each: offset_index.entry(each)[1])
+    if slot < len(slots):
+        offset = offset_index.entry(slot)[0]
+        if start_position(segments[index], offset) >= behind:  # else the index is damaged
+            return offset
+    return segments[index + 1].base_offset if index + 1 < len(segments) else log_end_offset

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os.path
+from contextlib import suppress
 
 from ..protocol.errors import ErrorCode, KafkaError
-from ..protocol.records.records import iter_records
+from ..protocol.records.light_records import iter_offsets_and_timestamps
+from .deferred_deletion import DELETED_SUFFIX
 from .files import Files, StorageFile
+from .index_check import last_start_position, latest_timestamp, noted_timestamp, start_position
 from .log_config import LogConfig
 from .offset_index import OffsetIndex
-from .segment_reader import iter_headers, read_batch
+from .open_files import OPEN_FILES
+from .segment_reader import find_batch, iter_headers, read_batch, require_valid_batch
 from .time_index import TimeIndex, TimestampAndOffset
+from .transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
+from .transaction_index import TransactionIndex
 
 OFFSETS_MAX = 2**31 - 1
 """How far offsets in a segment may lie from its base: the indexes hold 32 bits."""
+
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
+"""Of the files of one segment, the batches' first."""
 
 RECENT_BATCHES = 256
 """Of this many batches at least, the positions are remembered for tailing readers."""
@@ -45,11 +54,15 @@ class LogSegment:
     """
 
     __slots__ = (
+        "__weakref__",
         "_bytes_since_index_entry",
         "_files",
+        "_is_checked",
+        "_jitter",
         "_log_file",
         "_older_positions",
         "_recent_positions",
+        "_transaction_index",
         "base_offset",
         "created_ms",
         "directory",
@@ -64,6 +77,7 @@ class LogSegment:
         "size",
         "size_limit",
         "time_index",
+        "was_used",
     )
 
     def __init__(
@@ -85,6 +99,11 @@ class LogSegment:
         time_path = segment_path(directory, base_offset, ".timeindex")
         self.offset_index = OffsetIndex(files, index_path, base_offset, is_new=is_new)
         self.time_index = TimeIndex(files, time_path, base_offset, is_new=is_new)
+        self._transaction_index: TransactionIndex | None = None
+        self._jitter = 0.0
+        self._is_checked = is_new
+        """Whether this process has written all of it, or read it through with its checksums."""
+        self.was_used = False
         self.max_timestamp = -1 if is_new else UNKNOWN_TIMESTAMP
         self.offset_of_max_timestamp = base_offset
         self._bytes_since_index_entry = 0
@@ -95,6 +114,7 @@ class LogSegment:
         self.configure(config)
         if is_new:
             self._log_file = files.open(self.log_path, create=True)
+            OPEN_FILES.opened(self)
         else:
             self.size = files.size(self.log_path)
 
@@ -109,7 +129,32 @@ class LogSegment:
         file = self._log_file
         if file is None:
             file = self._log_file = self._files.open(self.log_path)
+            OPEN_FILES.opened(self)
+        self.was_used = True
         return file
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds its file."""
+        return self._log_file is not None
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        """The aborted transactions that end here; made when first asked for."""
+        index = self._transaction_index
+        if index is None:
+            path = segment_path(self.directory, self.base_offset, TRANSACTION_INDEX_SUFFIX)
+            index = self._transaction_index = TransactionIndex(self._files, path, self.base_offset)
+        return index
+
+    @property
+    def has_transaction_index(self) -> bool:
+        """Whether it was asked for: if not, no aborted transaction ends here."""
+        return self._transaction_index is not None
+
+    def open_file(self) -> StorageFile:
+        """The same for one look: a segment that is closed stays so."""
+        return self._log_file or self._files.open(self.log_path)
 
     def configure(self, config: LogConfig) -> None:
         """Take over changed limits."""
@@ -117,8 +162,18 @@ class LogSegment:
         self.offset_index.max_bytes = config.segment_index_bytes
         self.time_index.max_bytes = config.segment_index_bytes
         self.size_limit = config.segment_bytes
-        self.segment_ms = config.segment_ms
+        jitter_ms_max = min(config.segment_jitter_ms, config.segment_ms)
+        self.segment_ms = config.segment_ms - int(self._jitter * jitter_ms_max)
         self._note_first_timestamp(self.first_timestamp)
+
+    def spread(self, jitter: float, config: LogConfig) -> None:
+        """Roll earlier by this part, 0 to 1, of `segment.jitter.ms`.
+
+        So the segments of many partitions that were begun together are not rolled together.
+        """
+        self._jitter = jitter
+        if config.segment_jitter_ms:
+            self.configure(config)
 
     # --- growing -----------------------------------------------------------------------
 
@@ -190,6 +245,15 @@ class LogSegment:
         """Bring the index files up to date with what is known of them."""
         self.offset_index.flush()
         self.time_index.flush()
+        if self._transaction_index is not None:
+            self._transaction_index.flush()
+
+    def index_paths(self) -> list[str]:
+        """The index files that there are once they are flushed."""
+        paths = [self.offset_index.path, self.time_index.path]
+        if self._transaction_index is not None and self._transaction_index.has_file:
+            paths.append(self._transaction_index.path)
+        return paths
 
     # --- looking up --------------------------------------------------------------------
 
@@ -207,12 +271,29 @@ class LogSegment:
                 return self._scan_for(offset)
         return position
 
+    def position_to_read(self, offset: int) -> int:
+        """The same for one who is going to send what lies there, and does not look at it.
+
+        Of a segment that an earlier process has written, the batch is checked: what its header
+        says may be damaged, and readers are told so once.
+
+        Raises:
+            OSError: the disk fails.
+            KafkaError: CORRUPT_MESSAGE, the batch or something on the way to it is damaged.
+        """
+        position = self._recent_positions.get(offset)
+        if position is None:
+            position = self._older_positions.get(offset)
+        if position is None:
+            position = self._scan_for(offset)
+            if position < self.size and not self._is_checked:
+                require_valid_batch(self.file, position, self.size)
+        return position
+
     def _scan_for(self, offset: int) -> int:
-        start = self.offset_index.lookup(offset)
-        for position, batch in iter_headers(self.file, start, self.size):
-            if batch.last_offset >= offset:
-                return position
-        return self.size
+        start = start_position(self, offset)
+        found = find_batch(self.file, start, self.size, offset, self.base_offset)
+        return self.size if found is None else found
 
     def batch_size_at(self, position: int) -> int:
         """The bytes of the batch that begins at `position`."""
@@ -229,9 +310,7 @@ class LogSegment:
         """
         next_offset = self.base_offset
         end = 0
-        count = len(self.offset_index)
-        start = self.offset_index.entry(count - 1)[1] if count else 0
-        for position, batch in iter_headers(self.file, start, self.size):
+        for position, batch in iter_headers(self.file, last_start_position(self), self.size):
             next_offset = batch.next_offset
             end = position + batch.size_in_bytes
         if end != self.size:
@@ -243,13 +322,13 @@ class LogSegment:
     def load_max_timestamp(self) -> int:
         """The latest timestamp in it, from the time index if it was not written just now."""
         if self.max_timestamp == UNKNOWN_TIMESTAMP:
-            entry = self.time_index.last_entry()
+            entry = latest_timestamp(self)
             self.max_timestamp, self.offset_of_max_timestamp = entry.timestamp, entry.offset
         return self.max_timestamp
 
     def load_for_appends(self) -> None:
         """Learn what the next append asks about: it is the active segment of a loaded log."""
-        self._reload_max_timestamp()
+        self.load_max_timestamp()
         for _, batch in iter_headers(self.file, 0, self.size):
             self._note_first_timestamp(batch.max_timestamp)
             break
@@ -268,16 +347,15 @@ class LogSegment:
             OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
         """
-        noted = self.time_index.lookup(timestamp)
-        position = self.offset_index.lookup(max(noted.offset, start_offset))
+        noted = noted_timestamp(self, timestamp - 1)
+        position = start_position(self, max(noted.offset, start_offset))
         for at, header in iter_headers(self.file, position, self.size):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
             batch = read_batch(self.file, at, header.size_in_bytes)
-            for record in iter_records(batch):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    epoch = batch.partition_leader_epoch
-                    return TimestampAndOffset(record.timestamp, record.offset, epoch)
+            for offset, found in iter_offsets_and_timestamps(batch):
+                if found >= timestamp and offset >= start_offset:
+                    return TimestampAndOffset(found, offset, batch.partition_leader_epoch)
         return None
 
     # --- cutting -----------------------------------------------------------------------
@@ -288,40 +366,36 @@ class LogSegment:
         Raises:
             OSError: the disk fails; the segment is as it was.
         """
+        self.load_max_timestamp()  # and so the indexes, made again if they are not right
         position = self.position_of(offset)
         dropped = self.size - position
         if dropped:
             self.cut_file(position)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
+        if self._transaction_index is not None:
+            self._transaction_index.truncate_to(offset)
         self._recent_positions = {}
         self._older_positions = {}
         self._bytes_since_index_entry = 0
         self.size = position
         self.max_timestamp = UNKNOWN_TIMESTAMP
-        self._reload_max_timestamp()
-        return dropped
-
-    def _reload_max_timestamp(self) -> None:
-        """The index knows the latest up to its last entry; the batches after it are asked."""
         self.load_max_timestamp()
-        count = len(self.offset_index)
-        start = self.offset_index.entry(count - 1)[1] if count else 0
-        for _, batch in iter_headers(self.file, start, self.size):
-            if batch.max_timestamp > self.max_timestamp:
-                self.max_timestamp = batch.max_timestamp
-                self.offset_of_max_timestamp = batch.last_offset
+        return dropped
 
     def reset(self) -> None:
         """Forget what is known of the file: it is about to be read through."""
         self.offset_index.reset()
         self.time_index.reset()
+        if self._transaction_index is not None:
+            self._transaction_index.reset()
         self._recent_positions = {}
         self._older_positions = {}
         self._bytes_since_index_entry = 0
         self.size = 0
         self.max_timestamp = -1
         self.offset_of_max_timestamp = self.base_offset
+        self._is_checked = True
 
     def cut_file(self, size: int | None = None) -> None:
         """Cut the file back to `size`, or to what is published after a write that failed."""
@@ -330,8 +404,28 @@ class LogSegment:
     def delete(self) -> None:
         """Remove the files; slices handed out stay readable."""
         self._log_file = None
-        for suffix in (".log", ".index", ".timeindex"):
+        for suffix in SEGMENT_SUFFIXES:
             self._files.remove(segment_path(self.directory, self.base_offset, suffix))
+
+    def mark_deleted(self) -> list[str]:
+        """Give the files names that say they are on their way out.
+
+        Slices handed out stay readable.
+
+        Returns:
+            The new paths, to be removed in time.
+
+        Raises:
+            OSError: the disk fails; some may have their new names.
+        """
+        self._log_file = None
+        marked = []
+        for suffix in SEGMENT_SUFFIXES:
+            path = segment_path(self.directory, self.base_offset, suffix)
+            with suppress(FileNotFoundError):  # an index is made when it has something to hold
+                self._files.rename(path, path + DELETED_SUFFIX)
+                marked.append(path + DELETED_SUFFIX)
+        return marked
 
     def sync(self) -> None:
         """Wait until batches and indexes are on the disk."""
@@ -339,6 +433,8 @@ class LogSegment:
         self.file.sync()
         self.offset_index.sync()
         self.time_index.sync()
+        if self._transaction_index is not None:
+            self._transaction_index.sync()
 
     def close(self) -> None:
         """Let go of the file; it closes when no slice needs it any more."""

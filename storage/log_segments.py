@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .log_segment import LogSegment
 
 
 class LogSegments:
-    """Never empty once a log is open; each segment ends where the next begins."""
+    """Never empty once a log is open; each segment ends where the next begins.
 
-    __slots__ = ("_base_offsets", "_segments", "active")
+    Attributes:
+        active: the last.
+        changes: goes up whenever segments are taken out or replaced, not with a new one.
+    """
+
+    __slots__ = ("_base_offsets", "_segments", "active", "changes")
 
     def __init__(self, segments: list[LogSegment]) -> None:
         self._segments = segments
         self._base_offsets = [segment.base_offset for segment in segments]
         self.active = segments[-1]
+        self.changes = 0
 
     def __iter__(self) -> Iterator[LogSegment]:
         return iter(self._segments)
@@ -54,6 +60,7 @@ class LogSegments:
         removed = self._segments[:count]
         del self._segments[:count]
         del self._base_offsets[:count]
+        self.changes += 1
         return removed
 
     def remove_from(self, offset: int) -> list[LogSegment]:
@@ -64,11 +71,23 @@ class LogSegments:
         del self._segments[index:]
         del self._base_offsets[index:]
         self.active = self._segments[-1]
+        self.changes += 1
         return removed
+
+    def replace(self, old: Sequence[LogSegment], segment: LogSegment) -> None:
+        """Put one segment in the place of neighbours, the active one not among them."""
+        first = self._base_offsets.index(old[0].base_offset)
+        end = first + len(old)
+        assert self._segments[first:end] == list(old)
+        assert end < len(self._segments)
+        self._segments[first:end] = [segment]
+        self._base_offsets[first:end] = [segment.base_offset]
+        self.changes += 1
 
     def replace_all(self, segment: LogSegment) -> list[LogSegment]:
         """Take out every segment and begin with another."""
         removed = self._segments
+        self.changes += 1
         self._segments = [segment]
         self._base_offsets = [segment.base_offset]
         self.active = segment

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..protocol.compression import Compression, compress, decompress
+from ..protocol.compression import Compression
 from ..protocol.errors import ErrorCode, KafkaError
+from ..protocol.recompression import recompress
 from ..protocol.records.batch import (
     BATCH_HEADER,
     BATCH_HEADER_BYTES,
@@ -25,7 +26,12 @@ from ..protocol.records.batch import (
 )
 from ..protocol.records.builder import write_crc
 from ..protocol.records.crc import crc32c
-from ..protocol.records.validation import records_tile, summarize_records
+from ..protocol.records.validation import (
+    records_max,
+    records_tile,
+    summarize_records,
+    unfolded_bytes_max,
+)
 from .append_origin import AppendOrigin
 from .errors import RecordValidationError
 from .log_config import INT64_MAX, LogConfig
@@ -250,7 +256,12 @@ class LogValidator:
         if batch.is_control:
             return batch.max_timestamp
         earliest = now_ms - self._config.message_timestamp_before_max_ms
-        summary = summarize_records(batch, earliest, now_ms + self._latest_ahead_ms)
+        size = batch.size_in_bytes
+        if batch.records_count > records_max(size):
+            raise self._invalid_record(f"{batch.records_count} records in {size} bytes")
+        summary = summarize_records(
+            batch, earliest, now_ms + self._latest_ahead_ms, unfolded_bytes_max(size)
+        )
         refused = [(index, "has no key, and the topic is compacted") for index in summary.keyless]
         if not self._config.compacts:
             refused = []
@@ -281,16 +292,10 @@ class LogValidator:
         source = batch.compression
         target = self._target_compression
         if target is not None and target is not source and not batch.is_control:
-            payload = compress(target, self._decompress(source, batch), self._level(target))
+            payload = self._recompress(batch, source, target)
             records = memoryview(bytearray(records[:BATCH_HEADER_BYTES]) + payload)
             records[8:12] = (len(records) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
             attributes = attributes & ~COMPRESSION_MASK | target
-            if len(records) > self._max_message_bytes:
-                raise KafkaError(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"the batch for {self._topic_partition} has {len(records)} bytes in "
-                    f"compression {target.name.lower()}",
-                )
         records[ATTRIBUTES_AT : ATTRIBUTES_AT + 2] = attributes.to_bytes(2, "big")
         records[MAX_TIMESTAMP_AT : MAX_TIMESTAMP_AT + 8] = max_timestamp.to_bytes(
             8, "big", signed=True
@@ -309,10 +314,23 @@ class LogValidator:
         level = levels.get(target, -1)
         return None if level == -1 else level
 
-    def _decompress(self, source: Compression, batch: RecordBatch) -> bytes:
+    def _recompress(self, batch: RecordBatch, source: Compression, target: Compression) -> bytes:
         try:
-            return decompress(source, batch.records_section())
+            return recompress(
+                source,
+                target,
+                batch.records_section(),
+                self._level(target),
+                unfolded_bytes_max=unfolded_bytes_max(batch.size_in_bytes),
+                bytes_max=self._max_message_bytes - BATCH_HEADER_BYTES,
+            )
         except KafkaError as error:
+            if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                    f"the batch for {self._topic_partition} has more than "
+                    f"{self._max_message_bytes} bytes in compression {target.name.lower()}",
+                ) from error
             raise self._invalid_record("the records do not decompress") from error
 
     def _invalid_record(self, what: str) -> KafkaError:

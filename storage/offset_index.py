@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from .errors import CorruptIndexError
 from .files import Files
 from .index_file import IndexFile
 
@@ -27,13 +28,24 @@ class OffsetIndex(IndexFile):
         super().__init__(files, path, ENTRY.size, is_new=is_new)
         self.base_offset = base_offset
 
+    def sanity_check(self) -> None:
+        """Refuse a last entry that cannot be one.
+
+        Raises:
+            CorruptIndexError: its offset lies before the segment, or its position before the
+                file.
+        """
+        count = len(self)
+        if count and (self.entry(count - 1)[0] < self.base_offset or self.entry(count - 1)[1] < 0):
+            raise CorruptIndexError(f"{self.path} ends with the entry {self.entry(count - 1)}")
+
     def append(self, offset: int, position: int) -> None:
         """Note that the batch which ends with `offset` begins at `position`."""
         self.entries.extend(ENTRY.pack(offset - self.base_offset, position))
 
     def lookup(self, offset: int) -> int:
         """The position of a batch that does not begin after `offset`; 0 if none is noted."""
-        slot = self._slot(offset)
+        slot = self.slot_of(offset)
         return 0 if slot < 0 else self.entry(slot)[1]
 
     def entry(self, slot: int) -> tuple[int, int]:
@@ -41,11 +53,24 @@ class OffsetIndex(IndexFile):
         relative, position = ENTRY.unpack_from(self.entries, slot * ENTRY.size)
         return self.base_offset + relative, position
 
+    def glance_at_last_entry(self) -> tuple[int, int] | None:
+        """The last entry, or the base offset at 0, without reading the file; None if it has to be.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        last = self.glance_at_last()
+        if last is None:
+            return None
+        relative, position = ENTRY.unpack(last) if last else (0, 0)
+        return self.base_offset + relative, position
+
     def truncate_to(self, offset: int) -> None:
         """Drop entries of `offset` and above."""
-        self.keep(self._slot(offset - 1) + 1)
+        self.keep(self.slot_of(offset - 1) + 1)
 
-    def _slot(self, offset: int) -> int:
+    def slot_of(self, offset: int) -> int:
+        """The last entry not above `offset`, or -1."""
         entries = self.entries
         return self.slot_at_or_before(
             offset - self.base_offset,

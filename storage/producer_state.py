@@ -50,6 +50,10 @@ class ProducerState(NamedTuple):
         """Of the last batch, or -1."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
+    def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
+        """Whether its producer wrote nothing for so long and has no transaction open."""
+        return self.current_txn_first_offset < 0 and now_ms - self.last_timestamp >= expiration_ms
+
     def find_batch(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
         """The remembered batch of exactly these sequence numbers."""
         for batch in self.batches:

@@ -1,10 +1,14 @@
 """The producers of one log: are their batches new, in order, from the current epoch?
 
 Kafka's ProducerStateManager and ProducerAppendInfo. Batches are *staged* first: they
-count in the checks of those after them, and are either published or dropped together.
+count in the checks of those after them, and are either published, in the order of their
+offsets, or dropped together.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.records.batch import (
@@ -13,11 +17,21 @@ from ..protocol.records.batch import (
     SEQUENCE_MASK,
     RecordBatch,
 )
-from ..protocol.records.control import parse_end_transaction_marker
+from ..protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ..protocol.records.records import iter_records
 from .append_origin import AppendOrigin
 from .producer_state import BATCHES_RETAINED, UNKNOWN_PRODUCER, BatchMetadata, ProducerState
 from .topic_partition import TopicPartition
+from .transaction_index import OFFSET_MAX, AbortedTxn
+
+StagedState = tuple[int, int, ProducerState, ControlRecordType | None]
+"""Base offset of a batch, its producer's id and state after it, and how it ends the
+producer's transaction: a plain tuple, since one is made for every batch."""
+
+TRANSACTION_VERSION_2 = 2
+"""From it on each transaction has an epoch of its own, which its marker raises (KIP-890)."""
+
+PRODUCER_EPOCH_MAX = 2**15 - 1
 
 
 class ProducerStateManager:
@@ -25,14 +39,27 @@ class ProducerStateManager:
 
     Args:
         topic_partition: named in error messages.
+
+    Attributes:
+        published: the states after the batches that have been written.
+        open_transactions: of written batches: producer id to the first offset of its
+            transaction, which rise.
+        unreplicated: transactions that have ended, as offsets of marker and first record;
+            the marker is not below the high watermark yet, as far as is known.
+        first_unstable_offset: where the first transaction begins that is open or
+            unreplicated, or None.
+        snapshot_offset: the latest snapshot on the disk knows everything before it.
     """
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
         self.published: dict[int, ProducerState] = {}
         self._staged: dict[int, ProducerState] = {}
+        self._staged_in_order: list[StagedState] = []
         self.open_transactions: dict[int, int] = {}
-        """Of published batches: producer id to the first offset of its transaction."""
+        self.unreplicated: list[tuple[int, int]] = []
+        self.first_unstable_offset: int | None = None
+        self.snapshot_offset = 0
 
     def get(self, producer_id: int) -> ProducerState:
         """The latest state of a producer, with what is staged."""
@@ -41,9 +68,7 @@ class ProducerStateManager:
             state = self.published.get(producer_id, UNKNOWN_PRODUCER)
         return state
 
-    def first_unstable_offset(self) -> int | None:
-        """Where the earliest open transaction begins."""
-        return min(self.open_transactions.values()) if self.open_transactions else None
+    # --- staging -----------------------------------------------------------------------
 
     def stage(
         self,
@@ -103,17 +128,31 @@ class ProducerStateManager:
                 "and wrote a batch outside of it",
             )
         batch = BatchMetadata(last_sequence, base_offset + offset_delta, offset_delta, timestamp)
-        self._staged[producer_id] = ProducerState(
+        state = self._staged[producer_id] = ProducerState(
             producer_epoch,
             (*batches[1 - BATCHES_RETAINED :], batch),
             timestamp,
             state.coordinator_epoch,
             txn_first_offset,
         )
+        self._staged_in_order.append((base_offset, producer_id, state, None))
         return None
 
-    def stage_marker(self, batch: RecordBatch, origin: AppendOrigin) -> None:
+    def stage_marker(
+        self,
+        batch: RecordBatch,
+        base_offset: int,
+        origin: AppendOrigin,
+        transaction_version: int = 0,
+    ) -> None:
         """Take in a control batch: a marker ends its producer's transaction.
+
+        Args:
+            batch: whole; one that compaction has emptied changes nothing.
+            base_offset: the offset it gets.
+            origin: who appends; the leader's are taken as they are.
+            transaction_version: of the coordinator's feature, which decides how the
+                epoch is checked.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED, unless it
@@ -123,9 +162,10 @@ class ProducerStateManager:
         marker = None if record is None else parse_end_transaction_marker(record)
         if record is None or marker is None:
             return
-        state = self.get(batch.producer_id)
+        producer_id = batch.producer_id
+        state = self.get(producer_id)
         if origin is not AppendOrigin.REPLICATION:
-            self._check_not_older(batch.producer_id, state, batch.producer_epoch)
+            self._check_marker_epoch(producer_id, state, batch.producer_epoch, transaction_version)
             if marker.coordinator_epoch < state.coordinator_epoch:
                 raise KafkaError(
                     ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -133,33 +173,20 @@ class ProducerStateManager:
                     f"is older than {state.coordinator_epoch}",
                 )
         same_epoch = batch.producer_epoch == state.producer_epoch
-        self._staged[batch.producer_id] = ProducerState(
+        state = self._staged[producer_id] = ProducerState(
             batch.producer_epoch,
             state.batches if same_epoch else (),
             record.timestamp,
             marker.coordinator_epoch,
         )
-
-    def publish(self) -> None:
-        """What was staged has been written."""
-        for producer_id, state in self._staged.items():
-            self.published[producer_id] = state
-            if state.current_txn_first_offset >= 0:
-                self.open_transactions[producer_id] = state.current_txn_first_offset
-            elif self.open_transactions:
-                self.open_transactions.pop(producer_id, None)
-        self._staged.clear()
-
-    def drop(self) -> None:
-        """What was staged has not been written."""
-        self._staged.clear()
+        self._staged_in_order.append((base_offset, producer_id, state, marker.type))
 
     def stage_replicated(self, batch: RecordBatch) -> None:
         """Take in a batch that a leader has checked; whole, if it is a control batch."""
         if not batch.has_producer_id:
             return
         if batch.is_control:
-            self.stage_marker(batch, AppendOrigin.REPLICATION)
+            self.stage_marker(batch, batch.base_offset, AppendOrigin.REPLICATION)
         else:
             self.stage(
                 batch.producer_id,
@@ -172,25 +199,117 @@ class ProducerStateManager:
                 origin=AppendOrigin.REPLICATION,
             )
 
-    def replace_all(self, states: dict[int, ProducerState]) -> None:
-        """Forget everything and begin with these states."""
+    # --- what has been staged was written, or was not ----------------------------------
+
+    def publish(self, end_offset: int = OFFSET_MAX) -> Sequence[AbortedTxn]:
+        """What was staged before `end_offset` has been written.
+
+        Returns:
+            The transactions that were aborted by it, for the transaction index.
+        """
+        staged = self._staged_in_order
+        if not staged:
+            return ()
+        aborted: list[AbortedTxn] = []
+        count = 0
+        for offset, producer_id, state, ended in staged:
+            if offset >= end_offset:
+                break
+            count += 1
+            self.published[producer_id] = state
+            if ended is not None:
+                first_offset = self.open_transactions.pop(producer_id, None)
+                if first_offset is None:
+                    continue  # nothing was written in it: no reader has to know
+                self.unreplicated.append((offset, first_offset))
+                if ended is ControlRecordType.ABORT:
+                    last_stable = next(iter(self.open_transactions.values()), offset + 1)
+                    aborted.append(AbortedTxn(producer_id, first_offset, offset, last_stable))
+            elif state.current_txn_first_offset >= 0:
+                if producer_id not in self.open_transactions:
+                    self.open_transactions[producer_id] = state.current_txn_first_offset
+                if self.first_unstable_offset is None:
+                    self.first_unstable_offset = state.current_txn_first_offset
+        if count == len(staged):
+            self._staged.clear()
+            staged.clear()
+        else:
+            del staged[:count]
+        return aborted
+
+    def drop(self) -> None:
+        """What was staged has not been written."""
         self._staged.clear()
+        self._staged_in_order.clear()
+
+    # --- what is stable ----------------------------------------------------------------
+
+    def forget_unreplicated(self, offset: int) -> None:
+        """Transactions whose markers lie before `offset` are stable: replicated, or gone.
+
+        Args:
+            offset: the high watermark, or where the log starts.
+        """
+        unreplicated = self.unreplicated
+        if not unreplicated or unreplicated[0][0] >= offset:
+            return
+        del unreplicated[: bisect_left(unreplicated, (offset,))]
+        self._find_first_unstable()
+
+    def restore_unreplicated(self, ended: Iterable[tuple[int, int]]) -> None:
+        """Transactions that had ended before a cut, and still have, are as unstable as before.
+
+        Kafka takes for granted that a log is cut at the high watermark or before it.
+        """
+        self.unreplicated = sorted({*self.unreplicated, *ended})
+        self._find_first_unstable()
+
+    def log_start_moved(self, offset: int) -> None:
+        """Nothing before `offset` can be read any more.
+
+        Producers whose batches lie there are kept all the same, until they expire or the
+        log is loaded again.
+        """
+        self.forget_unreplicated(offset)
+        self.snapshot_offset = max(self.snapshot_offset, offset)
+
+    def _find_first_unstable(self) -> None:
+        first_offsets = [first for _, first in self.unreplicated]
+        first_offsets += self.open_transactions.values()
+        self.first_unstable_offset = min(first_offsets, default=None)
+
+    # --- loading and expiry ------------------------------------------------------------
+
+    def replace_all(self, states: Mapping[int, ProducerState], snapshot_offset: int = 0) -> None:
+        """Forget everything and begin with these states.
+
+        Args:
+            states: by producer id.
+            snapshot_offset: of the snapshot they come from.
+        """
+        self.drop()
         self.published = dict(states)
-        self.open_transactions = {
-            producer_id: state.current_txn_first_offset
+        opened = sorted(
+            (state.current_txn_first_offset, producer_id)
             for producer_id, state in states.items()
             if state.current_txn_first_offset >= 0
-        }
+        )
+        self.open_transactions = {producer_id: first for first, producer_id in opened}
+        self.unreplicated.clear()
+        self._find_first_unstable()
+        self.snapshot_offset = snapshot_offset
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that wrote nothing for so long, unless in a transaction."""
         expired = [
             producer_id
             for producer_id, state in self.published.items()
-            if state.current_txn_first_offset < 0 and now_ms - state.last_timestamp >= expiration_ms
+            if state.is_expired(now_ms, expiration_ms)
         ]
         for producer_id in expired:
             del self.published[producer_id]
+
+    # --- checks ------------------------------------------------------------------------
 
     def _check_new_epoch(
         self,
@@ -201,8 +320,8 @@ class ProducerStateManager:
         origin: AppendOrigin,
     ) -> None:
         """A newer epoch begins at sequence 0; of an unknown producer any is taken."""
-        if origin is not AppendOrigin.REPLICATION:
-            self._check_not_older(producer_id, state, producer_epoch)
+        if origin is not AppendOrigin.REPLICATION and producer_epoch < state.producer_epoch:
+            self._refuse_epoch(producer_id, state, producer_epoch)
         if (
             origin is AppendOrigin.CLIENT
             and base_sequence != 0
@@ -214,13 +333,26 @@ class ProducerStateManager:
                 f"{self._topic_partition} with sequence {base_sequence}, not 0",
             )
 
-    def _check_not_older(self, producer_id: int, state: ProducerState, epoch: int) -> None:
-        if epoch < state.producer_epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id} in {self._topic_partition} has epoch "
-                f"{state.producer_epoch}, the batch has {epoch}",
+    def _check_marker_epoch(
+        self, producer_id: int, state: ProducerState, epoch: int, transaction_version: int
+    ) -> None:
+        """From version 2 on a marker's epoch is newer, unless the marker is sent again."""
+        if transaction_version < TRANSACTION_VERSION_2:
+            is_older = epoch < state.producer_epoch
+        else:
+            may_repeat = state.current_txn_first_offset < 0 or epoch == PRODUCER_EPOCH_MAX
+            is_older = epoch < state.producer_epoch or (
+                epoch == state.producer_epoch and not may_repeat
             )
+        if is_older:
+            self._refuse_epoch(producer_id, state, epoch)
+
+    def _refuse_epoch(self, producer_id: int, state: ProducerState, epoch: int) -> None:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"producer {producer_id} in {self._topic_partition} has epoch "
+            f"{state.producer_epoch}, the batch has {epoch}",
+        )
 
     def _refuse_gap(self, producer_id: int, state: ProducerState, base_sequence: int) -> None:
         raise KafkaError(

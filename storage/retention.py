@@ -29,7 +29,8 @@ def count_deletable(
         All of them if even the active one, which holds something, is too old: it has to
         be rolled first.
     """
-    excess_bytes = segments.size - config.retention_bytes if config.retention_bytes >= 0 else 0
+    is_sized = config.deletes and config.retention_bytes >= 0
+    excess_bytes = segments.size - config.retention_bytes if is_sized else -1
     count = 0
     for index, segment in enumerate(segments):
         is_last = index + 1 == len(segments)
@@ -42,7 +43,7 @@ def count_deletable(
             and config.retention_ms >= 0
             and now_ms - segment.largest_timestamp() > config.retention_ms
         )
-        is_too_much = config.deletes and 0 < segment.size <= excess_bytes
+        is_too_much = segment.size <= excess_bytes
         if not (is_out_of_sight or is_too_old or is_too_much):
             break
         excess_bytes -= segment.size

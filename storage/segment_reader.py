@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..protocol.errors import KafkaError
+from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.records.batch import (
     BATCH_HEADER_BYTES,
     RecordBatch,
@@ -44,6 +44,95 @@ def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[i
             return
         yield position, batch
         position += batch.size_in_bytes
+
+
+def find_batch(
+    file: StorageFile, position: int, end: int, offset: int, base_offset: int
+) -> int | None:
+    """Where the first batch lies that ends at `offset` or later.
+
+    Neither base offset nor length is covered by a batch's checksum, so the batch's neighbours
+    are asked: offsets have to rise, and where the next batch does not follow at once, the
+    checksum has to be right.
+
+    Args:
+        file: of batches.
+        position: where a batch begins that does not lie after `offset`.
+        end: up to where to look.
+        offset: what is looked for.
+        base_offset: no batch begins before it.
+
+    Returns:
+        The position, or None where no batch reaches `offset`.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, something on the way, or the batch itself, is not as it
+            was written.
+    """
+    headers = iter_headers(file, position, end)
+    next_offset = base_offset
+    behind = position
+    for at, batch in headers:
+        if batch.base_offset < next_offset or batch.last_offset_delta < 0:
+            raise _out_of_order(at, batch, next_offset)
+        if batch.last_offset >= offset:
+            follows_at_once = batch.base_offset == next_offset
+            _check_found(file, at, batch, headers, follows_at_once)
+            return at
+        next_offset = batch.next_offset
+        behind = at + batch.size_in_bytes
+    if behind != end:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the batch at {behind} does not end with the file"
+        )
+    return None
+
+
+def _check_found(
+    file: StorageFile,
+    position: int,
+    batch: RecordBatch,
+    behind: Iterator[tuple[int, RecordBatch]],
+    follows_at_once: bool,
+) -> None:
+    try:
+        _, following = next(behind, (0, None))
+    except KafkaError:
+        following = None
+    if following is not None and following.base_offset == batch.next_offset:
+        return
+    if following is not None and following.base_offset < batch.next_offset and not follows_at_once:
+        raise _out_of_order(position, batch, following.base_offset)
+    _require_checksum(file, position, batch.size_in_bytes)
+
+
+def require_valid_batch(file: StorageFile, position: int, end: int) -> None:
+    """Make sure that a batch begins somewhere and is as it was written.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, it is not.
+    """
+    for _, batch in iter_headers(file, position, end):
+        _require_checksum(file, position, batch.size_in_bytes)
+        return
+    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at {position} is not whole")
+
+
+def _require_checksum(file: StorageFile, position: int, size: int) -> None:
+    if not has_valid_crc(read_batch(file, position, size)):
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the checksum of the batch at {position} is wrong"
+        )
+
+
+def _out_of_order(position: int, batch: RecordBatch, beside: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"the batch at {position} has offsets {batch.base_offset} to {batch.last_offset}, which "
+        f"do not fit beside {beside}",
+    )
 
 
 def read_batch(file: StorageFile, position: int, size: int) -> RecordBatch:

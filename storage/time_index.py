@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
+from .errors import CorruptIndexError
 from .files import Files
 from .index_file import IndexFile
 
@@ -37,15 +38,43 @@ class TimeIndex(IndexFile):
         super().__init__(files, path, ENTRY.size, is_new=is_new)
         self.base_offset = base_offset
 
+    def sanity_check(self) -> None:
+        """Refuse a last entry that cannot be one.
+
+        Raises:
+            CorruptIndexError: it is earlier than the first, or its offset lies before the
+                segment.
+        """
+        if not len(self):
+            return
+        last = self.last_entry()
+        if last.offset < self.base_offset or last.timestamp < self.entry(0).timestamp:
+            raise CorruptIndexError(f"{self.path} ends with the entry {last}")
+
     def last_entry(self) -> TimestampAndOffset:
         """The latest entry, or timestamp -1 at the base offset."""
         count = len(self)
         return self.entry(count - 1) if count else TimestampAndOffset(-1, self.base_offset)
 
+    def glance_at_last_entry(self) -> TimestampAndOffset | None:
+        """The last entry without reading the file; None if there is none, or it has to be read.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        last = self.glance_at_last()
+        if not last:
+            return None
+        timestamp, relative = ENTRY.unpack(last)
+        return TimestampAndOffset(timestamp, self.base_offset + relative)
+
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Note the segment's largest timestamp so far, if it is larger than the noted."""
-        if timestamp > self.last_entry().timestamp:
-            self.entries.extend(ENTRY.pack(timestamp, offset - self.base_offset))
+        entries = self.entries
+        if timestamp < 0:
+            return
+        if not entries or timestamp > ENTRY.unpack_from(entries, len(entries) - ENTRY.size)[0]:
+            entries.extend(ENTRY.pack(timestamp, offset - self.base_offset))
 
     def lookup(self, timestamp: int) -> TimestampAndOffset:
         """The last entry not above `timestamp`, or timestamp -1 at the base offset."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.kafka_process import KafkaProcess
 
 HERE = Path(__file__).parent
 RUN_SECONDS_MAX = 120
@@ -46,21 +47,48 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="session")
-def java() -> Run:
-    """Run a class of Kafka's, or of `java/`, by its name: `java("org...Tool", "--option")`."""
-    runtime = need("java", "install a JDK of 17 or later, such as Debian's default-jdk-headless.")
+def kafka_libs() -> Path:
+    """The folder of Kafka's jars, with `java/`'s classes built."""
     maven = need("mvn", "install Maven, such as Debian's maven.")
     goals = ("compile", "dependency:copy-dependencies")
     run_to_end(maven, "-q", "-B", *goals, cwd=HERE / "java", seconds_max=BUILD_SECONDS_MAX)
-    target = HERE / "java" / "target"
-    class_path = os.pathsep.join([str(target / "classes"), f"{target / 'dependency'}/*"])
+    return HERE / "java" / "target" / "dependency"
+
+
+@pytest.fixture(scope="session")
+def java_command(kafka_libs: Path) -> list[str]:
+    """What goes before the name of a class of Kafka's, or of `java/`, to run it."""
+    runtime = need("java", "install a JDK of 17 or later, such as Debian's default-jdk-headless.")
+    class_path = os.pathsep.join([str(kafka_libs.with_name("classes")), f"{kafka_libs}/*"])
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return [runtime, "-Xmx256m", "-XX:TieredStopAtLevel=1", quiet, "-cp", class_path]
+
+
+@pytest.fixture(scope="session")
+def java(java_command: list[str]) -> Run:
+    """Run a class of Kafka's, or of `java/`, by its name: `java("org...Tool", "--option")`."""
 
     def run_class(name: str, *arguments: str, **how: object) -> str:
-        flags = ("-Xmx256m", "-XX:TieredStopAtLevel=1", quiet)
-        return run_to_end(runtime, *flags, "-cp", class_path, name, *arguments, **how)
+        return run_to_end(*java_command, name, *arguments, **how)
 
     return run_class
+
+
+@pytest.fixture(scope="session")
+def kafka(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaProcess]:
+    """A real Kafka, whose files tests may look at and exchange while it is stopped."""
+    settings = {
+        "log.retention.check.interval.ms": "3600000",
+        "log.cleaner.backoff.ms": "50",
+        "log.flush.offset.checkpoint.interval.ms": "200",
+        "offsets.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "transaction.state.log.num.partitions": "1",
+        "auto.create.topics.enable": "false",
+    }
+    folder = tmp_path_factory.mktemp("kafka")
+    with KafkaProcess(kafka_libs, folder / "data", settings=settings) as process:
+        yield process
 
 
 @pytest.fixture(scope="session")

@@ -116,7 +116,7 @@ def test_an_index_written_halfway_is_written_again(open_log, append, faulty_file
     append(log)
     faulty_files.room_bytes = 3
     with pytest.raises(StorageError):
-        log.flush_to_disk()
+        log.close()
     faulty_files.room_bytes = None
     log.close()
     again = open_log(clean_shutdown=True)

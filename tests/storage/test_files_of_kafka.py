@@ -60,6 +60,7 @@ def test_the_same_appends_make_the_same_files(tmp_path: Path) -> None:
             struct.pack_into(">q", sent, 0, 0)
             log.append_as_leader(sent, leader_epoch=0, now_ms=FIRST_MS)
             log.flush_appends()
+    log.flush_to_disk()
     written = {path.name: path.read_bytes() for path in Path(log.directory).iterdir()}
     for path in KAFKA_MADE.iterdir():
         if path.name != "partition.metadata":

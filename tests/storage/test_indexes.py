@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.storage.errors import CorruptIndexError
 from odradek.storage.files import REAL_FILES
 from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.time_index import TimeIndex
@@ -92,8 +93,26 @@ def test_entries_are_appended_and_cut_in_the_file_too(offsets, tmp_path) -> None
     assert reread() == []
 
 
-@pytest.mark.parametrize("tail", [b"\x01", bytes(7), bytes(8), bytes(8000)])
-def test_half_an_entry_and_zeros_at_the_end_do_not_count(offsets, tail: bytes) -> None:
+@pytest.mark.parametrize("tail", [b"\x01", bytes(7), bytes(8001)])
+def test_a_file_that_ends_inside_an_entry_is_refused(offsets, tail: bytes) -> None:
+    offsets.flush()
+    with open(offsets.path, "ab") as file:
+        file.write(tail)
+    index = OffsetIndex(REAL_FILES, offsets.path, 100, is_new=False)
+    with pytest.raises(CorruptIndexError, match="ends inside an entry"):
+        len(index)
+
+
+def test_a_last_entry_from_before_the_segment_is_refused(offsets) -> None:
+    offsets.flush()
+    with open(offsets.path, "ab") as file:
+        file.write(b"\xff\xff\xff\xff\0\0\0\1")
+    with pytest.raises(CorruptIndexError, match="ends with the entry"):
+        len(OffsetIndex(REAL_FILES, offsets.path, 100, is_new=False))
+
+
+@pytest.mark.parametrize("tail", [bytes(8), bytes(8000)])
+def test_zeros_at_the_end_do_not_count(offsets, tail: bytes) -> None:
     offsets.flush()
     with open(offsets.path, "ab") as file:
         file.write(tail)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.checkpoint_file import CheckpointError
 from odradek.storage.files import REAL_FILES
 from odradek.storage.leader_epoch_cache import LeaderEpochCache
 
@@ -97,8 +96,23 @@ def test_the_file_is_in_kafkas_format_and_read_again(cache, path: str) -> None:
     assert LeaderEpochCache(REAL_FILES, path).entries == cache.entries
 
 
-@pytest.mark.parametrize("text", ["", "x\n", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\na b\n"])
-def test_a_damaged_file_is_refused(path: str, text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x\n",
+        "1\n0\n",
+        "0\n2\n1 0\n",
+        "0\n1\n1\n",
+        "0\n1\na b\n",
+        "0\n1\n-1 0\n",
+        "0\n2\n2 5\n1 7\n",
+        "0\n2\n1 7\n2 5\n",
+    ],
+)
+def test_a_damaged_file_counts_as_missing(path: str, text: str, caplog) -> None:
     Path(path).write_text(text)
-    with pytest.raises(CheckpointError, match="leader-epoch-checkpoint"):
-        LeaderEpochCache(REAL_FILES, path)
+    cache = LeaderEpochCache(REAL_FILES, path)
+    assert (cache.entries, cache.latest_epoch) == ([], -1)
+    assert "leader-epoch-checkpoint" in caplog.text
+    cache.assign(4, 10)
+    assert Path(path).read_text() == "0\n1\n4 10\n"

@@ -63,7 +63,6 @@ def test_a_crash_leaves_the_indexes_to_be_made_as_a_clean_end_writes_them(filled
             (Path(filled.directory) / name).unlink()
     reopen(open_log).close()
     again = contents(filled)
-    del closed[f"{3:020d}.snapshot"], closed[f"{6:020d}.snapshot"], closed[f"{9:020d}.snapshot"]
     assert again == closed
 
 

@@ -281,9 +281,3 @@ def test_the_log_start_cannot_pass_the_end(aged) -> None:
     assert log.advance_log_start_offset(8)
     assert not log.advance_log_start_offset(3)
     assert log.log_start_offset == 8
-
-
-def test_a_deleted_log_leaves_nothing(aged, tmp_path) -> None:
-    log = aged()
-    log.delete()
-    assert os.listdir(tmp_path) == []

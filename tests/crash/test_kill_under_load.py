@@ -1,0 +1,202 @@
+"""The broker is killed again and again while segments roll, are compacted, deleted and flushed.
+
+Three topics with segments as small as Kafka allows: of `numbers` nothing goes, `latest` is
+compacted, `recent` keeps two segments. One idempotent producer writes to all of them through
+every kill. After each start what was acknowledged is in place; at the end it is there once and
+in order, as far as the topic keeps it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import defaultdict
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from odradek.testing.broker_process import BrokerProcess
+
+KILLS = 12
+SOAK_KILLS = 50
+PARTITIONS = 2
+KEYS = 200
+VALUE_BYTES = 600
+SEGMENT_BYTES = 1024 * 1024
+RECORDS_PER_LIFE = (500, 6000)
+"""So many records are acknowledged between two kills, by chance."""
+
+CLIENT = {"log_level": 2, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+SETTINGS = {
+    "log.segment.bytes": str(SEGMENT_BYTES),
+    "log.retention.check.interval.ms": "100",
+    "log.initial.task.delay.ms": "0",
+    "log.cleaner.backoff.ms": "100",
+    "log.flush.offset.checkpoint.interval.ms": "200",
+    "log.flush.start.offset.checkpoint.interval.ms": "200",
+    "replica.high.watermark.checkpoint.interval.ms": "200",
+}
+TOPICS = {
+    "numbers": {},
+    "latest": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"},
+    "recent": {"retention.bytes": str(2 * SEGMENT_BYTES), "file.delete.delay.ms": "100"},
+}
+
+
+class Load:
+    """A producer's thread that numbers its records, and notes what was acknowledged.
+
+    Args:
+        bootstrap: of the broker.
+        thresholds: so many acknowledgements let `wait_for_next` return, one after another.
+    """
+
+    def __init__(self, bootstrap: str, thresholds: list[int]) -> None:
+        self.end_offsets: dict[tuple[str, int], int] = defaultdict(int)
+        """After the last record acknowledged, by topic and partition."""
+        self.acknowledged: dict[tuple[str, int], list[int]] = defaultdict(list)
+        self._thresholds = thresholds
+        self._due = threading.Semaphore(0)
+        self._count = 0
+        self._failure: BaseException | None = None
+        self._stopped = False
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "queue.buffering.max.messages": 3000,
+                "delivery.timeout.ms": 60_000,
+                **CLIENT,
+            }
+        )
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait_for_next(self) -> None:
+        """Wait until the next threshold is reached."""
+        assert self._due.acquire(timeout=60), f"no more acknowledgements: {self._failure}"
+
+    def stop(self) -> None:
+        """Send no more, and wait until all that was sent is acknowledged."""
+        self._stopped = True
+        self._thread.join(60)
+        assert self._producer.flush(60) == 0
+        assert self._failure is None, self._failure
+
+    def _run(self) -> None:
+        try:
+            number = 0
+            while not self._stopped:
+                for topic in TOPICS:
+                    self._send(topic, number)
+                number += 1
+        except BaseException as failure:
+            self._failure = failure
+            raise
+
+    def _send(self, topic: str, number: int) -> None:
+        key, value = b"%d" % (number % KEYS), (b"%d " % number).ljust(VALUE_BYTES, b".")
+        while True:
+            try:
+                self._producer.produce(
+                    topic, value, key, partition=number % PARTITIONS, on_delivery=self._delivered
+                )
+                break
+            except BufferError:
+                self._producer.poll(0.5)
+        self._producer.poll(0)
+
+    def _delivered(self, error: object, message: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        where = (message.topic(), message.partition())
+        self.end_offsets[where] = max(self.end_offsets[where], message.offset() + 1)
+        self.acknowledged[where].append(number_of(message))
+        self._count += 1
+        if self._thresholds and self._count >= self._thresholds[0]:
+            self._thresholds.pop(0)
+            self._due.release()
+
+
+def number_of(message: Message) -> int:
+    return int(message.value().split(b" ")[0])
+
+
+def kill_again_and_again(broker: BrokerProcess, kills: int, source: random.Random) -> Load:
+    """Kill the broker at random moments, and look each time what is left."""
+    thresholds = []
+    for _ in range(kills):
+        thresholds.append((thresholds or [0])[-1] + source.randint(*RECORDS_PER_LIFE))
+    load = Load(broker.bootstrap, thresholds)
+    for _ in range(kills):
+        load.wait_for_next()
+        broker.kill()
+        promised = dict(load.end_offsets)
+        broker.start()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap, **CLIENT})
+        wanted = {ConfluentTopicPartition(*where): OffsetSpec.latest() for where in promised}
+        for where, found in admin.list_offsets(wanted).items():
+            assert found.result(30).offset >= promised[where.topic, where.partition]
+    load.stop()
+    return load
+
+
+def read_all(broker: BrokerProcess, topic: str, partition: int) -> list[tuple[int, bytes, int]]:
+    """Offset, key and number of every record."""
+    settings = {"group.id": "unused", "enable.partition.eof": True, "check.crcs": True, **CLIENT}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
+    consumer.assign([ConfluentTopicPartition(topic, partition, OFFSET_BEGINNING)])
+    found = []
+    while True:
+        message = consumer.poll(30)
+        assert message is not None, "reading took too long"
+        if message.error() is not None:
+            assert message.error().name() == "_PARTITION_EOF", message.error()
+            break
+        found.append((message.offset(), message.key(), number_of(message)))
+    consumer.close()
+    return found
+
+
+def check_topics(broker: BrokerProcess, load: Load) -> None:
+    for (topic, partition), numbers in load.acknowledged.items():
+        found = read_all(broker, topic, partition)
+        offsets = [offset for offset, _, _ in found]
+        if topic == "latest":
+            last = {number % KEYS: number for number in numbers}
+            left = {number % KEYS: number for _, _, number in found}
+            assert left == last
+            assert offsets == sorted(set(offsets))
+            assert len(found) < len(numbers), "nothing was compacted"
+            continue
+        assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
+        assert [number for _, _, number in found] == numbers[len(numbers) - len(found) :]
+        if topic == "numbers":
+            assert len(found) == len(numbers)
+        else:
+            assert len(found) < len(numbers), "nothing was deleted"
+
+
+def run(start_broker, kills: int) -> None:
+    broker = start_broker(settings=SETTINGS)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **CLIENT})
+    topics = [NewTopic(name, PARTITIONS, 1, config=configs) for name, configs in TOPICS.items()]
+    for created in admin.create_topics(topics).values():
+        created.result(30)
+    load = kill_again_and_again(broker, kills, random.Random(kills))
+    check_topics(broker, load)
+
+
+@pytest.mark.clients
+@pytest.mark.timeout(180)
+def test_kills_while_segments_come_and_go_cost_nothing(start_broker) -> None:
+    run(start_broker, KILLS)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_many_kills_while_segments_come_and_go_cost_nothing(start_broker) -> None:
+    run(start_broker, SOAK_KILLS)

@@ -1,0 +1,132 @@
+"""Loading at the start: in threads, with word of how far it is, and to be stopped."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from odradek.protocol.records import build_batch
+from odradek.runtime.clock import ManualClock
+from odradek.storage import LogManager, TopicPartition
+from odradek.storage import log_loading as log_loading_module
+from odradek.storage.log_loading import LoadingStopped, LoadProgress
+from odradek.storage.parallel import Workers, for_all
+from odradek.testing.memory_files import MemoryFiles
+
+NOW_MS = 1_700_000_000_000
+FOLDER = "/data"
+COUNT = 20
+
+
+class GatedFiles:
+    """Files of which one partition's cannot be listed before a gate is open."""
+
+    def __init__(self, files: MemoryFiles, partition: str) -> None:
+        self._files = files
+        self._partition = partition
+        self.gate = threading.Event()
+
+    def list_directory(self, path: str) -> list[str]:
+        if path.endswith(self._partition):
+            assert self.gate.wait(30)
+        return self._files.list_directory(path)
+
+    def __getattr__(self, name: str):
+        return getattr(self._files, name)
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    """A folder with many logs, closed properly."""
+    files = MemoryFiles()
+    manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=files)
+    manager.load_logs()
+    for number in range(COUNT):
+        log = manager.get_or_create_log(TopicPartition("t", number), bytes(16))
+        for _ in range(number):
+            batch = build_batch([(b"key", b"value", NOW_MS, [])])
+            log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+        log.flush_appends()
+    manager.close()
+    return files
+
+
+@pytest.mark.parametrize("threads", [1, 2, 50])
+def test_any_number_of_threads_finds_the_same_logs_in_the_same_order(files, threads) -> None:
+    manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=files, recovery_threads=threads)
+    manager.load_logs()
+    assert list(manager.logs) == sorted(manager.logs, key=lambda each: each.folder_name)
+    ends = {each.partition: log.log_end_offset for each, log in manager.logs.items()}
+    assert ends == {number: number for number in range(COUNT)}
+    assert not any(segment.is_open for log in manager.logs.values() for segment in log.segments)
+    manager.close()
+
+
+def test_progress_is_told_while_the_loading_lasts(files, monkeypatch) -> None:
+    monkeypatch.setattr(log_loading_module, "PROGRESS_INTERVAL_SECONDS", 0.01)
+    gated = GatedFiles(files, "t-7")
+    manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=gated)
+    told: list[LoadProgress] = []
+
+    def note(progress: LoadProgress) -> None:
+        told.append(progress)
+        if progress.loaded == COUNT - 1:
+            gated.gate.set()
+
+    manager.load_logs(on_progress=note)
+    assert told[-1].total == COUNT
+    assert not told[-1].recovering
+    assert [each.loaded for each in told] == sorted(each.loaded for each in told)
+    manager.close()
+
+
+def test_progress_says_how_many_of_how_many_and_how_fast() -> None:
+    assert str(LoadProgress(300, 10_000, 1.5, recovering=False)) == (
+        "loading logs: 300 of 10000, 200 a second"
+    )
+    assert str(LoadProgress(0, 10, 0.0, recovering=True)).startswith("recovering logs: 0 of 10")
+
+
+def test_loading_stops_between_two_logs_when_told_to(files) -> None:
+    gated = GatedFiles(files, "t-0")
+    manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=gated, recovery_threads=1)
+    outcome: list[BaseException] = []
+
+    def load() -> None:
+        try:
+            manager.load_logs()
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    gated.gate.clear()
+    while not manager.is_loading:
+        thread.join(0.001)
+    manager.stop_loading()
+    gated.gate.set()
+    thread.join(30)
+    assert isinstance(outcome[0], LoadingStopped)
+    assert manager.logs == {}
+    manager.abandon()
+
+
+def test_what_one_worker_raises_stops_the_others_and_is_raised() -> None:
+    seen = []
+
+    def work(item: int) -> None:
+        seen.append(item)
+        if item == 3:
+            raise ValueError("three")
+
+    with pytest.raises(ValueError, match="three"):
+        for_all(range(1000), work, 4, "test")
+    assert len(seen) < 1000
+
+
+def test_workers_that_have_nothing_to_do_are_done() -> None:
+    workers = Workers("test")
+    workers.start([], lambda item: None, 0)
+    assert workers.wait()
+    assert workers.done == 0

@@ -1,0 +1,84 @@
+"""Descriptors are few: segments beyond the limit let go of their files, and open them again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.storage.open_files import LIMIT_MAX, LIMIT_MIN, OPEN_FILES, OpenFiles
+
+LIMIT = 8
+
+
+@pytest.fixture
+def limit() -> Iterator[int]:
+    """So many segments of this process may be open."""
+    before = OPEN_FILES.limit
+    OPEN_FILES.limit = LIMIT
+    yield LIMIT
+    OPEN_FILES.limit = before
+
+
+class Holder:
+    """Something that holds a file."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.was_used = False
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_a_log_of_many_segments_keeps_few_open(limit, open_log, append, read_all):
+    log = open_log(segment_bytes=100)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        append(log)
+    assert len(log.segments) == 50
+    assert sum(segment.is_open for segment in log.segments) <= limit
+    assert [record.offset for record in read_all(log)] == list(range(50))
+    assert sum(segment.is_open for segment in log.segments) <= limit
+    assert len(os.listdir("/proc/self/fd")) <= before + limit
+    log.flush_to_disk()
+    log.close()
+
+
+def test_a_slice_stays_readable_when_its_segment_is_closed_for_others(limit, open_log, append):
+    log = open_log(segment_bytes=100)
+    for _ in range(3 * limit):
+        append(log)
+    first = log.read(0, 1000).records
+    for offset in range(1, log.log_end_offset):
+        log.read(offset, 1000)
+    assert not log.segments.first.is_open
+    assert len(first.read()) == log.segments.first.size
+
+
+def test_what_was_used_since_the_last_look_stays_open():
+    open_files = OpenFiles(3)
+    busy, idle, other, last = (Holder() for _ in range(4))
+    for holder in (busy, idle, other):
+        open_files.opened(holder)
+    open_files.opened(last)  # all were used: one turn clears the marks, and the first goes
+    assert [each.is_open for each in (busy, idle, other, last)] == [False, True, True, True]
+    idle.was_used = True
+    newest = Holder()
+    open_files.opened(newest)
+    assert (idle.is_open, other.is_open) == (True, False)
+
+
+def test_what_is_gone_or_closed_makes_place():
+    open_files = OpenFiles(2)
+    kept, closed = Holder(), Holder()
+    open_files.opened(closed)
+    open_files.opened(kept)
+    closed.close()
+    open_files.opened(Holder())
+    assert kept.is_open
+
+
+def test_the_limit_follows_what_the_process_may_open():
+    assert LIMIT_MIN <= OpenFiles().limit <= LIMIT_MAX
