@@ -1,4 +1,128 @@
-"""A small trio-native Kafka client, for the broker's own requests to other brokers.
+"""A small trio-native Kafka client: connections, Metadata, producer, fetcher, admin.
+
+The broker uses it to talk to other brokers, and it is meant to be used on its own just as
+well; there is no other Kafka client for trio.
+
+    async with KafkaClient("127.0.0.1:9092") as client:
+        producer = Producer(client)
+        await producer.send("greetings", 0, [(b"key", b"hello", 1700000000000, ())])
+        fetcher = Fetcher(client)
+        fetcher.assign({("greetings", 0): 0})
+        for record in await fetcher.poll():
+            print(record.offset, record.value)
+
+| class | what it is |
+|---|---|
+| `KafkaClient` | knows the cluster (Metadata), sends any request to any of its brokers |
+| `Producer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
+| `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
+| `open_connection`, `Connection` | one connection, many requests in flight |
+| `Metadata`, `MetadataUpdater` | the state machines behind, without trio |
+
+Requests and responses are those of `odradek.protocol.messages`. Everything that decides takes
+the time as an argument and knows nothing of trio (`metadata`, `metadata_updater`,
+`node_states`, `node_selection`, `pipeline`); around that are thin shells that wait and send
+(`connection`, `network`, `client`). Clock, chance and network are handed in.
 
 It may not import storage, replication or broker: it is a client like any other.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .admin import Admin
+    from .client import KafkaClient
+    from .cluster import Cluster, Node, PartitionInfo, TopicInfo
+    from .connection import Connection, open_connection
+    from .errors import (
+        AuthenticationError,
+        ClientClosedError,
+        ClientError,
+        ConnectError,
+        DisconnectedError,
+        MetadataTimeoutError,
+        PeerProtocolError,
+        RequestTimeoutError,
+        UnknownNodeError,
+        UnsupportedByBrokerError,
+    )
+    from .fetcher import FetchedRecord, Fetcher
+    from .metadata import Metadata
+    from .metadata_updater import MetadataUpdater
+    from .network import NetworkClient
+    from .producer import Producer, ProduceResult
+    from .sasl import sasl_plain
+    from .settings import ClientSettings
+
+_MODULES = {
+    "Admin": "admin",
+    "AuthenticationError": "errors",
+    "ClientClosedError": "errors",
+    "ClientError": "errors",
+    "ClientSettings": "settings",
+    "Cluster": "cluster",
+    "ConnectError": "errors",
+    "Connection": "connection",
+    "DisconnectedError": "errors",
+    "FetchedRecord": "fetcher",
+    "Fetcher": "fetcher",
+    "KafkaClient": "client",
+    "Metadata": "metadata",
+    "MetadataTimeoutError": "errors",
+    "MetadataUpdater": "metadata_updater",
+    "NetworkClient": "network",
+    "Node": "cluster",
+    "PartitionInfo": "cluster",
+    "PeerProtocolError": "errors",
+    "ProduceResult": "producer",
+    "Producer": "producer",
+    "RequestTimeoutError": "errors",
+    "TopicInfo": "cluster",
+    "UnknownNodeError": "errors",
+    "UnsupportedByBrokerError": "errors",
+    "open_connection": "connection",
+    "sasl_plain": "sasl",
+}
+
+__all__ = [
+    "Admin",
+    "AuthenticationError",
+    "ClientClosedError",
+    "ClientError",
+    "ClientSettings",
+    "Cluster",
+    "ConnectError",
+    "Connection",
+    "DisconnectedError",
+    "FetchedRecord",
+    "Fetcher",
+    "KafkaClient",
+    "Metadata",
+    "MetadataTimeoutError",
+    "MetadataUpdater",
+    "NetworkClient",
+    "Node",
+    "PartitionInfo",
+    "PeerProtocolError",
+    "ProduceResult",
+    "Producer",
+    "RequestTimeoutError",
+    "TopicInfo",
+    "UnknownNodeError",
+    "UnsupportedByBrokerError",
+    "open_connection",
+    "sasl_plain",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for at first use: a broker that starts needs none of it."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value

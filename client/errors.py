@@ -1,0 +1,48 @@
+"""What goes wrong between a client and its cluster.
+
+Error codes in answers are `protocol.errors.KafkaError`; what is here happened on the way, or
+before there was an answer.
+"""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """The base of all of them."""
+
+
+class DisconnectedError(ClientError):
+    """A connection ended while a request was unanswered, so nobody knows whether it was
+    carried out; or there was none to send it by."""
+
+
+class ConnectError(DisconnectedError):
+    """A connection could not be opened; nothing was sent."""
+
+
+class RequestTimeoutError(DisconnectedError):
+    """No answer within `request.timeout.ms`; the connection has been closed for it."""
+
+
+class PeerProtocolError(DisconnectedError):
+    """What the broker sent is no answer to what it was asked; the connection has been closed."""
+
+
+class AuthenticationError(ClientError):
+    """The broker's certificate, or what this client says it is, was refused."""
+
+
+class UnsupportedByBrokerError(ClientError):
+    """Broker and client have no version of an API in common."""
+
+
+class MetadataTimeoutError(ClientError):
+    """The cluster's metadata did not come, or did not say what was waited for, in time."""
+
+
+class UnknownNodeError(ClientError):
+    """The cluster has no node of that id, as far as this client knows."""
+
+
+class ClientClosedError(ClientError):
+    """The client is closed, or was never opened."""
