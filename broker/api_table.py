@@ -109,7 +109,9 @@ def api_table() -> str:
         served = advertised = ""
         if registration is not None:
             served = _format(registration.versions)
-            if registration.advertised != registration.versions:
+            if registration.advertised is None:
+                advertised = "no"
+            elif registration.advertised != registration.versions:
                 advertised = _format(registration.advertised)
         kafka = KAFKA_ADVERTISES.get(api_key)
         name = request_message(api_key).name.removesuffix("Request")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import trio
@@ -12,29 +12,43 @@ import trio
 from ..replication.hosted_partitions import ReplicaSettings
 from ..replication.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
-from ..runtime.offload import run_in_thread
 from ..runtime.timers import Timers
 from ..storage.log_config import LogConfig
-from ..storage.log_manager import LogManager
-from .config.broker_config import BrokerConfig
+from ..storage.log_directory import NO_BROKER_EPOCH
+from ..storage.log_manager import FailedDirectory, LogManager
+from .broker_links import BrokerLinks
+from .config.dynamic_config import DynamicConfig
+from .config.group_configs import GroupConfigs
 from .config.listeners import Listener, advertise
 from .config.topic_configs import log_config, topic_values
-from .controller.channel import LocalChannel
+from .config_manager import ConfigManager
+from .controller import wire
+from .controller.channel_manager import ChannelManager
 from .controller.controller import Controller
 from .controller.live_broker import EndPoint, LiveBroker
 from .coordinator.group.factory import create_group_coordinator
 from .dispatch import Dispatcher
 from .fetch_sessions import FetchSessionCache
 from .handlers.registry import load_handlers
+from .leaving import leave_cluster
+from .log_maintenance import LogMaintenance
 from .metadata_cache import MetadataCache
 from .metadata_store.store import MetadataStore
+from .metadata_waiting import wait_for_metadata
 from .requests import Request
 from .server import Server, ServerSettings
+from .settings_in_force import follow_changes
 
 logger = logging.getLogger(__name__)
 
-PRODUCER_EXPIRATION_CHECK_MS = 600_000
-"""Kafka's producer.id.expiration.check.interval.ms."""
+JOIN_MS_MAX = 30_000
+"""How long a broker that starts waits to be told of the cluster before it serves all the same."""
+
+LEAVE_MS_MAX = 10_000
+"""How long a broker that stops may try to have its partitions led by others."""
+
+CLEANER_DELAY_MS_MAX = 1000
+"""The first look for logs to compact is not later than this after the start."""
 
 
 class Broker:
@@ -43,7 +57,7 @@ class Broker:
     Args:
         broker_id: its number in the cluster.
         cluster_id: the cluster's id, as text.
-        config: its settings.
+        config: its settings, which change while it runs.
         log_manager: its logs, loaded.
         metadata_store: an open session on the cluster's metadata.
         clock: the time.
@@ -55,7 +69,7 @@ class Broker:
         *,
         broker_id: int,
         cluster_id: str,
-        config: BrokerConfig,
+        config: DynamicConfig,
         log_manager: LogManager,
         metadata_store: MetadataStore,
         clock: Clock,
@@ -70,6 +84,15 @@ class Broker:
         self.log_manager = log_manager
         self.metadata_store = metadata_store
         self.metadata_cache = MetadataCache(broker_id)
+        self.group_configs = GroupConfigs(config)
+        self.client_metrics: dict[str, Mapping[str, str]] = {}
+        self.config_manager = ConfigManager(metadata_store, clock, self.start_task)
+        self.links = BrokerLinks(broker_id, config.inter_broker_listener_name, self.metadata_cache)
+        self.channels = ChannelManager(
+            config.inter_broker_listener_name,
+            lambda endpoint: self.links.to_endpoint(endpoint, wire.VERSIONS),
+            config["controller.socket.timeout.ms"],
+        )
         self.replica_manager = ReplicaManager(
             ReplicaSettings(broker_id, self._log_config, self._min_insync_replicas),
             log_manager,
@@ -94,8 +117,13 @@ class Broker:
             self.timers,
             self.replica_manager.flush,
         )
+        self.log_maintenance = LogMaintenance(
+            config, self.replica_manager, clock, self.timers, self.start_task
+        )
+        follow_changes(self)
         self.controller: Controller
         self._nursery: trio.Nursery | None = None
+        self._whole: trio.CancelScope | None = None
 
     # -- for handlers ------------------------------------------------------------------
 
@@ -136,35 +164,115 @@ class Broker:
         Raises:
             ConfigError: an address cannot be bound.
             BrokerIdTaken: another broker of the cluster has this one's id.
+            LogDirectoryError: the last log directory has failed.
         """
+        serving = trio.CancelScope(shield=True)
         try:
             self.server.bind()
-            advertised = self._advertised_listeners()
-            self.controller = self._make_controller(advertised)
             async with trio.open_nursery() as nursery:
-                self._nursery = nursery
-                nursery.start_soon(self.metadata_store.run)
-                await self.controller.start()
-                self.replica_manager.flush()
-                self.group_coordinator.start()
-                self._schedule_housekeeping()
-                nursery.start_soon(self.server.serve)
-                on_ready(advertised)
+                nursery.start_soon(self._serve, serving, on_ready, nursery.cancel_scope)
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    await self._leave()
+                    serving.cancel()
         finally:
             with trio.CancelScope(shield=True):
                 await self._stop()
+        self.log_manager.directories.require_one_online()
+
+    async def _serve(
+        self,
+        scope: trio.CancelScope,
+        on_ready: Callable[[tuple[Listener, ...]], None],
+        whole: trio.CancelScope,
+    ) -> None:
+        """Serve until `scope` is cancelled, which waits until the broker has left the cluster."""
+        advertised = self._advertised_listeners()
+        self.controller = self._make_controller(advertised)
+        with scope:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self._whole = whole
+                self.replica_manager.on_directories_failed = self._log_directories_failed
+                nursery.start_soon(self.server.serve)
+                nursery.start_soon(self.channels.run)
+                await self.config_manager.start(self.broker_id)
+                await self.controller.start()
+                nursery.start_soon(self.controller.run)
+                await wait_for_metadata(
+                    self.metadata_cache, lambda _: self.metadata_cache.is_complete, JOIN_MS_MAX
+                )
+                self.group_coordinator.start()
+                self.log_maintenance.start()
+                self._schedule_log_cleaner()
+                self._schedule_leader_rebalance()
+                on_ready(advertised)
+
+    async def _leave(self) -> None:
+        """Have the controller give this broker's partitions to others, before it stops.
+
+        Kafka's controlled shutdown; there is nobody to give them to on a cluster of one.
+        """
+        others = self.metadata_cache.snapshot.alive_brokers.keys() - {self.broker_id}
+        if not others or not self.config["controlled.shutdown.enable"]:
+            return
+        with trio.CancelScope(shield=True):
+            with trio.move_on_after(LEAVE_MS_MAX / 1000):
+                await leave_cluster(self)
+
+    def _schedule_leader_rebalance(self) -> None:
+        """Give brokers their preferred partitions back from time to time, if so configured."""
+
+        def rebalance() -> None:
+            if self.config["auto.leader.rebalance.enable"]:
+                self.controller.rebalance_leaders()
+            schedule()
+
+        def schedule() -> None:
+            interval_ms = self.config["leader.imbalance.check.interval.seconds"] * 1000
+            self.timers.schedule(self.clock.monotonic_ms() + interval_ms, rebalance)
+
+        schedule()
+
+    def _schedule_log_cleaner(self) -> None:
+        """Have compaction begin soon; its modules are not imported before."""
+        if not self.config["log.cleaner.enable"] or self.config["log.cleaner.threads"] == 0:
+            return
+
+        def start() -> None:
+            from .log_cleaner_task import LogCleanerTask
+
+            LogCleanerTask(self).start()
+
+        delay_ms = min(self.config["log.cleaner.backoff.ms"], CLEANER_DELAY_MS_MAX)
+        self.timers.schedule(self.clock.monotonic_ms() + delay_ms, start)
 
     async def _stop(self) -> None:
         """Let what is under way end, then close everything, logs last."""
         self.server.stop_accepting()
+        self.log_maintenance.stop()
+        self.replica_manager.on_directories_failed = None
+        self.config_manager.stop()
         if hasattr(self, "controller"):
             await self.controller.stop()
         self.group_coordinator.close()
         self.server.finish_outside_work()  # the last answers go out
         self.server.close()
         self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
-        self.log_manager.close()
+        self.log_manager.close(self._broker_epoch())
         await self.metadata_store.close()
+
+    def _log_directories_failed(self, failed: Sequence[FailedDirectory]) -> None:
+        """Have the controller find other leaders; without any directory there is no broker."""
+        if self.log_manager.directories.online:
+            self.start_task(self.controller.log_directories_failed)
+        elif self._whole is not None:
+            logger.critical("all log directories have failed: the broker stops")
+            self._whole.cancel()
+
+    def _broker_epoch(self) -> int:
+        return self.controller.broker_epoch if hasattr(self, "controller") else NO_BROKER_EPOCH
 
     def _advertised_listeners(self) -> tuple[Listener, ...]:
         ports = {bound.listener.name: bound.port for bound in self.server.bound}
@@ -180,60 +288,11 @@ class Broker:
         return Controller(
             broker=LiveBroker(self.broker_id, endpoints, self.config["broker.rack"]),
             store=self.metadata_store,
-            channel=LocalChannel(
-                self.broker_id,
-                self.replica_manager,
-                self.metadata_cache,
-                self.group_coordinator.delete_partition_offsets,
-            ),
+            channel=self.channels,
             config=self.config,
             clock=self.clock,
             random=self.random,
         )
-
-    # -- housekeeping ------------------------------------------------------------------
-
-    def _schedule_housekeeping(self) -> None:
-        config = self.config
-        self._every(
-            config["replica.high.watermark.checkpoint.interval.ms"],
-            self._checkpoint_high_watermarks,
-        )
-        self._every(PRODUCER_EXPIRATION_CHECK_MS, self.log_manager.remove_expired_producers)
-        self._every(
-            config["log.retention.check.interval.ms"], self.replica_manager.delete_old_segments
-        )
-        self._every(
-            config["log.flush.start.offset.checkpoint.interval.ms"],
-            self._checkpoint_offsets,
-        )
-
-    def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
-        """Call `work` again and again, `interval_ms` after it was last done."""
-
-        def work_and_go_on() -> None:
-            try:
-                work()
-            except Exception:
-                logger.exception("periodic work failed; it is tried again in %d ms", interval_ms)
-            schedule()
-
-        def schedule() -> None:
-            self.timers.schedule(self.clock.monotonic_ms() + interval_ms, work_and_go_on)
-
-        schedule()
-
-    def _checkpoint_high_watermarks(self) -> None:
-        high_watermarks = self.replica_manager.high_watermarks()
-        self._write_in_thread(self.log_manager.prepare_high_watermarks(high_watermarks))
-
-    def _checkpoint_offsets(self) -> None:
-        self._write_in_thread(self.log_manager.prepare_offsets())
-
-    def _write_in_thread(self, write: Callable[[], None] | None) -> None:
-        """Checkpoints wait for the disk; the loop must not."""
-        if write is not None:
-            self.start_task(run_in_thread, write)
 
     # -- what replication asks of the configuration ---------------------------------------
 

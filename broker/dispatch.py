@@ -13,11 +13,13 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.api_keys import ApiKey
+from ..protocol.decoding_budget import CLUSTER_APIS
 from ..protocol.error_response import error_response
 from ..protocol.errors import ErrorCode, KafkaError, ProtocolError
 from ..protocol.headers import read_request_header, response_header_version
 from ..protocol.messages import request_message, response_message
 from .handlers.registry import Registration
+from .long_work import run_in_steps
 from .produce_shortcut import MISSES_BEFORE_LEARNING, learn_shortcut
 from .requests import AT_FLUSH, Request
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 logger = logging.getLogger(__name__)
+
+LONG_FRAME_BYTES = 32 << 10
+"""A request that may list the partitions of a whole cluster, and is longer, is decoded in steps:
+its some thousand microseconds are not spent in one go."""
 
 _unpack_route = struct.Struct(">I").unpack_from
 _pack_prefix = struct.Struct(">ii").pack
@@ -41,6 +47,7 @@ class Route:
         "api_key",
         "api_version",
         "decode",
+        "decode_in_steps",
         "handler",
         "name",
     )
@@ -51,7 +58,11 @@ class Route:
         self.api_version = api_version
         self.name = api_key.name
         self.handler = registration.function
-        self.decode = request_message(api_key).decoder(api_version)
+        message = request_message(api_key)
+        self.decode = message.decoder(api_version)
+        self.decode_in_steps = (
+            message.stepwise_decoder(api_version) if api_key in CLUSTER_APIS else None
+        )
         self._encode = response_message(api_key).encoder(api_version)
         self._flexible_header = response_header_version(api_key, api_version) >= 1
 
@@ -106,6 +117,9 @@ class Dispatcher:
             if route is None:
                 return
         correlation_id, client_id, position = read_request_header(frame)
+        if route.decode_in_steps is not None and len(frame) > LONG_FRAME_BYTES:
+            self._take_long(connection, route, frame)
+            return
         try:
             # What trails the body is ignored, as Kafka does.
             body = route.decode(frame, position)[0]
@@ -144,6 +158,32 @@ class Dispatcher:
                 self.broker.start_task(self._answer_when_done, request, response)
             elif response is not AT_FLUSH:
                 request.answer(response)
+
+    def _take_long(self, connection: Connection, route: Route, frame: memoryview) -> None:
+        """Decode a long request beside the others', and handle it then."""
+        if connection.unanswered:
+            self.broker.replica_manager.flush()
+        connection.note_handled()
+        correlation_id, client_id, position = read_request_header(frame)
+        request = Request(route, correlation_id, client_id or "", None, connection)
+        connection.unanswered.append(request)
+        connection.is_parked = True
+        self.broker.start_task(self._decode_and_handle, request, bytes(frame), position)
+
+    async def _decode_and_handle(self, request: Request, frame: bytes, position: int) -> None:
+        route, connection = request.route, request.connection
+        assert route.decode_in_steps is not None
+        try:
+            request.body = (await run_in_steps(route.decode_in_steps(frame, position)))[0]
+        except ProtocolError as error:
+            connection.fail(f"{route.name} v{route.api_version}: {error}")
+            return
+        if connection.is_closed:
+            return
+        if self.on_request is not None and self.on_request(request):
+            connection.is_parked = request.buffers is None
+        else:
+            self._handle(request)
 
     async def _answer_when_done(
         self, request: Request, coroutine: CoroutineType[Any, Any, Any]

@@ -9,9 +9,10 @@ date; clients recover by asking again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ..protocol import ZERO_UUID
 from ..replication.partition_state import LEADER_DURING_DELETE, PartitionState
 from ..storage.topic_partition import TopicPartition
 from .controller.live_broker import LiveBroker
@@ -54,6 +55,9 @@ class MetadataSnapshot(NamedTuple):
     alive_nodes: Mapping[int, Mapping[str, Node]]
 
 
+NO_NODE: Final = Node(-1, "", -1, None)
+"""What Kafka names in place of a broker that cannot be reached."""
+
 EMPTY_SNAPSHOT: Final = MetadataSnapshot({}, {}, {}, {}, None, {}, {})
 
 
@@ -64,12 +68,14 @@ class MetadataUpdate(NamedTuple):
         controller_id: of the sender; negative when there is no controller.
         live_brokers: all that are alive, not only new ones.
         partition_states: those that changed; a leader of `LEADER_DURING_DELETE` removes.
+        is_full: whether there are no partitions but these.
     """
 
     controller_id: int
     controller_epoch: int
     live_brokers: Sequence[LiveBroker]
     partition_states: Sequence[PartitionState] = ()
+    is_full: bool = False
 
 
 class MetadataCache:
@@ -80,13 +86,17 @@ class MetadataCache:
 
     Attributes:
         snapshot: replaced whole by each update; hot paths compare its identity.
+        is_complete: whether a controller has told of everything there is since the start.
+        listeners: called after each change of the snapshot; they may not wait.
         derived: what readers worked out from the current snapshot and want to keep with
-            it, by a key of theirs; emptied by each update.
+            it, by a key of theirs; a new one with each update.
     """
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self.snapshot = EMPTY_SNAPSHOT
+        self.is_complete = False
+        self.listeners: list[Callable[[], None]] = []
         self.derived: dict[Any, Any] = {}
 
     # -- is it there ------------------------------------------------------------------
@@ -136,14 +146,38 @@ class MetadataCache:
                 endpoints[replica] = node
         return endpoints
 
+    def get_topic_partitions(self, topic: str) -> set[TopicPartition]:
+        """The partitions of a topic; none when it is not known."""
+        partitions = self.snapshot.partition_states.get(topic, NO_PARTITIONS)
+        return {TopicPartition(topic, partition) for partition in partitions}
+
+    def get_partition_leader_endpoint(
+        self, topic_partition: TopicPartition, listener_name: str
+    ) -> Node | None:
+        """Where the leader of a partition is reached.
+
+        Returns:
+            None when the partition is not known; `NO_NODE` when its leader is not alive or has
+            no such listener.
+        """
+        snapshot = self.snapshot
+        partitions = snapshot.partition_states.get(topic_partition.topic, NO_PARTITIONS)
+        state = partitions.get(topic_partition.partition)
+        if state is None:
+            return None
+        return snapshot.alive_nodes.get(state.leader, {}).get(listener_name, NO_NODE)
+
+    def has_alive_broker(self, broker_id: int) -> bool:
+        """Whether the broker is alive, as far as is known."""
+        return broker_id in self.snapshot.alive_brokers
+
+    def get_alive_broker_node(self, broker_id: int, listener_name: str) -> Node | None:
+        """Where a broker is reached, None when it is not alive or has no such listener."""
+        return self.snapshot.alive_nodes.get(broker_id, {}).get(listener_name)
+
     def get_alive_brokers(self, listener_name: str) -> list[Node]:
         """The nodes of all alive brokers that have the listener, by id."""
-        nodes = self.snapshot.alive_nodes
-        return [
-            by_listener[listener_name]
-            for _, by_listener in sorted(nodes.items())
-            if listener_name in by_listener
-        ]
+        return nodes_of_listener(self.snapshot, listener_name)
 
     def topic_id(self, topic: str) -> bytes | None:
         """A topic's id, None when the topic is not known."""
@@ -166,6 +200,10 @@ class MetadataCache:
         """The active controller, None when it is not known."""
         return self.snapshot.controller_id
 
+    def derived_from(self, snapshot: MetadataSnapshot) -> dict[Any, Any]:
+        """`derived` for a reader that holds a snapshot, which may be an older one by now."""
+        return self.derived if snapshot is self.snapshot else {}
+
     # -- updates ----------------------------------------------------------------------
 
     def update_metadata(
@@ -178,7 +216,8 @@ class MetadataCache:
             correlation_id: of the request that said it, for the state-change log.
 
         Returns:
-            The partitions that the update removed.
+            The partitions that the update removes, whether they were known here or not: who
+            was away may still keep something of theirs.
         """
         alive_brokers = {broker.broker_id: broker for broker in update.live_brokers}
         alive_nodes = {broker.broker_id: _nodes_of(broker) for broker in update.live_brokers}
@@ -189,11 +228,27 @@ class MetadataCache:
             alive_nodes=alive_nodes,
         )
         deleted: list[TopicPartition] = []
-        if update.partition_states:
-            changed = _with_partitions(changed, update.partition_states, deleted)
-            _log_state_changes(update, deleted, correlation_id)
+        states = update.partition_states
+        if update.is_full:
+            self.is_complete = True
+            states = [*states, *self._missed_deletions(states)]
+        if states:
+            changed = _with_partitions(changed, states, deleted)
+            _log_state_changes(update, states, len(deleted), correlation_id)
         self._replace(changed)
         return deleted
+
+    def _missed_deletions(self, states: Sequence[PartitionState]) -> list[PartitionState]:
+        """The partitions known here of which an update that names all says nothing."""
+        named: dict[str, set[int]] = {}
+        for state in states:
+            named.setdefault(state.topic, set()).add(state.partition)
+        return [
+            state._replace(leader=LEADER_DURING_DELETE)
+            for topic, partitions in self.snapshot.partition_states.items()
+            for partition, state in partitions.items()
+            if partition not in named.get(topic, ())
+        ]
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's new overrides in a new snapshot; nothing where it is not known."""
@@ -204,6 +259,8 @@ class MetadataCache:
     def _replace(self, snapshot: MetadataSnapshot) -> None:
         self.snapshot = snapshot
         self.derived = {}
+        for listener in list(self.listeners):
+            listener()
 
     def _check_listeners(self, alive_nodes: Mapping[int, Mapping[str, Node]]) -> None:
         own = alive_nodes.get(self.broker_id)
@@ -212,6 +269,15 @@ class MetadataCache:
                 "the brokers' listeners differ, so some clients will not find some leaders: %s",
                 {broker_id: sorted(nodes) for broker_id, nodes in alive_nodes.items()},
             )
+
+
+def nodes_of_listener(snapshot: MetadataSnapshot, listener_name: str) -> list[Node]:
+    """The nodes of all alive brokers that have the listener, by id."""
+    return [
+        by_listener[listener_name]
+        for _, by_listener in sorted(snapshot.alive_nodes.items())
+        if listener_name in by_listener
+    ]
 
 
 def _nodes_of(broker: LiveBroker) -> dict[str, Node]:
@@ -235,33 +301,41 @@ def _with_partitions(
     topic_names = dict(snapshot.topic_names)
     topic_configs = dict(snapshot.topic_configs)
     copied: dict[str, dict[int, PartitionState]] = {}
-    for state in states:
-        topic = state.topic
-        partitions = copied.get(topic)
-        if partitions is None:
-            partitions = dict(partition_states.get(topic, NO_PARTITIONS))
-            partition_states[topic] = copied[topic] = partitions
+    topic = None
+    for state in states:  # mostly topic by topic
+        if state.topic != topic:
+            topic = state.topic
+            is_noted = False
+            if topic not in copied:
+                copied[topic] = dict(partition_states.get(topic, NO_PARTITIONS))
+            partitions = copied[topic]
         if state.leader == LEADER_DURING_DELETE:
-            if partitions.pop(state.partition, None) is not None:
-                deleted.append(state.topic_partition)
+            partitions.pop(state.partition, None)
+            deleted.append(state.topic_partition)
             continue
         partitions[state.partition] = state
-        topic_configs[topic] = state.config
-        former_id = topic_ids.get(topic)
-        if former_id != state.topic_id:
-            if former_id is not None:
-                del topic_names[former_id]
-            topic_ids[topic] = state.topic_id
-            topic_names[state.topic_id] = topic
+        if not is_noted:
+            is_noted = True
+            topic_configs[topic] = state.config
+            former_id = topic_ids.get(topic)
+            if former_id != state.topic_id:
+                if former_id is not None:
+                    topic_names.pop(former_id, None)
+                topic_ids[topic] = state.topic_id
+                if state.topic_id != ZERO_UUID:  # old versions of the request know no ids
+                    topic_names[state.topic_id] = topic
     for topic, partitions in copied.items():
         if partitions:
-            partition_states[topic] = dict(sorted(partitions.items()))
+            indexes = sorted(partitions)
+            if indexes != list(partitions):
+                partitions = {index: partitions[index] for index in indexes}
+            partition_states[topic] = partitions
         else:
-            del partition_states[topic]
+            partition_states.pop(topic, None)
             topic_configs.pop(topic, None)
             former_id = topic_ids.pop(topic, None)
             if former_id is not None:
-                del topic_names[former_id]
+                topic_names.pop(former_id, None)
     return snapshot._replace(
         partition_states=partition_states,
         topic_ids=topic_ids,
@@ -271,11 +345,14 @@ def _with_partitions(
 
 
 def _log_state_changes(
-    update: MetadataUpdate, deleted: Sequence[TopicPartition], correlation_id: int
+    update: MetadataUpdate,
+    states: Sequence[PartitionState],
+    deleted_count: int,
+    correlation_id: int,
 ) -> None:
     sender = (update.controller_id, update.controller_epoch, correlation_id)
     if state_change_logger.isEnabledFor(logging.DEBUG):
-        for state in update.partition_states:
+        for state in states:
             verb = "removed" if state.leader == LEADER_DURING_DELETE else "cached"
             state_change_logger.debug(
                 "%s %s, as controller %d of epoch %d said with correlation id %d",
@@ -286,7 +363,7 @@ def _log_state_changes(
     state_change_logger.info(
         "cached %d partitions and removed %d, as controller %d of epoch %d said "
         "with correlation id %d",
-        len(update.partition_states) - len(deleted),
-        len(deleted),
+        len(states) - deleted_count,
+        deleted_count,
         *sender,
     )

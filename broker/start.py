@@ -6,56 +6,64 @@ import logging
 import os
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import trio
 
 from ..runtime.clock import SystemClock
+from ..runtime.offload import run_in_thread
 from ..runtime.randomness import random_uuid, uuid_to_text
 from ..storage.errors import LogDirectoryError, StorageError
+from ..storage.log_loading import LoadingStopped
 from ..storage.log_manager import LogManager
 from .broker import Broker
 from .config.broker_config import BrokerConfig
 from .config.definition import ConfigError
+from .config.dynamic_config import DynamicConfig
 from .config.listeners import Listener
 from .config.topic_configs import log_config
+from .config_manager import load_broker_overrides
 from .controller.registration import BrokerIdTaken, get_or_create_cluster_id
-from .metadata_store.embedded_store import EmbeddedStore
+from .metadata_store.choice import make_store
 from .metadata_store.errors import MetadataStoreError
 
 logger = logging.getLogger(__name__)
 
-METADATA_FILE = "odradek-metadata.sqlite"
-"""In the first log directory; Kafka's tools leave files that are no folders alone."""
-
 DEFAULT_BROKER_ID = 1
 
-Announce = Callable[[str, str], None]
-"""Told address and data folder once the broker answers."""
+Announce = Callable[[str], None]
+"""Told the addresses, with commas between them, once all brokers answer."""
+
+Progress = Callable[[str], None]
+"""Told every second how far the loading of the logs has come."""
 
 
 class StartError(Exception):
     """The broker cannot start; the text is for the user."""
 
 
-def run_broker(
-    config: BrokerConfig, announce: Announce, stop_requested: Callable[[], bool]
+def run_brokers(
+    configs: Sequence[BrokerConfig],
+    announce: Announce,
+    stop_requested: Callable[[], bool],
+    progress: Progress | None = None,
 ) -> None:
-    """Run a broker until SIGINT or SIGTERM.
+    """Run brokers in this process until SIGINT or SIGTERM.
 
     Args:
-        config: its settings.
-        announce: called once when it is ready.
+        configs: the settings of each.
+        announce: called once when all are ready.
         stop_requested: whether a signal to stop came before this listens to signals.
+        progress: called while the start takes long.
 
     Raises:
-        StartError: it cannot start, for a reason that the text tells.
+        StartError: they cannot start, for a reason that the text tells.
     """
-    for key in config.unknown_keys:
+    for key in configs[0].unknown_keys:
         logger.warning("the setting %s is not known and has no effect", key)
     try:
-        trio.run(_run_until_signal, config, announce, stop_requested)
+        trio.run(_run_until_signal, configs, announce, stop_requested, progress)
     except* (
         ConfigError,
         LogDirectoryError,
@@ -72,58 +80,86 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _run_until_signal(
-    config: BrokerConfig, announce: Announce, stop_requested: Callable[[], bool]
+    configs: Sequence[BrokerConfig],
+    announce: Announce,
+    stop_requested: Callable[[], bool],
+    progress: Progress | None,
 ) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         if stop_requested():
             return
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_run, config, announce, nursery.cancel_scope)
+            nursery.start_soon(_run_all, configs, announce, progress, nursery.cancel_scope)
             async for number in signals:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 nursery.cancel_scope.cancel()
                 return
 
 
-async def _run(config: BrokerConfig, announce: Announce, scope: trio.CancelScope) -> None:
-    broker = await make_broker(config)
+async def _run_all(
+    configs: Sequence[BrokerConfig],
+    announce: Announce,
+    progress: Progress | None,
+    scope: trio.CancelScope,
+) -> None:
+    """Run all; `scope` is cancelled when they have come to their end by themselves."""
+    addresses: dict[int, str] = {}
 
-    def on_ready(advertised: tuple[Listener, ...]) -> None:
-        announce(advertised[0].address, str(config["log.dirs"][0]))
+    async def run(index: int) -> None:
+        broker = await make_broker(configs[index], progress)
 
-    await broker.run(on_ready)
+        def on_ready(advertised: tuple[Listener, ...]) -> None:
+            addresses[index] = advertised[0].address
+            if len(addresses) == len(configs):
+                announce(",".join(address for _, address in sorted(addresses.items())))
+
+        await broker.run(on_ready)
+
+    async with trio.open_nursery() as nursery:
+        for index in range(len(configs)):
+            nursery.start_soon(run, index)
     scope.cancel()
 
 
-async def make_broker(config: BrokerConfig) -> Broker:
+async def make_broker(config: BrokerConfig, progress: Progress | None = None) -> Broker:
     """Open the data folders and put a broker together.
 
+    Args:
+        config: its settings.
+        progress: called while the loading of the logs takes long.
+
     Raises:
-        LogDirectoryError: a folder is another process's or another broker's.
-        StorageError: a log cannot be read.
+        LogDirectoryError: a folder is another process's or another broker's, or none can
+            be used.
         MetadataStoreError: the store cannot be opened.
     """
     clock = SystemClock()
     chance = random.Random()
     directories = [os.path.abspath(directory) for directory in config["log.dirs"]]
-    log_manager = LogManager(directories, clock=clock, default_config=log_config(config, {}))
+    log_manager = LogManager(
+        directories, clock=clock, default_config=log_config(config, {}), chance=chance
+    )
     try:
-        store = EmbeddedStore(
-            Path(directories[0]) / METADATA_FILE, clock=clock, owner=directories[0]
+        store = make_store(
+            config, _metadata_folder(config, log_manager), clock=clock, owner=directories[0]
         )
         await store.open()
         cluster_id = await get_or_create_cluster_id(
-            store, log_manager.cluster_id() or uuid_to_text(random_uuid(chance))
+            store, log_manager.directories.cluster_id() or uuid_to_text(random_uuid(chance))
         )
         broker_id = config["broker.id"]
         if broker_id < 0:
             broker_id = DEFAULT_BROKER_ID
-        log_manager.claim_directories(broker_id, cluster_id, chance)
-        log_manager.load_logs()
+        live_config = DynamicConfig(config)
+        await load_broker_overrides(store, live_config, broker_id)
+        log_manager.default_config = log_config(live_config, {})
+        log_manager.directories.claim(broker_id, cluster_id, chance)
+        log_manager.recovery_threads = live_config["num.recovery.threads.per.data.dir"]
+        await _load_logs(log_manager, progress)
         return Broker(
             broker_id=broker_id,
             cluster_id=cluster_id,
-            config=config,
+            config=live_config,
             log_manager=log_manager,
             metadata_store=store,
             clock=clock,
@@ -132,3 +168,52 @@ async def make_broker(config: BrokerConfig) -> Broker:
     except BaseException:
         log_manager.abandon()
         raise
+
+
+def _metadata_folder(config: BrokerConfig, log_manager: LogManager) -> Path:
+    """Where the cluster's metadata lie.
+
+    Raises:
+        LogDirectoryError: in a directory that cannot be used.
+    """
+    elsewhere = config["metadata.log.dir"]
+    if elsewhere:
+        folder = Path(os.path.abspath(elsewhere))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LogDirectoryError(f"cannot make metadata.log.dir {folder}: {error}") from error
+        return folder
+    first = next(iter(log_manager.directories))
+    if not first.is_online:
+        raise LogDirectoryError(
+            f"{first.failure}; the cluster's metadata lie there, unless metadata.log.dir names "
+            "another folder"
+        )
+    return Path(first.path)
+
+
+async def _load_logs(log_manager: LogManager, progress: Progress | None) -> None:
+    """Load in a thread, so that a signal to stop is heeded between two logs.
+
+    Raises:
+        LogDirectoryError: see `LogManager.load_logs`.
+    """
+
+    async def stop_when_cancelled() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            log_manager.stop_loading()
+
+    def load() -> None:
+        log_manager.load_logs(on_progress=lambda so_far: progress and progress(str(so_far)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stop_when_cancelled)
+        try:
+            await run_in_thread(load)
+        except LoadingStopped:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            raise
+        nursery.cancel_scope.cancel()

@@ -8,7 +8,8 @@ from ..protocol.errors import KafkaError
 from ..storage.topic_partition import TopicPartition
 from .delayed_operation import DelayedOperation
 from .fetch import FetchCallback, FetchParams, FetchPartition
-from .reading import Partitions, read_from_log
+from .partition_table import PartitionTable
+from .reading import read_from_log
 
 
 class DelayedFetch(DelayedOperation):
@@ -21,7 +22,7 @@ class DelayedFetch(DelayedOperation):
 
     def __init__(
         self,
-        hosted: Partitions,
+        hosted: PartitionTable,
         params: FetchParams,
         partitions: Sequence[FetchPartition],
         callback: FetchCallback,

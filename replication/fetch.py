@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..protocol.errors import ErrorCode
 from ..storage.file_slice import FileSlice
 from ..storage.topic_partition import TopicPartition
+from ..storage.transaction_index import AbortedTxn
 from .partition import NO_EPOCH, FetchIsolation
 
 CONSUMER_REPLICA_ID = -1
@@ -41,13 +42,6 @@ class FetchPartition(NamedTuple):
     log_start_offset: int = NO_OFFSET
 
 
-class AbortedTransaction(NamedTuple):
-    """A producer whose records from `first_offset` on were aborted."""
-
-    producer_id: int
-    first_offset: int
-
-
 class FetchPartitionData(NamedTuple):
     """What one partition answers a fetch."""
 
@@ -56,7 +50,8 @@ class FetchPartitionData(NamedTuple):
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     records: FileSlice | bytes = b""
-    aborted_transactions: Sequence[AbortedTransaction] | None = None
+    aborted_transactions: Sequence[AbortedTxn] | None = None
+    """Of readers of committed records: whose records from which offset on to leave out."""
     diverging_epoch: tuple[int, int] | None = None
     preferred_read_replica: int = -1
 

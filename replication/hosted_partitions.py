@@ -6,9 +6,11 @@ Orders of an older controller or of an older leader epoch are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..protocol import ZERO_UUID
 from ..protocol.errors import ErrorCode, KafkaError
 from ..runtime.clock import Clock
 from ..storage.errors import StorageError
@@ -17,9 +19,28 @@ from ..storage.log_manager import LogManager
 from ..storage.topic_partition import TopicPartition
 from .partition import Partition
 from .partition_state import PartitionState
+from .partition_table import PartitionTable
+
+logger = logging.getLogger(__name__)
+
+SETTINGS_KEPT_MAX = 1000
+"""Of so many different sets of overrides, what was made of them is remembered."""
 
 LeadershipListener = Callable[[TopicPartition, bool, int], None]
 """Told a partition, whether it is now led here, and in which leader epoch."""
+
+
+class StoppedReplica(NamedTuple):
+    """A partition to give up.
+
+    Attributes:
+        leader_epoch: the one the controller knows; negative where it does not matter.
+        delete: whether the log goes too.
+    """
+
+    topic_partition: TopicPartition
+    leader_epoch: int = -1
+    delete: bool = False
 
 
 class ReplicaSettings(NamedTuple):
@@ -40,7 +61,7 @@ class HostedPartitions:
         on_progress: called with a partition whose waiting operations may now complete.
 
     Attributes:
-        online: the partitions themselves.
+        online: the partitions themselves; it knows of those offline too.
         leadership_listeners: told when a partition comes to be led here, or no longer.
     """
 
@@ -51,23 +72,26 @@ class HostedPartitions:
         clock: Clock,
         on_progress: Callable[[TopicPartition], None],
     ) -> None:
-        self.online: dict[TopicPartition, Partition] = {}
+        self.online = PartitionTable()
         self.leadership_listeners: list[LeadershipListener] = []
         self._settings = settings
         self._log_manager = log_manager
         self._clock = clock
         self._on_progress = on_progress
         self._controller_epoch = -1
+        self._overrides: dict[str, Mapping[str, str]] = {}
+        self._made: dict[frozenset[tuple[str, str]], tuple[LogConfig, int]] = {}
 
     def leader_or_error(self, topic_partition: TopicPartition) -> Partition:
         """The partition, led here.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR or
+                NOT_LEADER_OR_FOLLOWER.
         """
         partition = self.online.get(topic_partition)
         if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(self.online.error_of_missing(topic_partition))
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
@@ -79,23 +103,36 @@ class HostedPartitions:
 
         An order of an older controller, or one that names an older leader epoch, is refused.
         """
-        if controller_epoch < self._controller_epoch:
+        if not self.admit_controller(controller_epoch):
             return {state.topic_partition: ErrorCode.STALE_CONTROLLER_EPOCH for state in states}
-        self._controller_epoch = controller_epoch
         errors: dict[TopicPartition, ErrorCode] = {}
         for state in states:
             errors[state.topic_partition] = self._apply_state(state)
         return errors
 
+    def admit_controller(self, controller_epoch: int) -> bool:
+        """Whether a controller is not older than the latest that was heard of."""
+        if controller_epoch < self._controller_epoch:
+            return False
+        self._controller_epoch = controller_epoch
+        return True
+
     def _apply_state(self, state: PartitionState) -> ErrorCode:
         topic_partition = state.topic_partition
+        if topic_partition in self.online.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         partition = self.online.get(topic_partition)
         if partition is None:
             try:
                 partition = self._create_partition(state)
+            except StorageError as failure:
+                logger.error("%s cannot be hosted here: %s", topic_partition, failure.message)
+                if self._log_manager.directories.has_trouble:
+                    self.online.offline.add(topic_partition)
+                return failure.code
             except KafkaError as failure:
                 return failure.code
-        elif partition.topic_id != state.topic_id:
+        elif state.topic_id not in (partition.topic_id, ZERO_UUID):
             return ErrorCode.INCONSISTENT_TOPIC_ID
         elif state.leader_epoch < partition.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
@@ -113,37 +150,72 @@ class HostedPartitions:
 
     def _create_partition(self, state: PartitionState) -> Partition:
         topic_partition = state.topic_partition
-        config = self._settings.log_config(state.config)
-        log = self._log_manager.get_or_create_log(topic_partition, state.topic_id, config)
-        log.configure(config)  # one loaded at the start has the defaults
+        self._overrides[state.topic] = state.config
+        config, min_insync_replicas = self._settings_of(state.config)
+        log = self._log_manager.get_or_create_log(
+            topic_partition, state.topic_id, config, is_new=state.is_new
+        )
+        if log.config is not config:
+            log.configure(config)  # one loaded at the start has the defaults
         partition = Partition(
             topic_partition,
             state.topic_id,
             self._settings.broker_id,
             log,
             high_watermark=self._log_manager.high_watermarks.get(topic_partition, 0),
-            min_insync_replicas=self._settings.min_insync_replicas(state.config),
+            min_insync_replicas=min_insync_replicas,
         )
         partition.on_high_watermark = self._on_progress
         self.online[topic_partition] = partition
         return partition
 
     def stop_replicas(
-        self, partitions: Sequence[tuple[TopicPartition, bool]]
+        self, controller_epoch: int, partitions: Sequence[StoppedReplica]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Give up partitions; those marked True are deleted from disk as well."""
+        """Give up partitions, and delete from disk those that say so.
+
+        An order of an older controller, or one that names an older leader epoch, is refused.
+        """
+        if not self.admit_controller(controller_epoch):
+            stale = ErrorCode.STALE_CONTROLLER_EPOCH
+            return {stopped.topic_partition: stale for stopped in partitions}
         errors: dict[TopicPartition, ErrorCode] = {}
-        for topic_partition, delete in partitions:
+        for topic_partition, leader_epoch, delete in partitions:
             errors[topic_partition] = ErrorCode.NONE
-            partition = self.online.pop(topic_partition, None)
+            partition = self.online.get(topic_partition)
             if partition is not None:
+                if 0 <= leader_epoch < partition.leader_epoch:
+                    errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
+                    continue
+                del self.online[topic_partition]
                 self._give_up(partition)
-            if delete:  # also where a crash left nothing but the log
+            if topic_partition in self.online.offline:
+                errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+            elif delete:  # also where a crash left nothing but the log
                 try:
                     self._log_manager.delete_log(topic_partition)
                 except StorageError:
                     errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
         return errors
+
+    def keep_only(self, controller_epoch: int, named: Collection[TopicPartition]) -> None:
+        """Give up every partition but these: the controller knows of no others here.
+
+        What is given up was deleted or moved while this broker was away; its files stay.
+        """
+        if not self.admit_controller(controller_epoch):
+            return
+        for topic_partition in [each for each in self.online if each not in named]:
+            logger.warning("%s-%d is this broker's no more: its files stay", *topic_partition)
+            self._give_up(self.online.pop(topic_partition))
+
+    def take_offline(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give up partitions whose log directory has failed; they stay away until a restart."""
+        for topic_partition in partitions:
+            self.online.offline.add(topic_partition)
+            partition = self.online.pop(topic_partition, None)
+            if partition is not None:
+                self._give_up(partition)
 
     def _give_up(self, partition: Partition) -> None:
         was_leader, partition.is_leader = partition.is_leader, False
@@ -154,9 +226,35 @@ class HostedPartitions:
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's changed settings in force on every partition hosted here."""
-        log_config = self._settings.log_config(overrides)
-        min_insync_replicas = self._settings.min_insync_replicas(overrides)
-        for partition in self.online.values():
-            if partition.topic_partition.topic == topic:
-                partition.log.configure(log_config)
-                partition.min_insync_replicas = min_insync_replicas
+        self._overrides[topic] = overrides
+        self._configure(
+            partition
+            for partition in self.online.values()
+            if partition.topic_partition.topic == topic
+        )
+
+    def reconfigure_logs(self) -> None:
+        """The broker's defaults changed: look at every partition's settings anew."""
+        self._made.clear()
+        topics = {topic_partition.topic for topic_partition in self.online}
+        self._overrides = {topic: self._overrides.get(topic, {}) for topic in topics}
+        self._configure(self.online.values())
+
+    def _configure(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            overrides = self._overrides.get(partition.topic_partition.topic, {})
+            log_config, partition.min_insync_replicas = self._settings_of(overrides)
+            partition.log.configure(log_config)
+
+    def _settings_of(self, overrides: Mapping[str, str]) -> tuple[LogConfig, int]:
+        """What a topic's partitions work with; topics with the same overrides share it."""
+        key = frozenset(overrides.items())  # most topics have none
+        made = self._made.get(key)
+        if made is None:
+            if len(self._made) >= SETTINGS_KEPT_MAX:
+                self._made.clear()
+            made = self._made[key] = (
+                self._settings.log_config(overrides),
+                self._settings.min_insync_replicas(overrides),
+            )
+        return made

@@ -76,6 +76,7 @@ class Partition:
         self.log = log
         self.min_insync_replicas = min_insync_replicas
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
+        log.high_watermark_moved(self.high_watermark)
         self.leader = NO_LEADER
         self.is_leader = False
         self.leader_epoch = NO_EPOCH
@@ -85,6 +86,11 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.remote_replicas: dict[int, Replica] = {}
         self.on_high_watermark: Callable[[TopicPartition], None] | None = None
+
+    @property
+    def effective_min_isr(self) -> int:
+        """`min.insync.replicas`, of which a partition cannot have more than it has replicas."""
+        return min(self.min_insync_replicas, len(self.replicas))
 
     @property
     def log_end_offset(self) -> int:
@@ -142,11 +148,12 @@ class Partition:
         self.isr = state.isr
         self.replicas = state.replicas
 
-    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
+    def check_leader(self, current_leader_epoch: int = NO_EPOCH, *, must_lead: bool = True) -> None:
         """Refuse a request meant for a leader, where this broker is none or the epoch differs.
 
         Args:
             current_leader_epoch: the epoch the client knows, or -1 where it names none (KIP-320).
+            must_lead: whether a follower may not be asked.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
@@ -157,7 +164,7 @@ class Partition:
                 if current_leader_epoch < self.leader_epoch
                 else ErrorCode.UNKNOWN_LEADER_EPOCH
             )
-        if not self.is_leader:
+        if must_lead and not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # -- appending ----------------------------------------------------------------
@@ -172,10 +179,10 @@ class Partition:
         """
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
+        if required_acks == -1 and len(self.isr) < self.effective_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{len(self.isr)} of at least {self.min_insync_replicas} replicas are in sync",
+                f"{len(self.isr)} of at least {self.effective_min_isr} replicas are in sync",
             )
         return self.log.append_as_leader(
             records, leader_epoch=self.leader_epoch, origin=origin, now_ms=now_ms
@@ -195,6 +202,8 @@ class Partition:
         if low <= self.high_watermark:
             return False
         self.high_watermark = low
+        if self.log.producers.unreplicated:
+            self.log.high_watermark_moved(low)
         if self.on_high_watermark is not None:
             self.on_high_watermark(self.topic_partition)
         return True
@@ -209,7 +218,7 @@ class Partition:
             return True, ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < required_offset:
             return False, ErrorCode.NONE
-        if len(self.isr) < self.min_insync_replicas:
+        if len(self.isr) < self.effective_min_isr:
             return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, ErrorCode.NONE
 

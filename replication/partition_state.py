@@ -35,6 +35,10 @@ class PartitionState(NamedTuple):
     replicas: tuple[int, ...]
     is_new: bool = False
     config: Mapping[str, str] = {}
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+    """On brokers that are alive, but not with the directory of the replica's log."""
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..storage.file_slice import FileSlice
-from ..storage.topic_partition import TopicPartition
+from ..storage.transaction_index import AbortedTxn
 from .fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
 from .partition import FetchIsolation, Partition
-
-Partitions = Mapping[TopicPartition, Partition]
+from .partition_table import PartitionTable
 
 
 def read_from_log(
-    partitions: Partitions, params: FetchParams, asked: Sequence[FetchPartition]
+    partitions: PartitionTable, params: FetchParams, asked: Sequence[FetchPartition]
 ) -> FetchResults:
     """Read each partition in turn until `max_bytes` are together.
 
@@ -34,7 +33,7 @@ def read_from_log(
 
 
 def _read_partition(
-    partitions: Partitions,
+    partitions: PartitionTable,
     params: FetchParams,
     asked: FetchPartition,
     bytes_left: int,
@@ -42,19 +41,24 @@ def _read_partition(
 ) -> FetchPartitionData:
     partition = partitions.get(asked.topic_partition)
     if partition is None:
-        return FetchPartitionData(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return FetchPartitionData(partitions.error_of_missing(asked.topic_partition))
     records: FileSlice | bytes = b""
+    reads_committed = params.isolation is FetchIsolation.TRANSACTION_COMMITTED
+    aborted: Sequence[AbortedTxn] = ()
     try:
         partition.check_leader(asked.current_leader_epoch)
         diverging_epoch = _diverging_epoch(partition, asked)
         at_the_end = asked.fetch_offset == partition.readable_end(params.isolation)
         if diverging_epoch is None and not at_the_end:
-            records = partition.read_records(
+            read = partition.read_records(
                 asked.fetch_offset,
                 min(asked.max_bytes, bytes_left),
                 params.isolation,
                 minimum_one_batch=minimum_one_batch,
-            ).records
+            )
+            records = read.records
+            if reads_committed:
+                aborted = partition.log.aborted_transactions_in(read)
     except KafkaError as refusal:
         return FetchPartitionData(refusal.code)
     return FetchPartitionData(
@@ -63,7 +67,7 @@ def _read_partition(
         partition.last_stable_offset,
         partition.log_start_offset,
         records,
-        () if params.isolation is FetchIsolation.TRANSACTION_COMMITTED else None,
+        aborted if reads_committed else None,
         diverging_epoch,
     )
 

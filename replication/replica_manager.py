@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.append_origin import AppendOrigin
 from ..storage.errors import StorageError
-from ..storage.log_manager import LogManager
+from ..storage.log_manager import FailedDirectory, LogManager
+from ..storage.log_upkeep import delete_old_segments
 from ..storage.topic_partition import TopicPartition
 from .append import (
     NO_OFFSET,
@@ -31,7 +32,7 @@ from .append import (
 from .delayed_fetch import DelayedFetch
 from .delayed_operation import Purgatory
 from .fetch import FetchCallback, FetchParams, FetchPartition
-from .hosted_partitions import HostedPartitions, ReplicaSettings
+from .hosted_partitions import HostedPartitions, ReplicaSettings, StoppedReplica
 from .internal_topics import INTERNAL_TOPICS
 from .partition import Partition
 from .partition_state import PartitionState
@@ -76,8 +77,11 @@ class ReplicaManager:
         self.leadership_listeners = self.hosted.leadership_listeners
         self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.delayed_fetch: Purgatory[TopicPartition] = Purgatory(timers, clock)
+        self.on_directories_failed: Callable[[Sequence[FailedDirectory]], None] | None = None
+        """Told of log directories that have just gone offline."""
         self._clock = clock
         self._partitions = self.hosted.online
+        self._directories = log_manager.directories
         self._staged: list[StagedAppend] = []
         self._touched: dict[Partition, None] = {}
         self._actions: deque[Callable[[], object]] = deque()
@@ -92,7 +96,8 @@ class ReplicaManager:
         """The partition, led here.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR or
+                NOT_LEADER_OR_FOLLOWER.
         """
         return self.hosted.leader_or_error(topic_partition)
 
@@ -151,9 +156,8 @@ class ReplicaManager:
     ) -> PendingPartition:
         partition = self._partitions.get(topic_partition)
         if partition is None:
-            return PendingPartition(
-                None, 0, PartitionResponse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            )
+            missing = self._partitions.error_of_missing(topic_partition)
+            return PendingPartition(None, 0, PartitionResponse(missing))
         try:
             info = partition.append_records_to_leader(records, origin, required_acks, now_ms)
         except KafkaError as refusal:
@@ -197,9 +201,11 @@ class ReplicaManager:
     def flush(self) -> None:
         """Write and publish all that is staged, then complete what that allows, to the end."""
         actions = self._actions
-        while self._staged or actions:
+        while self._staged or actions or self._directories.has_failures:
             if self._staged:
                 self._flush_staged()
+            if self._directories.has_failures:
+                self._take_directories_offline()
             while actions:
                 self._complete(actions.popleft())
 
@@ -218,6 +224,15 @@ class ReplicaManager:
                 self._later(self.delayed_fetch.check_and_complete, partition.topic_partition)
         for pending in staged:
             self._complete(pending.complete)
+
+    def _take_directories_offline(self) -> None:
+        """What lies in log directories that have failed is hosted no more (Kafka's
+        handleLogDirFailure)."""
+        failed = self.log_manager.take_failed_directories()
+        for directory in failed:
+            self.hosted.take_offline(directory.partitions)
+        if failed and self.on_directories_failed is not None:
+            self.on_directories_failed(failed)
 
     def _complete(self, completion: Callable[[], object]) -> None:
         """Complete one operation; a bug in it must not keep the others from their answers."""
@@ -285,14 +300,22 @@ class ReplicaManager:
         return self.hosted.become_leader_or_follower(controller_id, controller_epoch, states)
 
     def stop_replicas(
-        self, partitions: Sequence[tuple[TopicPartition, bool]]
+        self, controller_epoch: int, partitions: Sequence[StoppedReplica]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Give up partitions; those marked True are deleted from disk as well."""
-        return self.hosted.stop_replicas(partitions)
+        """Give up partitions; those marked for it are deleted from disk as well."""
+        return self.hosted.stop_replicas(controller_epoch, partitions)
+
+    def keep_only(self, controller_epoch: int, named: Collection[TopicPartition]) -> None:
+        """Give up every partition but these."""
+        self.hosted.keep_only(controller_epoch, named)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's changed settings in force on every partition hosted here."""
         self.hosted.update_topic_config(topic, overrides)
+
+    def reconfigure_logs(self) -> None:
+        """The broker's defaults changed: look at every partition's settings anew."""
+        self.hosted.reconfigure_logs()
 
     # -- housekeeping --------------------------------------------------------------
 
@@ -320,14 +343,16 @@ class ReplicaManager:
         """Every partition's high watermark, as they go into the checkpoint files."""
         return {tp: partition.high_watermark for tp, partition in self._partitions.items()}
 
-    def delete_old_segments(self) -> int:
-        """Apply retention to every log; returns how many segments went."""
+    def delete_old_segments_in_steps(self, logs_per_step: int) -> Iterator[int]:
+        """Apply retention to every log, some at a time; gives how many segments went each time."""
 
         def high_watermark_of(topic_partition: TopicPartition) -> int:
             partition = self._partitions.get(topic_partition)
             return 0 if partition is None else partition.high_watermark
 
-        return self.log_manager.delete_old_segments(high_watermark_of)
+        return delete_old_segments(
+            self.log_manager.logs, high_watermark_of, self._clock, logs_per_step
+        )
 
 
 def _cannot_append_to_internal_topic(topic: str) -> PartitionResponse:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .broker_table import BROKER_DEFINITIONS
-from .definition import ConfigError, Definition
+from .definition import ConfigError, ConfigSource, Definition
 from .listeners import (
     Listener,
     check_advertised,
@@ -122,6 +122,10 @@ class BrokerConfig:
     def is_set(self, key: str) -> bool:
         """Whether file or command line name `key`."""
         return key in self.static
+
+    def layers(self) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
+        """What was written and where, as text; the first place that names a setting counts."""
+        return ((ConfigSource.STATIC_BROKER_CONFIG, self.static),)
 
     def listener_value(self, listener_name: str, key: str) -> Any:
         """The value of `key` for one listener: `listener.name.<listener>.<key>`, or the general.

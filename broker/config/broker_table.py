@@ -223,6 +223,7 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
         Definition("password.encoder.secret", PASSWORD, None, MEDIUM),
         Definition("zookeeper.clientCnxnSocket", STRING, None, MEDIUM),
         Definition("zookeeper.connection.timeout.ms", INT, None, HIGH),
+        Definition("zookeeper.digest", PASSWORD, None, MEDIUM),
         Definition("zookeeper.max.in.flight.requests", INT, 10, HIGH, Range(1)),
         Definition("zookeeper.session.timeout.ms", INT, 18000, HIGH),
         Definition("zookeeper.set.acl", BOOLEAN, False, HIGH),

@@ -30,6 +30,20 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
+class ConfigSource(IntEnum):
+    """Where a value comes from, by its number in DescribeConfigs (ConfigEntry.ConfigSource)."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
 class Importance(IntEnum):
     """How likely it is that somebody has to touch a setting; orders the documentation."""
 
@@ -149,7 +163,45 @@ def _is_digits(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-Check = Range | RangeOr | OneOf | SomeOf | NotEmpty | ThrottledReplicas
+class OffsetReset:
+    """Where a share group begins: an end of the log, or how long ago (KIP-932, KIP-1106)."""
+
+    __slots__ = ()
+    rule = "earliest, latest, or by_duration: and an ISO 8601 duration such as PT1H"
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` is an end of the log or a duration that is not negative."""
+        if value in ("earliest", "latest"):
+            return True
+        prefix, _, duration = value.partition(":")
+        return prefix == "by_duration" and _is_duration(duration)
+
+
+def _is_duration(text: str) -> bool:
+    """Whether Java's `Duration.parse` takes `text` and makes something not negative of it."""
+    import re  # only where a share group's setting is looked at
+
+    sign, signs = "([-+]?)", "([-+]?[0-9]{1,18})"
+    found = re.fullmatch(
+        rf"{sign}P(?:{signs}D)?(T(?:{signs}H)?(?:{signs}M)?(?:{signs}(?:[.,]([0-9]{{0,9}}))?S)?)?",
+        text,
+        re.IGNORECASE | re.ASCII,
+    )
+    if found is None or found[3] in ("T", "t"):
+        return False
+    units = [found[group] for group in (2, 4, 5, 6)]
+    if all(unit is None for unit in units):
+        return False
+    days, hours, minutes, seconds = (int(unit or 0) for unit in units)
+    fraction = int((found[7] or "0").ljust(9, "0"))
+    if (found[6] or "").startswith("-"):
+        fraction = -fraction
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    nanoseconds = total * 1_000_000_000 + fraction
+    return nanoseconds <= 0 if found[1] == "-" else nanoseconds >= 0
+
+
+Check = Range | RangeOr | OneOf | SomeOf | NotEmpty | ThrottledReplicas | OffsetReset
 
 
 class Definition(NamedTuple):

@@ -1,71 +1,26 @@
 """Settings as DescribeConfigs tells them: value, where it comes from, and its synonyms.
 
 The order of synonyms is the order in which they are looked at; the first one of a setting
-decides its source. Follows Kafka's `ConfigHelper`, whose answers for a broker with odd settings
+decides its source. Follows Kafka's `ConfigHelper`, whose answers for brokers with odd settings
 are kept as test data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from .broker_config import BrokerConfig, listener_definition
 from .broker_table import BROKER_DEFINITIONS
-from .definition import ConfigType, Definition
+from .config_entry import ConfigEntry, ConfigSynonym, make_entry, unknown_entry
+from .definition import ConfigSource, Definition
+from .dynamic_rules import DYNAMIC_ONLY, dynamic_definition
+from .group_configs import group_values, usable_values
+from .group_table import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS, GROUP_SYNONYMS
+from .resolve import COMPANIONS
 from .topic_configs import topic_values
 from .topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
 from .values import format_value
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, by its number in DescribeConfigs (ConfigEntry.ConfigSource)."""
-
-    UNKNOWN = 0
-    TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-
-
-class ConfigSynonym(NamedTuple):
-    """One place that a setting's value could come from, with the value there."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-
-
-class ConfigEntry(NamedTuple):
-    """One setting as told to a client. `value` is None for a secret."""
-
-    name: str
-    value: str | None
-    read_only: bool
-    source: ConfigSource
-    sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...]
-    type: ConfigType
-
-
-RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-ROLL = ("log.roll.ms", "log.roll.hours")
-ROLL_JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
-
-COMPANIONS: Mapping[str, tuple[str, ...]] = {
-    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-    "log.retention.hours": RETENTION,
-    "log.retention.minutes": RETENTION,
-    "log.retention.ms": RETENTION,
-    "log.roll.hours": ROLL,
-    "log.roll.jitter.hours": ROLL_JITTER,
-    "log.roll.jitter.ms": ROLL_JITTER,
-    "log.roll.ms": ROLL,
-}
-"""Settings that are one thing in several units, the one that wins first."""
 
 IDENTITY = ("broker.id", "node.id")
 
@@ -90,46 +45,30 @@ def describe_broker(
             entries.append(_describe_identity(definition, broker_id))
         else:
             entries.append(_describe_broker_setting(config, definition))
-    entries.extend(
-        _describe_extra(config, name)
-        for name in config.static
+    extra = dict.fromkeys(
+        name
+        for _source, texts in config.layers()
+        for name in texts
         if name not in BROKER_DEFINITIONS and (not keys or name in keys)
     )
+    entries.extend(_describe_extra(config, name) for name in extra)
     return entries
 
 
 def _describe_broker_setting(config: BrokerConfig, definition: Definition) -> ConfigEntry:
     value = format_value(definition.type, config.own_value(definition.name))
-    return _entry(definition, value, not definition.dynamic, _broker_synonyms(config, definition))
+    synonyms = _broker_synonyms(config, definition)
+    return make_entry(definition, value, not definition.dynamic, synonyms)
 
 
-def _entry(
-    definition: Definition,
-    value: str | None,
-    read_only: bool,
-    synonyms: tuple[ConfigSynonym, ...],
-) -> ConfigEntry:
-    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
-    if definition.sensitive:
-        value = None
-        synonyms = tuple(synonym._replace(value=None) for synonym in synonyms)
-    return ConfigEntry(
-        definition.name, value, read_only, source, definition.sensitive, synonyms, definition.type
-    )
-
-
-def _broker_synonyms(config: BrokerConfig, definition: Definition) -> tuple[ConfigSynonym, ...]:
+def _broker_synonyms(config: BrokerConfig, definition: Definition) -> list[ConfigSynonym]:
     """What was written, then defaults, from the setting's own name on.
 
     A companion that would win over the setting is left out: it is not where the setting's own
     value comes from.
     """
     names = COMPANIONS.get(definition.name, (definition.name,))
-    found = [
-        ConfigSynonym(name, config.static[name], ConfigSource.STATIC_BROKER_CONFIG)
-        for name in names
-        if name in config.static
-    ]
+    found = _written(config, names)
     for name in names:
         default = BROKER_DEFINITIONS[name].default
         if default is not None and name not in NO_DEFAULT_IN_KAFKA:
@@ -137,8 +76,17 @@ def _broker_synonyms(config: BrokerConfig, definition: Definition) -> tuple[Conf
             found.append(ConfigSynonym(name, text, ConfigSource.DEFAULT_CONFIG))
     for position, synonym in enumerate(found):
         if synonym.name == definition.name:
-            return tuple(found[position:])
-    return ()
+            return found[position:]
+    return []
+
+
+def _written(config: BrokerConfig, names: Collection[str]) -> list[ConfigSynonym]:
+    return [
+        ConfigSynonym(name, texts[name], source)
+        for source, texts in config.layers()
+        for name in names
+        if name in texts
+    ]
 
 
 NO_DEFAULT_IN_KAFKA = frozenset({"node.id", "process.roles", "controller.listener.names"})
@@ -152,23 +100,47 @@ def _describe_identity(definition: Definition, broker_id: int) -> ConfigEntry:
     if definition.name not in NO_DEFAULT_IN_KAFKA:
         default = format_value(definition.type, definition.default)
         synonyms.append(ConfigSynonym(definition.name, default, ConfigSource.DEFAULT_CONFIG))
-    return _entry(definition, text, not definition.dynamic, tuple(synonyms))
+    return make_entry(definition, text, not definition.dynamic, synonyms)
 
 
 def _describe_extra(config: BrokerConfig, name: str) -> ConfigEntry:
-    """A key of the properties file that is not a plain setting.
+    """A key of the properties file, or one that was changed, that is not a plain setting.
 
-    One listener's setting is told with the general one as its synonym; a key that no table has
-    could be a secret, so its value is not told.
+    One listener's setting is told with the general one as its synonym; a throttle is a setting
+    that no file has.
     """
-    source = ConfigSource.STATIC_BROKER_CONFIG
+    own = _written(config, [name])
+    if name in DYNAMIC_ONLY and own[0].source is not ConfigSource.STATIC_BROKER_CONFIG:
+        return make_entry(DYNAMIC_ONLY[name], (own[0].value or "").strip(), False, own)
     general = listener_definition(name)
     if general is None:
-        told = ConfigSynonym(name, None, source)
-        return ConfigEntry(name, None, True, source, True, (told,), ConfigType.UNKNOWN)
-    own = ConfigSynonym(name, config.static[name], source)
-    synonyms = (own, *_broker_synonyms(config, general))
-    return _entry(general._replace(name=name), config.static[name].strip(), True, synonyms)
+        return unknown_entry(name, own[0].source)
+    synonyms = [*own, *_broker_synonyms(config, general)]
+    return make_entry(general._replace(name=name), (own[0].value or "").strip(), True, synonyms)
+
+
+def describe_cluster_defaults(
+    overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """What was changed for all brokers of the cluster.
+
+    Args:
+        overrides: all that was.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    entries = []
+    for name, text in overrides.items():
+        if keys and name not in keys:
+            continue
+        definition = dynamic_definition(name)
+        if definition is None:
+            entries.append(unknown_entry(name, source))
+            continue
+        is_plain = name in BROKER_DEFINITIONS or name in DYNAMIC_ONLY
+        read_only = not (is_plain and definition.dynamic)
+        entries.append(make_entry(definition, text, read_only, [ConfigSynonym(name, text, source)]))
+    return entries
 
 
 def describe_topic(
@@ -193,11 +165,60 @@ def _describe_topic_setting(
     config: BrokerConfig, definition: Definition, value: Any, is_overridden: bool
 ) -> ConfigEntry:
     text = format_value(definition.type, value)
-    synonyms: tuple[ConfigSynonym, ...] = ()
+    synonyms: list[ConfigSynonym] = []
+    if is_overridden:
+        synonyms.append(ConfigSynonym(definition.name, text, ConfigSource.TOPIC_CONFIG))
     broker_name = BROKER_SYNONYMS.get(definition.name)
     if broker_name is not None:
-        synonyms = _broker_synonyms(config, BROKER_DEFINITIONS[broker_name])
-    if is_overridden:
-        own = ConfigSynonym(definition.name, text, ConfigSource.TOPIC_CONFIG)
-        synonyms = (own, *synonyms)
-    return _entry(definition, text, False, synonyms)
+        synonyms += _broker_synonyms(config, BROKER_DEFINITIONS[broker_name])
+    return make_entry(definition, text, False, synonyms)
+
+
+def describe_group(
+    config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a group, there or not.
+
+    Args:
+        config: the broker's, for what the group does not override.
+        overrides: the group's own.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    values = group_values(config, overrides)
+    entries = []
+    for name, definition in GROUP_DEFINITIONS.items():
+        if keys and name not in keys:
+            continue
+        text = format_value(definition.type, values[name])
+        synonyms: list[ConfigSynonym] = []
+        if name in overrides:
+            synonyms.append(ConfigSynonym(name, text, ConfigSource.GROUP_CONFIG))
+        if name in GROUP_SYNONYMS:
+            synonyms += _broker_synonyms(config, BROKER_DEFINITIONS[GROUP_SYNONYMS[name]])
+        else:
+            default = format_value(definition.type, definition.default)
+            synonyms.append(ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG))
+        entries.append(make_entry(definition, text, False, synonyms))
+    return entries
+
+
+def describe_client_metrics(
+    overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a client metrics subscription, there or not.
+
+    Args:
+        overrides: its own.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    values = usable_values(CLIENT_METRICS_DEFINITIONS, overrides)
+    entries = []
+    for name, definition in CLIENT_METRICS_DEFINITIONS.items():
+        if keys and name not in keys:
+            continue
+        text = format_value(definition.type, values.get(name, definition.default))
+        synonyms: list[ConfigSynonym] = []
+        if name in values:
+            synonyms.append(ConfigSynonym(name, text, ConfigSource.CLIENT_METRICS_CONFIG))
+        entries.append(make_entry(definition, text, False, synonyms))
+    return entries

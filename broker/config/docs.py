@@ -5,11 +5,13 @@ The page goes to standard output; `make docs` puts it in place, and a test holds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from .broker_table import SECTIONS
 from .definition import Definition
-from .documentation import of_broker, of_topic
+from .documentation import of_broker, of_client_metrics, of_group, of_topic
+from .dynamic_rules import DYNAMIC_ONLY, PER_BROKER
+from .group_table import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS, GROUP_SYNONYMS
 from .topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
 from .values import format_value
 
@@ -26,7 +28,29 @@ table here has is warned about in a file and refused on the command line.
 `listener.name.<listener>.<key>` sets a key for one listener only. Of settings in several units
 the finest that is given counts: `log.retention.ms`, then `.minutes`, then `.hours`.
 
-**D** marks what Kafka lets change while a broker runs.
+**D** marks what can change while a broker runs, by `kafka-configs.sh` or any client that sends
+AlterConfigs or IncrementalAlterConfigs: for one broker or for all of them, and where **B** stands
+for one broker only. What is changed so is kept in the metadata store and counts before file and
+command line. Secrets change only in the file.
+"""
+
+DYNAMIC_ONLY_HEAD = """\
+## Settings that no file has
+
+They are only changed while a broker runs.
+"""
+
+GROUPS_HEAD = """\
+## Group settings
+
+Of a single group, changed while brokers run. What a group does not set follows the broker's
+setting in the third column.
+"""
+
+CLIENT_METRICS_HEAD = """\
+## Client metrics settings
+
+Of a client metrics subscription, changed while brokers run.
 """
 
 TOPICS_HEAD = """\
@@ -41,20 +65,32 @@ def configuration_page() -> str:
     parts = [HEAD]
     for title, definitions in SECTIONS.items():
         parts.append(f"## {title}\n")
-        parts.append(_table(("Setting", "Type", "Default", "What for"), _rows(definitions)))
+        parts.append(_table(PLAIN, _rows(definitions)))
+    parts.append(DYNAMIC_ONLY_HEAD)
+    parts.append(_table(PLAIN, _rows(DYNAMIC_ONLY.values())))
     parts.append(TOPICS_HEAD)
-    parts.append(
-        _table(
-            ("Setting", "Type", "Follows", "Default", "What for"),
-            [
-                _row(definition, of_topic, f"`{BROKER_SYNONYMS[name]}`")
-                if name in BROKER_SYNONYMS
-                else _row(definition, of_topic, "")
-                for name, definition in TOPIC_DEFINITIONS.items()
-            ],
-        )
-    )
+    parts.append(_table(FOLLOWING, _following(TOPIC_DEFINITIONS, BROKER_SYNONYMS, of_topic)))
+    parts.append(GROUPS_HEAD)
+    parts.append(_table(FOLLOWING, _following(GROUP_DEFINITIONS, GROUP_SYNONYMS, of_group)))
+    parts.append(CLIENT_METRICS_HEAD)
+    subscription = CLIENT_METRICS_DEFINITIONS.values()
+    parts.append(_table(PLAIN, [_row(one, of_client_metrics) for one in subscription]))
     return "\n".join(parts)
+
+
+PLAIN = ("Setting", "Type", "Default", "What for")
+FOLLOWING = ("Setting", "Type", "Follows", "Default", "What for")
+
+
+def _following(
+    definitions: Mapping[str, Definition],
+    synonyms: Mapping[str, str],
+    explain: Callable[[str], str | None],
+) -> list[tuple[str, ...]]:
+    return [
+        _row(definition, explain, f"`{synonyms[name]}`" if name in synonyms else "")
+        for name, definition in definitions.items()
+    ]
 
 
 def _rows(definitions: Iterable[Definition]) -> list[tuple[str, ...]]:
@@ -64,7 +100,9 @@ def _rows(definitions: Iterable[Definition]) -> list[tuple[str, ...]]:
 def _row(
     definition: Definition, explain: Callable[[str], str | None], *follows: str
 ) -> tuple[str, ...]:
-    name = f"`{definition.name}`" + (" **D**" if definition.dynamic else "")
+    name = f"`{definition.name}`"
+    if definition.dynamic:
+        name += " **D**" + (" **B**" if definition.name in PER_BROKER else "")
     kind = definition.type.name.lower()
     if definition.check is not None:
         kind += f", {definition.check.rule}"

@@ -6,7 +6,7 @@ a broker that serves never needs it. Which settings have an effect is said in `e
 
 from __future__ import annotations
 
-from .effects import effect_note
+from .effects import CLIENT_METRICS_NOTE, effect_note
 
 BROKER_TEXTS: dict[str, str] = {
     # Identity
@@ -310,6 +310,10 @@ BROKER_TEXTS: dict[str, str] = {
     "zookeeper.connection.timeout.ms": (
         "Milliseconds to wait for the first connection to ZooKeeper; unset means "
         "zookeeper.session.timeout.ms."
+    ),
+    "zookeeper.digest": (
+        "name:password to show ZooKeeper, as its digest scheme wants it. Kafka has no such "
+        "setting: it reads a JAAS file."
     ),
     "zookeeper.max.in.flight.requests": "Requests under way to ZooKeeper at one time.",
     "zookeeper.session.timeout.ms": (
@@ -783,7 +787,7 @@ BROKER_TEXTS: dict[str, str] = {
     ),
     "internal.metadata.log.segment.bytes": "Segment size of the metadata log, for tests.",
     "internal.metadata.max.batch.size.in.bytes": "Largest batch of the metadata log.",
-    "metadata.log.dir": "Folder of the metadata log.",
+    "metadata.log.dir": "Folder of the metadata; by default the first log directory.",
     "metadata.log.max.record.bytes.between.snapshots": (
         "Bytes of the metadata log between two snapshots."
     ),
@@ -886,9 +890,78 @@ TOPIC_TEXTS: dict[str, str] = {
 }
 
 
+GROUP_TEXTS: dict[str, str] = {
+    "consumer.assignment.interval.ms": (
+        "Milliseconds between two assignments of the group's partitions at least."
+    ),
+    "consumer.heartbeat.interval.ms": "Milliseconds between two heartbeats of a member.",
+    "consumer.session.timeout.ms": (
+        "Milliseconds without a heartbeat after which a member is taken for gone."
+    ),
+    "share.assignment.interval.ms": (
+        "Milliseconds between two assignments of the share group's partitions at least."
+    ),
+    "share.auto.offset.reset": (
+        "Where a share group begins in a partition that it has not read: earliest, latest, or "
+        "by_duration: and how long ago."
+    ),
+    "share.delivery.count.limit": "How often a share group is given one record at most.",
+    "share.heartbeat.interval.ms": "Milliseconds between two heartbeats of a share group's member.",
+    "share.isolation.level": (
+        "Whether a share group is given records of transactions before these are committed."
+    ),
+    "share.partition.max.record.locks": (
+        "Records of one partition that a share group may work on at once."
+    ),
+    "share.record.lock.duration.ms": (
+        "Milliseconds that a member of a share group may work on a record before another gets it."
+    ),
+    "share.renew.acknowledge.enable": (
+        "Whether a member of a share group may ask for more time for a record."
+    ),
+    "share.session.timeout.ms": (
+        "Milliseconds without a heartbeat after which a share group's member is taken for gone."
+    ),
+    "streams.assignment.interval.ms": (
+        "Milliseconds between two assignments of the streams group's tasks at least."
+    ),
+    "streams.heartbeat.interval.ms": (
+        "Milliseconds between two heartbeats of a streams group's member."
+    ),
+    "streams.initial.rebalance.delay.ms": (
+        "Milliseconds that a new streams group waits for more members before its first assignment."
+    ),
+    "streams.num.standby.replicas": "Standby copies of each of a streams group's tasks.",
+    "streams.session.timeout.ms": (
+        "Milliseconds without a heartbeat after which a streams group's member is taken for gone."
+    ),
+}
+
+CLIENT_METRICS_TEXTS: dict[str, str] = {
+    "interval.ms": "Milliseconds between two reports of a client.",
+    "match": (
+        "Which clients report: client_id=, client_software_name= and the like, with a regular "
+        "expression each; empty means all."
+    ),
+    "metrics": "Prefixes of the metrics that clients report.",
+}
+
+DYNAMIC_ONLY_TEXTS: dict[str, str] = {
+    "follower.replication.throttled.rate": (
+        "Bytes a second that throttled replicas fetch from their leaders at most."
+    ),
+    "leader.replication.throttled.rate": (
+        "Bytes a second that leaders give throttled replicas at most."
+    ),
+    "replica.alter.log.dirs.io.max.bytes.per.second": (
+        "Bytes a second that are moved between this broker's folders at most."
+    ),
+}
+
+
 def of_broker(name: str) -> str | None:
     """What a broker setting is for, and whether it has an effect here; None if it is unknown."""
-    text = BROKER_TEXTS.get(name)
+    text = BROKER_TEXTS.get(name) or DYNAMIC_ONLY_TEXTS.get(name)
     return None if text is None else text + effect_note(name)
 
 
@@ -896,3 +969,15 @@ def of_topic(name: str) -> str | None:
     """What a topic setting is for; None if it is unknown."""
     text = TOPIC_TEXTS.get(name)
     return None if text is None else text + effect_note(name)
+
+
+def of_group(name: str) -> str | None:
+    """What a group's setting is for, and whether it has an effect here; None if it is unknown."""
+    text = GROUP_TEXTS.get(name)
+    return None if text is None else text + effect_note(f"group.{name}")
+
+
+def of_client_metrics(name: str) -> str | None:
+    """What a client metrics subscription's setting is for; None if it is unknown."""
+    text = CLIENT_METRICS_TEXTS.get(name)
+    return None if text is None else text + CLIENT_METRICS_NOTE

@@ -13,10 +13,27 @@ from .definition import ConfigError
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
+MEBIBYTE = 1024 * 1024
 CODECS = range(5)
 """The numbers of compression in a record batch."""
 
 Values = Mapping[str, Any]
+
+RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+ROLL = ("log.roll.ms", "log.roll.hours")
+ROLL_JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
+
+COMPANIONS: Mapping[str, tuple[str, ...]] = {
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    "log.retention.hours": RETENTION,
+    "log.retention.minutes": RETENTION,
+    "log.retention.ms": RETENTION,
+    "log.roll.hours": ROLL,
+    "log.roll.jitter.hours": ROLL_JITTER,
+    "log.roll.jitter.ms": ROLL_JITTER,
+    "log.roll.ms": ROLL,
+}
+"""Settings that are one thing in several units, the one that wins first."""
 
 
 def resolve_synonyms(own: Values, static: Mapping[str, str]) -> dict[str, Any]:
@@ -83,16 +100,27 @@ AT_MOST = (
     ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
     ("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
     ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ("group.consumer.min.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
+    ("group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
     ("group.share.min.session.timeout.ms", "group.share.session.timeout.ms"),
     ("group.share.session.timeout.ms", "group.share.max.session.timeout.ms"),
     ("group.share.min.heartbeat.interval.ms", "group.share.heartbeat.interval.ms"),
     ("group.share.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    ("group.share.min.assignment.interval.ms", "group.share.assignment.interval.ms"),
+    ("group.share.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
     ("group.share.min.record.lock.duration.ms", "group.share.record.lock.duration.ms"),
     ("group.share.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"),
     ("group.share.min.delivery.count.limit", "group.share.delivery.count.limit"),
     ("group.share.delivery.count.limit", "group.share.max.delivery.count.limit"),
     ("group.share.min.partition.max.record.locks", "group.share.partition.max.record.locks"),
     ("group.share.partition.max.record.locks", "group.share.max.partition.max.record.locks"),
+    ("group.streams.min.session.timeout.ms", "group.streams.session.timeout.ms"),
+    ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    ("group.streams.min.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
+    ("group.streams.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
+    ("group.streams.min.assignment.interval.ms", "group.streams.assignment.interval.ms"),
+    ("group.streams.assignment.interval.ms", "group.streams.max.assignment.interval.ms"),
+    ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
     ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
 )
 """Pairs of settings whose first must not exceed the second."""
@@ -114,6 +142,9 @@ def check_together(values: Values, static: Mapping[str, str]) -> None:
             )
     _check_times(values)
     _check_queue(values)
+    _check_connection_counts(values)
+    _check_cleaner(values, static)
+    _check_cordoned(values)
     _check_codec(values)
 
 
@@ -138,12 +169,41 @@ def _check_queue(values: Values) -> None:
             f"queued.max.request.bytes={queue_bytes} is less than socket.request.max.bytes="
             f"{values['socket.request.max.bytes']}: one request must fit, or -1 lifts the limit."
         )
+
+
+def _check_connection_counts(values: Values) -> None:
     overrides = values["max.connections.per.ip.overrides"]
+    for item in filter(None, (part.strip() for part in overrides.split(","))):
+        host, colon, count = item.rpartition(":")
+        if not (colon and host.strip() and count.strip().isdecimal()):
+            raise ConfigError(
+                f"max.connections.per.ip.overrides has {item!r}: an entry is a host, a colon and a "
+                f"number of connections, such as 127.0.0.1:50."
+            )
     if values["max.connections.per.ip"] == 0 and not overrides.strip():
         raise ConfigError(
             "max.connections.per.ip=0 lets nobody in: name exceptions in "
             "max.connections.per.ip.overrides, or raise it."
         )
+
+
+def _check_cleaner(values: Values, static: Mapping[str, str]) -> None:
+    size, threads = values["log.cleaner.dedupe.buffer.size"], values["log.cleaner.threads"]
+    is_set = "log.cleaner.dedupe.buffer.size" in static or "log.cleaner.threads" in static
+    if is_set and values["log.cleaner.enable"] and size // max(threads, 1) <= MEBIBYTE:
+        raise ConfigError(
+            f"log.cleaner.dedupe.buffer.size={size} is too little for log.cleaner.threads="
+            f"{threads}: it must be more than {MEBIBYTE} bytes for each."
+        )
+
+
+def _check_cordoned(values: Values) -> None:
+    for directory in values["cordoned.log.dirs"]:
+        if directory != "*" and directory not in values["log.dirs"]:
+            raise ConfigError(
+                f"cordoned.log.dirs has {directory!r}, which is not in log.dirs: name some of "
+                f"{', '.join(values['log.dirs'])}, or * for all."
+            )
 
 
 def _check_codec(values: Values) -> None:

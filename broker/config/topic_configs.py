@@ -15,7 +15,7 @@ from ...storage.log_config import LogConfig
 from .broker_config import BrokerConfig
 from .definition import ConfigError
 from .topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
-from .values import parse_value
+from .values import parse_value, shorten
 
 
 def validate_topic_config(
@@ -34,7 +34,8 @@ def validate_topic_config(
     for key, text in overrides.items():
         if text is None:
             raise KafkaError(
-                ErrorCode.INVALID_CONFIG, f"The topic setting {key} has no value: give it one."
+                ErrorCode.INVALID_CONFIG,
+                f"The topic setting {shorten(key)} has no value: give it one.",
             )
         given[key] = text
     try:
@@ -87,7 +88,7 @@ def _own_values(overrides: Mapping[str, str]) -> dict[str, Any]:
     for key, text in overrides.items():
         definition = TOPIC_DEFINITIONS.get(key)
         if definition is None:
-            raise ConfigError(f"There is no topic setting {key}.")
+            raise ConfigError(f"There is no topic setting {shorten(key)}.")
         values[key] = parse_value(definition, text)
     return values
 

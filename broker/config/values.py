@@ -13,6 +13,9 @@ _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 INTEGER_DIGITS_MAX = 40
 """More digits are not looked at; 19 are enough for 64 bits, the rest could be zeros in front."""
 
+SHOWN_CHARACTERS_MAX = 200
+"""An answer cannot hold an error text of more than 32,767 bytes."""
+
 HIDDEN = "[hidden]"
 """What stands for a secret in anything that is shown."""
 
@@ -111,8 +114,13 @@ _TYPE_RULES = {
 }
 
 
+def shorten(text: str) -> str:
+    """`text` as an error's sentence repeats it; a client may have sent any length."""
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}..."
+
+
 def _error(definition: Definition, text: str, where: str, rule: str) -> ConfigError:
-    shown = HIDDEN if definition.sensitive else repr(text)
+    shown = HIDDEN if definition.sensitive else repr(shorten(text))
     place = f" ({where})" if where else ""
     return ConfigError(f"{definition.name}={shown}{place} cannot be used: it must be {rule}.")
 

@@ -1,7 +1,8 @@
 """How the controller tells brokers what it decided: Kafka's three requests to a broker.
 
-The controller knows only this Protocol. Within one broker the requests are calls; between
-brokers they will be LeaderAndIsr, StopReplica and UpdateMetadata on the wire.
+The controller knows only this Protocol: it hands requests over and goes on. They reach a
+broker in the order they were handed over, each tried until it is answered or the broker is
+gone. The broker's epoch in them keeps one meant for a broker's former life from the next.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-import trio
-
 from ...protocol.errors import ErrorCode
+from ...replication.hosted_partitions import StoppedReplica
 from ...replication.partition_state import PartitionState
 from ...storage.topic_partition import TopicPartition
-from ..metadata_cache import MetadataCache, MetadataUpdate
+from .live_broker import LiveBroker
 
-PARTITIONS_PER_STEP = 10
-"""Making or deleting a log takes up to some milliseconds: between steps, others may run."""
+PartitionErrors = Mapping[TopicPartition, ErrorCode]
+"""What a broker says of each partition; every one has the same code if all was refused."""
 
 
 class LeaderAndIsr(NamedTuple):
@@ -25,127 +25,46 @@ class LeaderAndIsr(NamedTuple):
 
     controller_id: int
     controller_epoch: int
+    broker_epoch: int
     partition_states: Sequence[PartitionState]
+    live_leaders: Sequence[LiveBroker]
+    is_full: bool = False
+    """Whether the broker has no replicas but these."""
 
 
 class StopReplica(NamedTuple):
-    """Stop being a replica of these partitions; True beside one deletes its log."""
+    """Stop being a replica of these partitions."""
 
     controller_id: int
     controller_epoch: int
-    partitions: Sequence[tuple[TopicPartition, bool]]
+    broker_epoch: int
+    partitions: Sequence[StoppedReplica]
+
+
+class UpdateMetadata(NamedTuple):
+    """Who is alive, and what changed of these partitions."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    live_brokers: Sequence[LiveBroker]
+    partition_states: Sequence[PartitionState]
+    is_full: bool = False
+    """Whether there are no partitions but these."""
+
+
+ControllerRequest = LeaderAndIsr | StopReplica | UpdateMetadata
+OnAnswer = Callable[[PartitionErrors], None]
 
 
 class ControllerChannel(Protocol):
-    """Sends the controller's requests to one broker at a time and awaits the answers."""
+    """One queue of requests for each live broker, this one among them."""
 
-    async def send_leader_and_isr(
-        self, broker_id: int, request: LeaderAndIsr
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Returns the outcome for each partition."""
+    def add_broker(self, broker: LiveBroker) -> None:
+        """Be ready to send to a broker that has come, or has come back."""
 
-    async def send_stop_replica(
-        self, broker_id: int, request: StopReplica
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Returns the outcome for each partition."""
+    def remove_broker(self, broker_id: int) -> None:
+        """Drop what waits for a broker that is gone; its callbacks are not called."""
 
-    async def send_update_metadata(self, broker_id: int, request: MetadataUpdate) -> None:
-        """Replaces what the broker answers to Metadata."""
-
-    async def send_topic_config(
-        self, broker_id: int, topic: str, overrides: Mapping[str, str]
-    ) -> None:
-        """Puts a topic's new overrides in force.
-
-        Kafka has no such request: its brokers watch the store's /config/changes.
-        """
-
-
-class Replicas(Protocol):
-    """The side of ReplicaManager that the controller speaks to."""
-
-    def become_leader_or_follower(
-        self, controller_id: int, controller_epoch: int, states: Sequence[PartitionState]
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Lead or follow; the outcome for each partition."""
-
-    def stop_replicas(
-        self, partitions: Sequence[tuple[TopicPartition, bool]]
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Stop, and delete where True; the outcome for each partition."""
-
-    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Give the logs of a topic its new settings."""
-
-
-class LocalChannel:
-    """The controller and the only broker in one process: requests are calls.
-
-    Args:
-        broker_id: the only broker that can be spoken to.
-        replica_manager, metadata_cache: its.
-        on_deleted: told the partitions that an update of the metadata took away.
-    """
-
-    def __init__(
-        self,
-        broker_id: int,
-        replica_manager: Replicas,
-        metadata_cache: MetadataCache,
-        on_deleted: Callable[[Sequence[TopicPartition]], None],
-    ) -> None:
-        self._broker_id = broker_id
-        self._replica_manager = replica_manager
-        self._metadata_cache = metadata_cache
-        self._on_deleted = on_deleted
-
-    async def send_leader_and_isr(
-        self, broker_id: int, request: LeaderAndIsr
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Let the replica manager lead or follow, some partitions at a time."""
-        self._require(broker_id)
-        outcome: dict[TopicPartition, ErrorCode] = {}
-        states = request.partition_states
-        for start in range(0, len(states), PARTITIONS_PER_STEP):
-            if start:
-                await trio.lowlevel.checkpoint()
-            outcome.update(
-                self._replica_manager.become_leader_or_follower(
-                    request.controller_id,
-                    request.controller_epoch,
-                    states[start : start + PARTITIONS_PER_STEP],
-                )
-            )
-        return outcome
-
-    async def send_stop_replica(
-        self, broker_id: int, request: StopReplica
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Let the replica manager stop, some partitions at a time."""
-        self._require(broker_id)
-        outcome: dict[TopicPartition, ErrorCode] = {}
-        partitions = request.partitions
-        for start in range(0, len(partitions), PARTITIONS_PER_STEP):
-            if start:
-                await trio.lowlevel.checkpoint()
-            step = partitions[start : start + PARTITIONS_PER_STEP]
-            outcome.update(self._replica_manager.stop_replicas(step))
-        return outcome
-
-    async def send_update_metadata(self, broker_id: int, request: MetadataUpdate) -> None:
-        """Update this broker's cache."""
-        self._require(broker_id)
-        deleted = self._metadata_cache.update_metadata(request)
-        if deleted:
-            self._on_deleted(deleted)
-
-    async def send_topic_config(
-        self, broker_id: int, topic: str, overrides: Mapping[str, str]
-    ) -> None:
-        """Put the overrides in force in the logs and in the cache."""
-        self._require(broker_id)
-        self._replica_manager.update_topic_config(topic, overrides)
-        self._metadata_cache.update_topic_config(topic, overrides)
-
-    def _require(self, broker_id: int) -> None:
-        assert broker_id == self._broker_id, f"broker {broker_id} is not this one"
+    def send(self, broker_id: int, request: ControllerRequest, on_answer: OnAnswer | None) -> None:
+        """Send after what was sent before; call back with the answer, later."""

@@ -1,4 +1,7 @@
-"""How AlterConfigs and IncrementalAlterConfigs change a topic's overrides; nothing is written."""
+"""How AlterConfigs and IncrementalAlterConfigs change a resource's settings; nothing is written.
+
+After Kafka's `ConfigAdminManager` (brokers) and `ConfigurationControlManager` (the others).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..config.broker_config import BrokerConfig
-from ..config.definition import ConfigType
-from ..config.topic_configs import topic_values, validate_topic_config
-from ..config.topic_table import TOPIC_DEFINITIONS
+from ..config.definition import ConfigType, Definition
+from ..config.values import format_value, shorten
 
 
 class AlterOperation(IntEnum):
@@ -37,7 +38,7 @@ class ConfigAlteration(NamedTuple):
 
 
 def check_alterations(alterations: Sequence[ConfigAlteration]) -> None:
-    """Refuse what makes no sense whatever the topic.
+    """Refuse what makes no sense whatever the resource.
 
     Raises:
         KafkaError: INVALID_REQUEST for a setting named twice or without the value it needs,
@@ -46,26 +47,32 @@ def check_alterations(alterations: Sequence[ConfigAlteration]) -> None:
     seen: set[str] = set()
     for name, operation, value in alterations:
         if name in seen:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The setting {name} is changed twice.")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"The setting {shorten(name)} is changed twice."
+            )
         seen.add(name)
         if operation not in OPERATIONS:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no operation {operation}.")
         if value is None and operation != AlterOperation.DELETE:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The setting {name} is given no value.")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"The setting {shorten(name)} is given no value."
+            )
 
 
 def alter_config(
-    current: Mapping[str, str], alterations: Sequence[ConfigAlteration], config: BrokerConfig
+    current: Mapping[str, str],
+    alterations: Sequence[ConfigAlteration],
+    definitions: Mapping[str, Definition],
 ) -> dict[str, str]:
-    """A topic's overrides after the alterations.
+    """A resource's own settings after the alterations, which nobody has validated yet.
 
     Args:
-        current: the overrides so far.
-        config: the broker's, for the values of what is not overridden.
+        current: its own settings so far.
+        definitions: which settings are lists, and what they are by default. As in Kafka, a
+            list that the resource does not set itself is changed from its default.
 
     Raises:
-        KafkaError: INVALID_CONFIG, for an unknown setting, a bad value, or an APPEND or
-            SUBTRACT to what is no list.
+        KafkaError: INVALID_CONFIG, for an APPEND or SUBTRACT to what is no list.
     """
     altered = dict(current)
     for name, operation, value in alterations:
@@ -74,8 +81,7 @@ def alter_config(
         elif operation == AlterOperation.SET:
             altered[name] = value or ""
         else:
-            altered[name] = _alter_list(name, operation, value or "", altered, config)
-    validate_topic_config(altered, config)
+            altered[name] = _alter_list(name, operation, value or "", current, definitions)
     return altered
 
 
@@ -84,20 +90,29 @@ def _alter_list(
     operation: int,
     value: str,
     current: Mapping[str, str],
-    config: BrokerConfig,
+    definitions: Mapping[str, Definition],
 ) -> str:
-    definition = TOPIC_DEFINITIONS.get(name)
+    definition = definitions.get(name)
     if definition is None or definition.type is not ConfigType.LIST:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
-            f"{AlterOperation(operation).name} needs a list, and the topic setting {name} is none.",
+            f"{AlterOperation(operation).name} needs a list, and the setting {shorten(name)} is "
+            f"none.",
         )
-    # What is not overridden is changed from the value that is in force.
-    items = [str(item) for item in topic_values(config, current)[name]]
-    for item in value.split(","):
+    text = current.get(name)
+    if text is None:
+        text = format_value(definition.type, definition.default) or ""
+    items = [item for item in text.split(",") if item]
+    for item in _split(value):
         if operation == AlterOperation.SUBTRACT:
             if item in items:
                 items.remove(item)
         elif item not in items:
             items.append(item)
     return ",".join(items)
+
+
+def _split(value: str) -> list[str]:
+    """The items of a list as Java splits a text: empty ones at its end are none."""
+    items = value.rstrip(",").split(",")
+    return [] if value and items == [""] else items

@@ -1,4 +1,4 @@
-"""What the controller knows: live brokers, topics, and who leads which partition.
+"""What the controller knows: brokers, topics, leaders, and the states of all of them.
 
 A copy of the metadata store's nodes that every decision is made on (Kafka's
 ControllerContext). It is changed only after the store has accepted the change.
@@ -6,13 +6,15 @@ ControllerContext). It is changed only after the store has accepted the change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ...replication.partition_state import PartitionState
+from ...replication.partition_state import LEADER_DURING_DELETE, PartitionState
+from ...storage.topic_partition import TopicPartition
 from ..metadata_store.znodes import LeaderAndIsrNode
 from .assignment import Assignment
 from .live_broker import LiveBroker
+from .states import PartitionStatus, ReplicaStatus
 from .topic_names import collision_key
 
 
@@ -23,23 +25,50 @@ class Leadership(NamedTuple):
     version: int
 
 
+class Reassignment(NamedTuple):
+    """A partition on its way to other brokers (KIP-455).
+
+    While it lasts, the assignment holds the replicas to come and those to go.
+    """
+
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class Replica(NamedTuple):
+    """One replica: a partition on a broker."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition it is of."""
+        return TopicPartition(self.topic, self.partition)
+
+
 class Topic:
     """One topic.
 
     Attributes:
         version: of the topic's node in the store.
         leaderships: by partition; a partition without one was never led.
+        reassignments: by partition, of those on their way to other brokers.
+        statuses: by partition.
         is_being_deleted: marked for deletion; invisible to clients.
-        is_reassigning: some of its replicas are being added or removed.
+        deletion_waits: its deletion waits for brokers that are not there.
     """
 
     __slots__ = (
         "assignment",
         "config",
+        "deletion_waits",
         "is_being_deleted",
-        "is_reassigning",
         "leaderships",
         "name",
+        "reassignments",
+        "statuses",
         "topic_id",
         "version",
     )
@@ -58,12 +87,40 @@ class Topic:
         self.config = config
         self.version = version
         self.leaderships: dict[int, Leadership] = {}
+        self.reassignments: dict[int, Reassignment] = {}
+        self.statuses: dict[int, PartitionStatus] = {}
         self.is_being_deleted = False
-        self.is_reassigning = False
+        self.deletion_waits = False
 
-    def partition_state(self, partition: int, *, is_new: bool = False) -> PartitionState:
-        """What a replica is told of a partition that has a leadership."""
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether any partition is on its way to other brokers."""
+        return bool(self.reassignments)
+
+    def status(self, partition: int) -> PartitionStatus:
+        """How a partition stands."""
+        return self.statuses.get(partition, PartitionStatus.NON_EXISTENT)
+
+    def target_replicas(self, partition: int) -> tuple[int, ...]:
+        """The replicas a partition will have once its reassignment is done."""
+        reassignment = self.reassignments.get(partition)
+        replicas = self.assignment[partition]
+        if reassignment is None:
+            return replicas
+        return tuple(replica for replica in replicas if replica not in reassignment.removing)
+
+    def replicas(self) -> Iterator[Replica]:
+        """Every replica of every partition."""
+        for partition, broker_ids in self.assignment.items():
+            for broker_id in broker_ids:
+                yield Replica(self.name, partition, broker_id)
+
+    def partition_state(
+        self, partition: int, *, is_new: bool = False, offline: tuple[int, ...] = ()
+    ) -> PartitionState:
+        """What brokers are told of a partition that has a leadership."""
         state, version = self.leaderships[partition]
+        reassignment = self.reassignments.get(partition, NO_REASSIGNMENT)
         return PartitionState(
             self.name,
             self.topic_id,
@@ -76,7 +133,28 @@ class Topic:
             self.assignment[partition],
             is_new,
             self.config,
+            reassignment.adding,
+            reassignment.removing,
+            offline,
         )
+
+    def leaving_state(self, partition: int, controller_epoch: int) -> PartitionState:
+        """What brokers are told of a partition that is being deleted."""
+        leadership = self.leaderships.get(partition)
+        return PartitionState(
+            self.name,
+            self.topic_id,
+            partition,
+            controller_epoch,
+            LEADER_DURING_DELETE,
+            LEADER_DURING_DELETE,
+            () if leadership is None else leadership.state.isr,
+            -1 if leadership is None else leadership.version,
+            self.assignment[partition],
+        )
+
+
+NO_REASSIGNMENT = Reassignment((), ())
 
 
 class ControllerContext:
@@ -84,20 +162,70 @@ class ControllerContext:
 
     Attributes:
         epoch: the controller's own, that of its last election.
-        live_brokers: by id.
+        epoch_version: the version of the node that holds it, which fences every write.
+        live_brokers: the registered ones by id, those shutting down among them.
+        shutting_down: ids of live brokers that have asked to leave.
+        offline_directories: by broker, the partitions whose log directory failed there.
+        replica_statuses: how each replica stands.
     """
 
     def __init__(self) -> None:
         self.epoch = 0
+        self.epoch_version = 0
         self.live_brokers: dict[int, LiveBroker] = {}
+        self.shutting_down: set[int] = set()
+        self.offline_directories: dict[int, set[TopicPartition]] = {}
+        self.replica_statuses: dict[Replica, ReplicaStatus] = {}
         self._topics: dict[str, Topic] = {}
         self._names: dict[bytes, str] = {}
         self._collisions: dict[str, str] = {}
 
+    # -- brokers ----------------------------------------------------------------------
+
     @property
     def live_broker_ids(self) -> list[int]:
-        """Ascending."""
-        return sorted(self.live_brokers)
+        """The brokers that may be given partitions, ascending."""
+        return sorted(self.live_brokers.keys() - self.shutting_down)
+
+    def is_online(self, replica: Replica) -> bool:
+        """Whether a replica's broker and log directory are there; one shutting down is."""
+        broker_id = replica.broker_id
+        if broker_id not in self.live_brokers:
+            return False
+        failed = self.offline_directories.get(broker_id)
+        return failed is None or replica.topic_partition not in failed
+
+    def electable(self, topic: Topic, partition: int) -> Container[int]:
+        """The brokers that could lead a partition: alive, and staying."""
+        return [
+            broker_id
+            for broker_id in topic.assignment[partition]
+            if broker_id not in self.shutting_down
+            and self.is_online(Replica(topic.name, partition, broker_id))
+        ]
+
+    def offline_replicas(self, topic: Topic, partition: int) -> tuple[int, ...]:
+        """The brokers of a partition whose replica is not there."""
+        return tuple(
+            broker_id
+            for broker_id in topic.assignment[partition]
+            if not self.is_online(Replica(topic.name, partition, broker_id))
+        )
+
+    def replicas_on(self, broker_ids: Container[int]) -> list[Replica]:
+        """All replicas that some brokers hold."""
+        return [
+            replica
+            for topic in self._topics.values()
+            for replica in topic.replicas()
+            if replica.broker_id in broker_ids
+        ]
+
+    def status(self, replica: Replica) -> ReplicaStatus:
+        """How a replica stands."""
+        return self.replica_statuses.get(replica, ReplicaStatus.NON_EXISTENT)
+
+    # -- topics -----------------------------------------------------------------------
 
     def topics(self) -> Iterable[Topic]:
         """All topics, those being deleted too."""
@@ -107,6 +235,10 @@ class ControllerContext:
         """A topic that is not being deleted."""
         topic = self._topics.get(name)
         return None if topic is None or topic.is_being_deleted else topic
+
+    def any_topic(self, name: str) -> Topic | None:
+        """A topic, be it one that is being deleted."""
+        return self._topics.get(name)
 
     def has_name(self, name: str) -> bool:
         """Whether a topic has the name, be it one whose deletion is not done."""
@@ -131,7 +263,13 @@ class ControllerContext:
     def remove_topic(self, topic: Topic) -> None:
         """Forget a topic that the store holds no more."""
         del self._topics[topic.name]
-        del self._names[topic.topic_id]
+        if self._names.get(topic.topic_id) == topic.name:
+            del self._names[topic.topic_id]
         key = collision_key(topic.name)
         if self._collisions.get(key) == topic.name:
             del self._collisions[key]
+        for replica in topic.replicas():
+            self.replica_statuses.pop(replica, None)
+            failed = self.offline_directories.get(replica.broker_id)
+            if failed is not None:
+                failed.discard(replica.topic_partition)

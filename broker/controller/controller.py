@@ -1,70 +1,51 @@
-"""The controller: one broker's verbs on topics, done in the store and told to the replicas.
+"""The controller's shell: registration, elections, and one event after the other.
 
-This is the shell: it asks the plain functions beside it what to do, writes that to the
-metadata store, and only then changes what it knows and tells the brokers. One operation
-runs at a time, as events do on Kafka's controller thread, and once begun goes to its end.
+Every broker has one. It registers the broker, stands for election whenever the controller's
+place is free, and drives a `Term` while it holds that place. The verbs that clients' requests
+lead to take their turn among the events, as on Kafka's controller thread; once begun, an
+event goes to its end.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 
+import trio
+
 from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.internal_topics import INTERNAL_TOPICS
-from ...replication.partition_state import PartitionState
 from ...runtime.clock import Clock
+from ...storage.topic_partition import TopicPartition
 from ..config.broker_config import BrokerConfig
-from ..config.topic_configs import validate_topic_config
 from ..metadata_store import znodes
-from ..metadata_store.errors import (
-    MetadataStoreError,
-    NodeExists,
-    NoNode,
-    SessionExpired,
-    StoreUnreachable,
-)
-from ..metadata_store.store import MetadataStore, ensure_paths
-from .assignment import Assignment
-from .broadcast import Broadcast
+from ..metadata_store.errors import MetadataStoreError, SessionExpired
+from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent, ensure_paths
 from .channel import ControllerChannel
-from .config_changes import ConfigAlteration, alter_config
-from .context import ControllerContext, Topic
+from .context import Reassignment
+from .event_queue import EventQueue
+from .fenced_store import ControllerMoved
 from .live_broker import LiveBroker
-from .new_partitions import NewPartitions, plan_partitions
-from .new_topic import (
-    CreatedTopic,
-    NewTopic,
-    TopicDefaults,
-    TopicPlan,
-    check_partition_limit,
-    plan_topic,
-    require_partition_limit,
-    topic_exists,
-)
-from .partition_leaders import PartitionLeaders
+from .new_partitions import NewPartitions
+from .new_topic import CreatedTopic, NewTopic
 from .producer_ids import ProducerIds
-from .registration import read_live_brokers, register_broker, try_to_become_controller
-from .settings import internal_topic
-from .topic_deletion import TopicDeletion
-from .topic_names import validate_topic_name
-from .topic_nodes import (
-    create_topic_operations,
-    read_topics,
-    set_assignment_operation,
-)
+from .registration import BrokerIdTaken, register_when_free, stand_for_election
+from .term import Event, Term
+from .term_leaders import ElectionType, TermLeaders
+from .term_topics import Outcome, TermTopics
 from .turn import TURN_TIMEOUT_MS, Turn
 
 logger = logging.getLogger(__name__)
 
-Outcome = KafkaError | None
-"""How one item of a request fared; None is success."""
+STORE_RETRY_MS = 200
+"""How long to wait before a store that cannot be reached is asked again."""
+
+FOREVER_MS = 2**31
 
 
 class Controller:
-    """Registers this broker, and does the controller's work when it is elected.
+    """Registers this broker, and does the controller's work while it is elected.
 
     Args:
         broker: this broker and where it is reached.
@@ -73,7 +54,8 @@ class Controller:
         random: for assignments and topic ids.
 
     Attributes:
-        is_active: whether this broker is the cluster's controller.
+        broker_id: this broker's.
+        broker_epoch: of its present registration.
         producer_ids: the producer ids this broker gives out, controller or not.
     """
 
@@ -88,21 +70,34 @@ class Controller:
         random: Random,
     ) -> None:
         self.broker_id = broker.broker_id
-        self.is_active = False
-        self.context = ControllerContext()
+        self.broker_epoch = -1
         self.producer_ids = ProducerIds(broker.broker_id, store)
         self._broker = broker
         self._store = store
+        self._channel = channel
         self._config = config
         self._clock = clock
         self._random = random
-        self._broadcast = Broadcast(broker.broker_id, self.context, channel)
-        self._leaders = PartitionLeaders(self.context, store)
-        self._deletion = TopicDeletion(self.context, store, self._broadcast)
+        self._term: Term | None = None
+        self._watches: list[Watch] = []
+        """What tells the elected controller of changes."""
+        self._restarted = {broker.broker_id}
+        """This broker, until a controller knows that it was started."""
         self._turn = Turn()
-        self._defaults = TopicDefaults(
-            config["num.partitions"], config["default.replication.factor"]
-        )
+        self._events = EventQueue()
+        self._stopping = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the cluster's controller."""
+        return self._term is not None
+
+    @property
+    def term(self) -> Term:
+        """What this broker knows as the controller. Raises KafkaError: NOT_CONTROLLER."""
+        if self._term is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return self._term
 
     # -- coming and going -------------------------------------------------------------
 
@@ -112,64 +107,210 @@ class Controller:
         Raises:
             BrokerIdTaken: another live broker has this one's id.
         """
+        async with self._turn.take():
+            await self._register()
+            await self._run_event(self._stand)
+
+    async def _register(self) -> None:
         await ensure_paths(self._store, znodes.PERSISTENT_PATHS)
-        self._broker = await register_broker(self._store, self._broker, self._clock.now_ms())
-        epoch = await try_to_become_controller(self._store, self.broker_id, self._clock.now_ms())
-        if epoch is not None:
-            self.context.epoch = epoch
-            await self._take_over()
+        self._broker = await register_when_free(self._store, self._broker, self._clock)
+        self.broker_epoch = self._broker.epoch
+        await self._watch(znodes.CONTROLLER, "election", self._stand)
 
-    async def _take_over(self) -> None:
-        """Learn what the store holds, finish what a crash cut off, and tell the brokers.
+    async def _watch(self, path: str, kind: str, event: Event) -> Watch:
+        def changed(_: WatchEvent) -> None:
+            self._events.post_once(kind, event)
 
-        After KafkaController.onControllerFailover. This broker registered just now, so the
-        partitions it led before are led anew, in the next leader epoch.
-        """
-        context = self.context
-        context.live_brokers = await read_live_brokers(self._store)
-        for topic in await read_topics(self._store):
-            context.add_topic(topic)
-        self.is_active = True
-        wanted = [topic for topic in context.topics() if not topic.is_being_deleted]
-        await self._leaders.elect(wanted, restarted={self.broker_id})
-        await self._leaders.lead_unled(wanted)
-        states = [
-            topic.partition_state(partition)
-            for topic in wanted
-            for partition in topic.assignment
-            if partition in topic.leaderships
-        ]
-        logger.info(
-            "broker %d is the controller of epoch %d, of %d topics and %d partitions",
+        return await self._store.watch(path, changed)
+
+    async def _stand(self) -> None:
+        """Take the controller's place if it is free; leave it if another broker has it."""
+        if self._stopping:
+            return
+        standing = await stand_for_election(
+            self._store,
             self.broker_id,
-            context.epoch,
-            len(wanted),
-            len(states),
+            is_controller=self.is_active,
+            now_ms=self._clock.now_ms(),
         )
-        await self._broadcast.tell(states)
-        await self._deletion.finish()
+        if standing.is_controller and standing.election is None:
+            return
+        self._resign()
+        if standing.election is None:
+            self._restarted.clear()  # the controller there is finds out by the registration
+            return
+        self._term = term = Term(
+            self.broker_id,
+            standing.election,
+            store=self._store,
+            channel=self._channel,
+            config=self._config,
+            random=self._random,
+            post=self._events.post,
+        )
+        for path, kind, event in (
+            (znodes.BROKER_IDS, "brokers", Term.brokers_changed),
+            (znodes.TOPICS, "topics", Term.topics_changed),
+            (znodes.DELETE_TOPICS, "topics", Term.topics_changed),
+            (znodes.ISR_CHANGES, "isr", Term.isr_changed),
+            (znodes.LOG_DIR_EVENTS, "directories", Term.directories_changed),
+        ):
+            self._watches.append(await self._watch(path, kind, self._of_term(event)))
+        await term.take_over(self._restarted)
+        self._restarted.clear()
+
+    def _resign(self) -> None:
+        while self._watches:
+            self._watches.pop().cancel()
+        if self._term is not None:
+            logger.info("broker %d is the controller no more", self.broker_id)
+            self._term.resign()
+            self._term = None
 
     async def stop(self) -> None:
-        """Let the operation that runs come to its end, and take no more.
+        """Let the event that runs come to its end, and take no more.
 
         Registration and the controller's place go with the store's session.
         """
+        self._stopping = True
         async with self._turn.take():
-            self.is_active = False
+            self._resign()
+        self._events.wake()
+
+    # -- events -----------------------------------------------------------------------
+
+    def _of_term(self, do: Callable[[Term], Awaitable[None]]) -> Event:
+        """An event for the term that there is when its turn comes, if there is one then."""
+
+        async def event() -> None:
+            if self._term is not None:
+                await do(self._term)
+
+        return event
+
+    async def log_directories_failed(self) -> None:
+        """Tell the controller, wherever it is, that this broker lost a log directory."""
+        try:
+            await self._store.create(
+                znodes.LOG_DIR_EVENT_PREFIX,
+                znodes.encode_log_dir_event(self.broker_id),
+                sequential=True,
+            )
+        except MetadataStoreError as error:
+            logger.error("the failure of a log directory could not be noted: %s", error)
+
+    def topic_config_changed(self, name: str, overrides: Mapping[str, str]) -> None:
+        """Settings of a topic were altered in the store; see `Term.topic_config_changed`."""
+        topic = None if self._term is None else self._term.context.any_topic(name)
+        if topic is not None:
+            topic.config = overrides
+        self._events.post(self._of_term(lambda term: term.topic_config_changed(name)))
+
+    def rebalance_leaders(self) -> None:
+        """Give brokers the partitions back that they are preferred for; see `TermLeaders`."""
+        rebalance = self._of_term(lambda term: TermLeaders(term).rebalance())
+        self._events.post_once("rebalance", rebalance)
+
+    async def run(self) -> None:
+        """Do event after event, and begin anew whenever the store's session is lost."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_session)
+            await self._run_events()
+            nursery.cancel_scope.cancel()
+
+    async def _run_events(self) -> None:
+        while not self._stopping:
+            await self._events.wait_for_event()
+            async with self._turn.take(timeout_ms=FOREVER_MS):
+                event = self._events.pop()
+                if event is not None:
+                    await self._run_event(event)
+            self._events.tell_settled()
+
+    async def _run_event(self, event: Event) -> None:
+        """One event; what fails in it must not keep the next from being done."""
+        try:
+            await event()
+        except ControllerMoved:
+            self._resign()
+            self._events.post_once("election", self._stand)
+        except MetadataStoreError as error:
+            logger.error("the controller could not ask the store: %s", error)
+            self._begin_anew()
+        except Exception:
+            logger.exception("an event of the controller failed")
+            self._begin_anew()
+        else:
+            if self._term is not None and self._term.store.is_unsure:
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """What is known may not be what the store holds: stand again, and read everything.
+
+        Another election, not only another look: what was sent in this one may still be on its
+        way, and the next controller epoch is what has it refused (Kafka's
+        triggerControllerMove).
+        """
+        if not self._stopping:
+            self._resign()
+            self._events.post_once("election", self._stand_later)
+
+    async def _stand_later(self) -> None:
+        await trio.sleep(STORE_RETRY_MS / 1000)
+        await self._stand()
+
+    async def _keep_session(self) -> None:
+        """Feed the session; where it expires, open another and register again."""
+        while not self._stopping:
+            await self._store.run()
+            if self._stopping or self._store.session_state is SessionState.CLOSED:
+                return
+            logger.warning("the session with the metadata store expired: beginning another")
+            async with self._turn.take(timeout_ms=FOREVER_MS):
+                self._resign()
+                self._events.clear()
+                await self._begin_again()
+
+    async def _begin_again(self) -> None:
+        while not self._stopping:
+            try:
+                await self._store.open()
+                await self._register()
+                await self._run_event(self._stand)
+                return
+            except (MetadataStoreError, BrokerIdTaken) as error:
+                logger.error("cannot register with the metadata store again: %s", error)
+            await trio.sleep(STORE_RETRY_MS / 1000)
+
+    # -- what clients' requests ask -------------------------------------------------------
 
     @asynccontextmanager
-    async def _turn_as_controller(self, timeout_ms: int = TURN_TIMEOUT_MS) -> AsyncIterator[None]:
+    async def _acting(self, timeout_ms: int = TURN_TIMEOUT_MS) -> AsyncIterator[Term]:
         """Wait for a turn to act as the cluster's controller.
 
         Raises:
             KafkaError: REQUEST_TIMED_OUT or NOT_CONTROLLER, with nothing done.
         """
         async with self._turn.take(timeout_ms):
-            if not self.is_active:
-                raise KafkaError(ErrorCode.NOT_CONTROLLER)
-            yield
-
-    # -- topics -----------------------------------------------------------------------
+            term = self.term
+            try:
+                yield term
+            except ControllerMoved:
+                self._resign()
+                self._events.post_once("election", self._stand)
+                raise KafkaError(ErrorCode.NOT_CONTROLLER) from None
+            except SessionExpired as error:
+                self._resign()
+                raise KafkaError(ErrorCode.NOT_CONTROLLER) from error
+            except KafkaError:
+                raise
+            except Exception:
+                self._begin_anew()
+                raise
+            finally:
+                if term.store.is_unsure and term is self._term:
+                    self._begin_anew()
+        self._events.tell_settled()
 
     async def create_topics(
         self,
@@ -178,139 +319,50 @@ class Controller:
         timeout_ms: int = TURN_TIMEOUT_MS,
         validate_only: bool = False,
     ) -> list[CreatedTopic]:
-        """Make topics, and answer once this cluster's brokers lead and know them.
+        """Make topics; see `TermTopics.create`.
 
         Args:
-            wishes: each of another name.
-            timeout_ms: how long to wait for operations before this one.
-            validate_only: plan, and make nothing.
-
-        Returns:
-            One outcome for each wish, in their order.
+            timeout_ms: how long to wait for the events before this one.
 
         Raises:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
-        async with self._turn_as_controller(timeout_ms):
-            check_partition_limit(wishes, self._defaults)
-            outcomes = [self._plan(wish) for wish in wishes]
-            if not validate_only:
-                outcomes = await self._make_topics(outcomes)
-        return outcomes
-
-    def _plan(self, wish: NewTopic) -> CreatedTopic:
-        try:
-            plan = plan_topic(
-                wish, self.context, self._defaults, self._validate_config, self._random
-            )
-        except KafkaError as refusal:
-            return CreatedTopic(wish.name, None, refusal)
-        return CreatedTopic(wish.name, plan)
-
-    def _validate_config(self, overrides: Mapping[str, str]) -> None:
-        validate_topic_config(overrides, self._config)
-
-    async def _make_topics(self, planned: Sequence[CreatedTopic]) -> list[CreatedTopic]:
-        outcomes: list[CreatedTopic] = []
-        states: list[PartitionState] = []
-        for outcome in planned:
-            if outcome.plan is not None:
-                try:
-                    states += await self._make_topic(outcome.plan)
-                except NodeExists:
-                    outcome = CreatedTopic(outcome.name, None, topic_exists(outcome.name))
-                except MetadataStoreError as error:
-                    outcome = CreatedTopic(outcome.name, None, _store_failure(error))
-            outcomes.append(outcome)
-        if states:
-            await self._broadcast.tell(states)
-        return outcomes
-
-    async def _make_topic(self, plan: TopicPlan) -> list[PartitionState]:
-        topic = Topic(plan.name, plan.topic_id, plan.assignment, plan.config)
-        operations = create_topic_operations(topic)
-        states = await self._leaders.lead_new(topic, plan.assignment, operations)
-        self.context.add_topic(topic)
-        logger.info("made topic %s with %d partitions", topic.name, len(topic.assignment))
-        return states
-
-    async def ensure_topic(self, name: str) -> None:
-        """Make a topic as `ensure_topics` does.
-
-        Raises:
-            KafkaError: it cannot be made.
-        """
-        for refusal in (await self.ensure_topics([name])).values():
-            raise refusal
+        async with self._acting(timeout_ms) as term:
+            return await TermTopics(term).create(wishes, validate_only=validate_only)
 
     async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
-        """Make those topics that are not there, as they are made when first used.
-
-        Kafka's own topics get their own configuration, others the broker's defaults. Of
-        calls for one topic at the same time, the first makes it and the others wait.
-
-        Args:
-            names: each once.
-
-        Returns:
-            Why, for those that cannot be made.
+        """Make those topics that are not there; see `TermTopics.ensure`.
 
         Raises:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
-        async with self._turn_as_controller():
-            missing = [name for name in names if self.context.topic(name) is None]
-            wishes = [self._wish_for(name) for name in missing]
-            check_partition_limit(wishes, self._defaults)
-            outcomes = await self._make_topics([self._plan(wish) for wish in wishes])
-        return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
-
-    def _wish_for(self, name: str) -> NewTopic:
-        if name not in INTERNAL_TOPICS:
-            return NewTopic(name)
-        made = internal_topic(name, self._config).fitted_to(len(self.context.live_brokers))
-        return NewTopic(
-            name,
-            made.partition_count,
-            made.replication_factor,
-            configs=tuple(made.config.items()),
-        )
+        async with self._acting() as term:
+            return await TermTopics(term).ensure(names)
 
     async def delete_topics(
         self, topic_ids: Collection[bytes], *, timeout_ms: int = TURN_TIMEOUT_MS
     ) -> dict[bytes, Outcome]:
-        """Delete topics, and answer once their logs are gone here.
-
-        Args:
-            topic_ids: each once.
+        """Delete topics, and answer once their logs are gone, if all of their brokers are here.
 
         Raises:
             KafkaError: none was deleted: REQUEST_TIMED_OUT or NOT_CONTROLLER.
         """
-        outcomes: dict[bytes, Outcome] = {}
-        topics: list[Topic] = []
-        async with self._turn_as_controller(timeout_ms):
-            for topic_id in topic_ids:
-                topic = self.context.topic_by_id(topic_id)
-                if topic is None:
-                    outcomes[topic_id] = KafkaError(
-                        ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic of this id."
-                    )
-                    continue
-                try:
-                    await self._deletion.mark(topic)
-                except MetadataStoreError as error:
-                    outcomes[topic_id] = _store_failure(error)
-                else:
-                    outcomes[topic_id] = None
-                    topics.append(topic)
-            for topic in await self._deletion.delete(topics):
-                outcomes[topic.topic_id] = KafkaError(
-                    ErrorCode.KAFKA_STORAGE_ERROR,
-                    f"Not all replicas of topic {topic.name!r} could delete their logs; its "
-                    "deletion will go on.",
-                )
+        async with self._acting(timeout_ms) as term:
+            names = [
+                topic.name
+                for topic_id in topic_ids
+                if (topic := term.context.topic_by_id(topic_id)) is not None
+            ]
+            outcomes = await TermTopics(term).delete(topic_ids)
+        with trio.move_on_after(timeout_ms / 1000):
+            while self._term is term and any(self._is_going(term, name) for name in names):
+                await self._events.wait_until_settled()
         return outcomes
+
+    def _is_going(self, term: Term, name: str) -> bool:
+        """Whether brokers have yet to say that a topic's logs are gone."""
+        topic = term.context.any_topic(name)
+        return topic is not None and topic.is_being_deleted and not topic.deletion_waits
 
     async def create_partitions(
         self,
@@ -319,115 +371,48 @@ class Controller:
         timeout_ms: int = TURN_TIMEOUT_MS,
         validate_only: bool = False,
     ) -> dict[str, Outcome]:
-        """Add partitions to topics, and answer once they are led and known.
-
-        Args:
-            wishes: each for another topic.
-
-        Returns:
-            The outcome by topic.
+        """Add partitions to topics; see `TermTopics.add_partitions`.
 
         Raises:
             KafkaError: nothing was added: REQUEST_TIMED_OUT, NOT_CONTROLLER or
                 POLICY_VIOLATION.
         """
-        outcomes: dict[str, Outcome] = {}
-        states: list[PartitionState] = []
-        async with self._turn_as_controller(timeout_ms):
-            require_partition_limit(sum(self._added_count(wish) for wish in wishes))
-            for wish in wishes:
-                outcomes[wish.topic] = None
-                try:
-                    topic = self._existing_topic(wish.topic)
-                    added = plan_partitions(wish, topic, self.context)
-                    if not validate_only:
-                        states += await self._add_partitions(topic, added)
-                except KafkaError as refusal:
-                    outcomes[wish.topic] = refusal
-                except MetadataStoreError as error:
-                    outcomes[wish.topic] = _store_failure(error)
-            if states:
-                await self._broadcast.tell(states)
-        return outcomes
+        async with self._acting(timeout_ms) as term:
+            return await TermTopics(term).add_partitions(wishes, validate_only=validate_only)
 
-    def _added_count(self, wish: NewPartitions) -> int:
-        topic = self.context.topic(wish.topic)
-        return 0 if topic is None else max(wish.total_count - len(topic.assignment), 0)
-
-    def _existing_topic(self, name: str) -> Topic:
-        topic = self.context.topic(name)
-        if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
-        return topic
-
-    async def _add_partitions(self, topic: Topic, added: Assignment) -> list[PartitionState]:
-        former = topic.assignment
-        topic.assignment = {**former, **added}
-        operation = set_assignment_operation(topic)
-        try:
-            states = await self._leaders.lead_new(topic, added, [operation])
-        except MetadataStoreError:
-            topic.assignment = former
-            raise
-        topic.version += 1
-        return states
-
-    # -- configuration ----------------------------------------------------------------
-
-    async def alter_topic_configs(
+    async def elect_leaders(
         self,
-        alterations: Mapping[str, Sequence[ConfigAlteration]],
+        kind: ElectionType,
+        partitions: Collection[TopicPartition] | None,
         *,
-        replace: bool = False,
-        validate_only: bool = False,
-    ) -> dict[str, Outcome]:
-        """Change topics' overrides; the brokers' logs follow before this answers.
+        timeout_ms: int = TURN_TIMEOUT_MS,
+    ) -> dict[TopicPartition, Outcome]:
+        """Elect leaders; see `TermLeaders.elect`. Raises KafkaError as the others."""
+        async with self._acting(timeout_ms) as term:
+            return await TermLeaders(term).elect(kind, partitions)
 
-        Args:
-            alterations: by topic.
-            replace: begin from no overrides instead of the present ones.
+    async def reassign(
+        self,
+        wishes: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        may_change_factor: bool = True,
+        timeout_ms: int = TURN_TIMEOUT_MS,
+    ) -> dict[TopicPartition, Outcome]:
+        """Move partitions; see `TermLeaders.reassign`. Raises KafkaError as the others."""
+        async with self._acting(timeout_ms) as term:
+            return await TermLeaders(term).reassign(wishes, may_change_factor=may_change_factor)
 
-        Returns:
-            The outcome by topic.
+    async def reassignments(
+        self,
+        partitions: Collection[TopicPartition] | None,
+        *,
+        timeout_ms: int = TURN_TIMEOUT_MS,
+    ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
+        """What is moving; see `TermLeaders.reassignments`. Raises KafkaError as the others."""
+        async with self._acting(timeout_ms) as term:
+            return TermLeaders(term).reassignments(partitions)
 
-        Raises:
-            KafkaError: nothing was changed: REQUEST_TIMED_OUT or NOT_CONTROLLER.
-        """
-        outcomes: dict[str, Outcome] = {}
-        async with self._turn_as_controller():
-            for name, changes in alterations.items():
-                outcomes[name] = None
-                try:
-                    await self._alter_topic_config(name, changes, replace, validate_only)
-                except KafkaError as refusal:
-                    outcomes[name] = refusal
-                except MetadataStoreError as error:
-                    outcomes[name] = _store_failure(error)
-        return outcomes
-
-    async def _alter_topic_config(
-        self, name: str, changes: Sequence[ConfigAlteration], replace: bool, validate_only: bool
-    ) -> None:
-        validate_topic_name(name)
-        present = self.context.topic(name)
-        current = {} if present is None or replace else present.config
-        altered = alter_config(current, changes, self._config)
-        topic = self._existing_topic(name)
-        if validate_only or altered == topic.config:
-            return
-        path = znodes.topic_config_path(name)
-        data = znodes.encode_topic_config(altered)
-        try:
-            await self._store.set(path, data)
-        except NoNode:
-            await self._store.create(path, data)
-        topic.config = altered
-        await self._broadcast.tell_config(name, altered)
-
-
-def _store_failure(error: MetadataStoreError) -> KafkaError:
-    """What a client is told when the metadata store did not do its part."""
-    logger.error("the metadata store refused: %s", error)
-    if isinstance(error, SessionExpired | StoreUnreachable):
-        return KafkaError(ErrorCode.NOT_CONTROLLER, "This broker lost the metadata store.")
-    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata store refused: {error}.")
+    async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
+        """Move a broker's partitions away; see `TermLeaders.shut_down`."""
+        async with self._acting() as term:
+            return await TermLeaders(term).shut_down(broker_id, broker_epoch)

@@ -26,3 +26,10 @@ class LiveBroker(NamedTuple):
     endpoints: tuple[EndPoint, ...]
     rack: str | None = None
     epoch: int = -1
+
+    def endpoint(self, listener_name: str) -> EndPoint | None:
+        """The advertised endpoint of a listener, None where the broker has no such."""
+        for endpoint in self.endpoints:
+            if endpoint.listener_name == listener_name:
+                return endpoint
+        return None

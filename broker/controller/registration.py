@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import NamedTuple
+
+import trio
+
+from ...runtime.clock import Clock
 from ..metadata_store import znodes
 from ..metadata_store.errors import BadVersion, NodeExists, NoNode
 from ..metadata_store.store import Create, MetadataStore, SetData, ensure_paths
 from .live_broker import LiveBroker
+
+FORMER_SESSION_GRACE_MS = 2_000
+"""How much later than promised a store may end the session of a holder that crashed."""
+
+REGISTER_RETRY_MS = 200
+"""How long to wait before the id is asked for again."""
+
+
+class Election(NamedTuple):
+    """An election that was won: the epoch, and the version of the node that holds it."""
+
+    epoch: int
+    epoch_version: int
 
 
 class BrokerIdTaken(Exception):
@@ -48,6 +67,23 @@ async def register_broker(store: MetadataStore, broker: LiveBroker, now_ms: int)
     return broker._replace(epoch=(await store.get(path)).creation_id)
 
 
+async def register_when_free(store: MetadataStore, broker: LiveBroker, clock: Clock) -> LiveBroker:
+    """Register, once the registration of a former life of this broker has gone.
+
+    Raises:
+        BrokerIdTaken: it stays: another broker has this one's id.
+    """
+    lasts_ms = store.former_session_lasts_ms
+    deadline_ms = clock.monotonic_ms() + lasts_ms + FORMER_SESSION_GRACE_MS
+    while True:
+        try:
+            return await register_broker(store, broker, clock.now_ms())
+        except BrokerIdTaken:
+            if lasts_ms == 0 or clock.monotonic_ms() > deadline_ms:
+                raise
+        await trio.sleep(REGISTER_RETRY_MS / 1000)
+
+
 async def read_live_brokers(store: MetadataStore) -> dict[int, LiveBroker]:
     """All registered brokers by id."""
     ids = [int(name) for name in await store.children(znodes.BROKER_IDS)]
@@ -59,13 +95,15 @@ async def read_live_brokers(store: MetadataStore) -> dict[int, LiveBroker]:
     }
 
 
-async def try_to_become_controller(store: MetadataStore, broker_id: int, now_ms: int) -> int | None:
+async def try_to_become_controller(
+    store: MetadataStore, broker_id: int, now_ms: int
+) -> Election | None:
     """Take the controller's place, if it is free.
 
     After KafkaZkClient.registerControllerAndIncrementEpoch.
 
     Returns:
-        The new controller's epoch; None when another broker is controller.
+        The election that was won; None when another broker is controller.
     """
     try:
         await store.get(znodes.CONTROLLER)
@@ -84,7 +122,7 @@ async def try_to_become_controller(store: MetadataStore, broker_id: int, now_ms:
         epoch, version = 0, 0
     epoch += 1
     try:
-        await store.multi(
+        _, epoch_version = await store.multi(
             [
                 Create(
                     znodes.CONTROLLER,
@@ -96,4 +134,37 @@ async def try_to_become_controller(store: MetadataStore, broker_id: int, now_ms:
         )
     except (NodeExists, BadVersion):
         return None
-    return epoch
+    assert isinstance(epoch_version, int)
+    return Election(epoch, epoch_version)
+
+
+class Standing(NamedTuple):
+    """How an election came out for a broker: it still is, or has become, or is not controller."""
+
+    is_controller: bool
+    election: Election | None = None
+    """That it has just won."""
+
+
+async def stand_for_election(
+    store: MetadataStore, broker_id: int, *, is_controller: bool, now_ms: int
+) -> Standing:
+    """Take the controller's place if it is free.
+
+    Args:
+        is_controller: whether the broker acts as the controller now.
+    """
+    try:
+        node = await store.get(znodes.CONTROLLER)
+    except NoNode:
+        pass
+    else:
+        if znodes.decode_controller(node.data) != broker_id:
+            return Standing(False)
+        if is_controller:
+            return Standing(True)
+        # Won in a former session, or by a write whose answer was lost: begin anew.
+        with suppress(NoNode, BadVersion):
+            await store.delete(znodes.CONTROLLER, node.version)
+    election = await try_to_become_controller(store, broker_id, now_ms)
+    return Standing(election is not None, election)

@@ -6,9 +6,14 @@ from typing import Any, NamedTuple, Protocol
 
 from ...replication.internal_topics import (
     CONSUMER_OFFSETS,
+    INTERNAL_TOPICS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from .new_topic import NewTopic
+
+REPLICAS_MAX = 1
+"""Of Kafka's own topics: followers do not copy yet, so with more nothing would be committed."""
 
 
 class ConfigValues(Protocol):
@@ -79,4 +84,17 @@ def internal_topic(name: str, config: ConfigValues) -> InternalTopic:
             "compression.type": "uncompressed",
             "segment.bytes": str(config["share.coordinator.state.topic.segment.bytes"]),
         },
+    )
+
+
+def topic_for_first_use(name: str, config: ConfigValues, broker_count: int) -> NewTopic:
+    """How a topic is made when it is first used.
+
+    Kafka's own topics get their own configuration, others the broker's defaults.
+    """
+    if name not in INTERNAL_TOPICS:
+        return NewTopic(name)
+    made = internal_topic(name, config).fitted_to(min(broker_count, REPLICAS_MAX))
+    return NewTopic(
+        name, made.partition_count, made.replication_factor, configs=tuple(made.config.items())
     )

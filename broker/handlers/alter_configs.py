@@ -1,10 +1,10 @@
 """AlterConfigs (33), versions 0-2: replace all settings of resources.
 
 Behaviour: each resource succeeds or fails on its own. Settings that the request does not name go
-back to their defaults, which is why IncrementalAlterConfigs was made.
+back to their defaults, which is why IncrementalAlterConfigs was made. Topics, brokers, groups and
+client metrics have settings to replace; loggers do not.
 Version notes: 2 is flexible.
-Departures from Kafka: topics only; brokers, groups and client metrics are refused
-(INVALID_REQUEST).
+Departures from Kafka: those of IncrementalAlterConfigs.
 """
 
 from __future__ import annotations

@@ -52,4 +52,5 @@ def _advertised(broker: Broker) -> list[messages.ApiVersionsResponse.ApiVersion]
             max_version=registration.advertised.stop - 1,
         )
         for registration in broker.dispatcher.registrations.values()
+        if registration.advertised is not None
     ]

@@ -17,6 +17,8 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..controller.new_partitions import NewPartitions
+from ..forwarding import on_controller
+from ..metadata_waiting import partitions_are_led, wait_for_metadata
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 
 @handles(ApiKey.CREATE_PARTITIONS, versions="0-3")
+@on_controller
 async def handle_create_partitions(
     broker: Broker, request: Request
 ) -> messages.CreatePartitionsResponse:
@@ -46,6 +49,8 @@ async def handle_create_partitions(
         outcomes |= await broker.controller.create_partitions(
             wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
         )
+        if not body.validate_only:
+            await _wait_until_led(broker, wishes, outcomes, body.timeout_ms)
     return messages.CreatePartitionsResponse(
         results=[
             messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
@@ -56,6 +61,21 @@ async def handle_create_partitions(
             for name, outcome in outcomes.items()
         ]
     )
+
+
+async def _wait_until_led(
+    broker: Broker,
+    wishes: list[NewPartitions],
+    outcomes: dict[str, KafkaError | None],
+    timeout_ms: int,
+) -> None:
+    """Those that are not led in time are REQUEST_TIMED_OUT, though they were made."""
+    made = [(wish.topic, wish.total_count) for wish in wishes if outcomes[wish.topic] is None]
+    if await wait_for_metadata(broker.metadata_cache, partitions_are_led(made), timeout_ms):
+        return
+    for topic, count in made:
+        if not partitions_are_led([(topic, count)])(broker.metadata_cache.snapshot):
+            outcomes[topic] = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
 
 def _wish(topic: messages.CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:

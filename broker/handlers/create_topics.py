@@ -1,7 +1,8 @@
 """CreateTopics (19), versions 2-7: make topics.
 
 Behaviour: each topic succeeds or fails on its own; the answer comes once the partitions made
-are led and in the metadata. With `validate_only` nothing is made. A name that stands twice in
+are led and in the metadata, or with REQUEST_TIMED_OUT. Any broker takes it; the controller
+does it. With `validate_only` nothing is made. A name that stands twice in
 the request is INVALID_REQUEST, once. More than 10,000 partitions in one request are
 POLICY_VIOLATION; with a time-out of 0 or less nothing is done (REQUEST_TIMED_OUT).
 Version notes: 4 takes -1 for the broker's default partition count and replication factor
@@ -23,6 +24,8 @@ from ..authorized_operations import CLUSTER_NAME
 from ..config.describe import describe_topic
 from ..controller.new_topic import NewTopic, TopicPlan
 from ..controller.topic_names import CLUSTER_METADATA
+from ..forwarding import on_controller
+from ..metadata_waiting import partitions_are_led, wait_for_metadata
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 
 @handles(ApiKey.CREATE_TOPICS, versions="2-7")
+@on_controller
 async def handle_create_topics(broker: Broker, request: Request) -> messages.CreateTopicsResponse:
     """Refuse what can be refused here, and have the controller make the rest."""
     body: messages.CreateTopicsRequest = request.body
@@ -43,7 +47,8 @@ async def handle_create_topics(broker: Broker, request: Request) -> messages.Cre
             wishes.append(_wish(topic))
         else:
             refused[topic.name] = refusal
-    results = []
+    made: list[TopicPlan] = []
+    began_ms = broker.clock.monotonic_ms()
     if wishes:
         for created in await broker.controller.create_topics(
             wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
@@ -52,7 +57,22 @@ async def handle_create_topics(broker: Broker, request: Request) -> messages.Cre
                 assert created.error is not None
                 refused[created.name] = created.error
             else:
-                results.append(_made(broker, request, created.plan))
+                made.append(created.plan)
+    if not body.validate_only:
+        left_ms = body.timeout_ms - (broker.clock.monotonic_ms() - began_ms)
+        counts = [(plan.name, len(plan.assignment)) for plan in made]
+        if not await wait_for_metadata(broker.metadata_cache, partitions_are_led(counts), left_ms):
+            refused |= {
+                plan.name: KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"Topic {plan.name!r} was made; not all of its partitions have a leader yet.",
+                )
+                for plan in made
+                if not partitions_are_led([(plan.name, len(plan.assignment))])(
+                    broker.metadata_cache.snapshot
+                )
+            }
+    results = [_made(broker, request, plan) for plan in made if plan.name not in refused]
     results += [
         messages.CreateTopicsResponse.CreatableTopicResult(
             name=name, error_code=refusal.code, error_message=refusal.message

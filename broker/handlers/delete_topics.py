@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from ...protocol import ZERO_UUID, messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ..forwarding import on_controller
+from ..metadata_waiting import topics_are_gone, wait_for_metadata
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ Asked = tuple[str | None, bytes]
 
 
 @handles(ApiKey.DELETE_TOPICS, versions="1-6")
+@on_controller
 async def handle_delete_topics(broker: Broker, request: Request) -> messages.DeleteTopicsResponse:
     """Find out which topics are meant, and have the controller delete them."""
     body: messages.DeleteTopicsRequest = request.body
@@ -68,6 +71,8 @@ async def handle_delete_topics(broker: Broker, request: Request) -> messages.Del
             )
     if meant:
         outcomes = await broker.controller.delete_topics(list(meant), timeout_ms=body.timeout_ms)
+        gone = [meant[topic_id] for topic_id, outcome in outcomes.items() if outcome is None]
+        await wait_for_metadata(broker.metadata_cache, topics_are_gone(gone), body.timeout_ms)
         for topic_id, outcome in outcomes.items():
             results.append(
                 response.DeletableTopicResult(
@@ -98,7 +103,7 @@ def _find(
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic is named by its name and an id.")
     if occurrences > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
-    context = broker.controller.context
+    context = broker.controller.term.context
     topic = context.topic_by_id(topic_id) if name is None else context.topic(name)
     if name is not None and not broker.authorize(request, "DESCRIBE", "TOPIC", name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

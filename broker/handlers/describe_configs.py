@@ -1,21 +1,21 @@
 """DescribeConfigs: key 32, versions 1-4.
 
 Behaviour: each resource asked for is answered on its own. A topic's settings are its overrides
-over this broker's; a broker's are those of the broker that is asked, by its id; an empty broker
-name asks for the cluster's dynamic defaults, of which there are none yet; a broker's loggers are
-told with their levels. A list of keys picks settings, and an empty one, like none, all of them.
-Secrets are told without their value. An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, another
-broker's id INVALID_REQUEST; a kind of resource that does not exist refuses the whole request.
+over this broker's, a group's its own over this broker's; a broker's are those of the broker that
+is asked, by its id, and an empty broker name asks for what was changed for the whole cluster; a
+broker's loggers are told with their levels. A list of keys picks settings, and an empty one, like
+none, all of them. Secrets are told without their value. An unknown topic is
+UNKNOWN_TOPIC_OR_PARTITION, another broker's id INVALID_REQUEST; a kind of resource that does not
+exist refuses the whole request.
 
 Version notes: v1 synonyms and sources, v3 types and documentation, v4 flexible.
 
 Departures from Kafka: settings of ZooKeeper mode are told beside those of 4.3; entries come in
-the tables' order, where Kafka has none; groups and client metrics are refused (INVALID_REQUEST).
+the tables' order, where Kafka has none; loggers are `root` and those below `odradek`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,26 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..authorized_operations import CLUSTER_NAME
-from ..config.definition import ConfigType
-from ..config.describe import ConfigEntry, ConfigSource, describe_broker, describe_topic
+from ..config.config_entry import ConfigEntry
+from ..config.definition import ConfigSource, ConfigType
+from ..config.describe import (
+    describe_broker,
+    describe_client_metrics,
+    describe_cluster_defaults,
+    describe_group,
+    describe_topic,
+)
+from ..config_admin import (
+    AUTHORIZED_AS,
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS_SUBSCRIPTION,
+    GROUP,
+    TOPIC,
+    require_own_id,
+)
 from ..controller.topic_names import validate_topic_name
+from ..loggers import logger_levels
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -34,19 +51,6 @@ if TYPE_CHECKING:
 
     Resource = messages.DescribeConfigsRequest.DescribeConfigsResource
     Result = messages.DescribeConfigsResponse.DescribeConfigsResult
-
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-"""The numbers of resource types (Kafka's `ConfigResource.Type`)."""
-
-AUTHORIZED_AS = {
-    TOPIC: ("TOPIC", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    BROKER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-    BROKER_LOGGER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-    CLIENT_METRICS: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-    GROUP: ("GROUP", ErrorCode.GROUP_AUTHORIZATION_FAILED),
-}
-LOGGERS = "odradek"
-"""The logger above all of this broker's."""
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, versions="1-4")
@@ -75,28 +79,25 @@ def _describe(
     request: Request,
     resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
 ) -> list[ConfigEntry]:
-    kind, name = resource.resource_type, resource.resource_name
+    kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
     authorized_kind, refusal = AUTHORIZED_AS[kind]
     authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else name
     if not broker.authorize(request, "DESCRIBE_CONFIGS", authorized_kind, authorized_name):
         raise KafkaError(refusal)
     if kind == TOPIC:
-        return _describe_topic(broker, name, resource.configuration_keys)
-    if kind == BROKER:
-        if not name:
-            return []
-        _check_broker_id(broker, name)
-        return describe_broker(broker.config, broker.broker_id, resource.configuration_keys)
+        return _describe_topic(broker, name, keys)
+    if kind == BROKER and not name:
+        return describe_cluster_defaults(broker.config.cluster_overrides, keys)
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Name whose settings to describe.")
+    if kind == GROUP:
+        return describe_group(broker.config, broker.group_configs.overrides.get(name, {}), keys)
+    if kind == CLIENT_METRICS_SUBSCRIPTION:
+        return describe_client_metrics(broker.client_metrics.get(name, {}), keys)
+    require_own_id(broker, name)
     if kind == BROKER_LOGGER:
-        if not name:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "A broker's loggers are asked for by its id."
-            )
-        _check_broker_id(broker, name)
-        return _describe_loggers(resource.configuration_keys)
-    raise KafkaError(
-        ErrorCode.INVALID_REQUEST, "This broker does not keep settings of groups or client metrics."
-    )
+        return _describe_loggers(keys)
+    return describe_broker(broker.config, broker.broker_id, keys)
 
 
 def _describe_topic(broker: Broker, name: str, keys: list[str] | None) -> list[ConfigEntry]:
@@ -106,31 +107,11 @@ def _describe_topic(broker: Broker, name: str, keys: list[str] | None) -> list[C
     return describe_topic(broker.config, broker.metadata_cache.topic_config(name), keys)
 
 
-def _check_broker_id(broker: Broker, name: str) -> None:
-    try:
-        asked_for = int(name)
-    except ValueError:
-        asked_for = None
-    if asked_for != broker.broker_id:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"This is broker {broker.broker_id}: it knows no settings of broker {name!r}.",
-        )
-
-
 def _describe_loggers(keys: list[str] | None) -> list[ConfigEntry]:
-    names = [LOGGERS, *sorted(n for n in logging.root.manager.loggerDict if n.startswith(LOGGERS))]
+    source = ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
     return [
-        ConfigEntry(
-            name,
-            logging.getLevelName(logging.getLogger(name).getEffectiveLevel()),
-            False,
-            ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
-            False,
-            (),
-            ConfigType.UNKNOWN,
-        )
-        for name in dict.fromkeys(names)
+        ConfigEntry(name, level, False, source, False, (), ConfigType.UNKNOWN)
+        for name, level in logger_levels().items()
         if not keys or name in keys
     ]
 
@@ -182,4 +163,9 @@ def _explain(resource_type: int) -> Callable[[str], str | None]:
     """What looks up the documentation of a setting; the texts are loaded when first asked for."""
     from ..config import documentation
 
-    return documentation.of_topic if resource_type == TOPIC else documentation.of_broker
+    by_type = {
+        TOPIC: documentation.of_topic,
+        GROUP: documentation.of_group,
+        CLIENT_METRICS_SUBSCRIPTION: documentation.of_client_metrics,
+    }
+    return by_type.get(resource_type, documentation.of_broker)

@@ -22,6 +22,7 @@ from ...replication.partition_state import PartitionState
 from ..authorized_operations import authorized_operations
 from ..controller.topic_names import topic_name_problem
 from ..metadata_cache import MetadataSnapshot
+from ..partition_metadata import partition_metadata
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -128,20 +129,15 @@ def _topic(
 def _partition(
     snapshot: MetadataSnapshot, state: PartitionState, listener_name: str
 ) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition:
-    alive = snapshot.alive_nodes
-    code = ErrorCode.NONE
-    if state.leader not in alive:
-        code = ErrorCode.LEADER_NOT_AVAILABLE
-    elif listener_name not in alive[state.leader]:
-        code = ErrorCode.LISTENER_NOT_FOUND
+    told = partition_metadata(snapshot, state, listener_name)
     return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
-        error_code=code,
+        error_code=told.error,
         partition_index=state.partition,
-        leader_id=state.leader if code is ErrorCode.NONE else -1,
+        leader_id=told.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=list(state.replicas),
-        isr_nodes=list(state.isr),
+        replica_nodes=told.replicas,
+        isr_nodes=told.isr,
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=[replica for replica in state.replicas if replica not in alive],
+        offline_replicas=told.offline_replicas,
     )

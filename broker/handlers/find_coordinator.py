@@ -19,6 +19,7 @@ from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import CONSUMER_OFFSETS
 from ...storage.topic_partition import TopicPartition
+from ..forwarding import ensure_topics
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ async def _find_after_creation(
 ) -> messages.FindCoordinatorResponse:
     failure: KafkaError | None = None
     try:
-        await broker.controller.ensure_topic(CONSUMER_OFFSETS)
+        refusals = await ensure_topics(broker, [CONSUMER_OFFSETS])
+        failure = refusals.get(CONSUMER_OFFSETS)
     except KafkaError as refusal:
         failure = refusal
     return _find_all(broker, request, failure)

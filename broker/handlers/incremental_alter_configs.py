@@ -1,11 +1,14 @@
 """IncrementalAlterConfigs (44), versions 0-1: change single settings of resources (KIP-339).
 
 Behaviour: each resource succeeds or fails on its own and as a whole. A setting is set, deleted
-(back to its default), or a list appended to or subtracted from, starting from the value in force.
-What changed holds for the topic's logs when the answer comes.
+(back to its default), or a list appended to or subtracted from, starting from the resource's own
+value or else Kafka's default. Topics, groups, client metrics and the cluster's defaults (a broker
+without a name) are changed at any broker, a broker and its loggers at itself. What changed holds
+on this broker when the answer comes, and on the others soon after.
 Version notes: 1 is flexible.
-Departures from Kafka: topics only; brokers, loggers, groups and client metrics are refused
-(INVALID_REQUEST). An unknown operation is INVALID_REQUEST, not UNKNOWN_SERVER_ERROR.
+Departures from Kafka: an unknown operation is INVALID_REQUEST, not UNKNOWN_SERVER_ERROR; secrets
+cannot be changed, and listeners neither come nor go while the broker runs; settings that would be
+refused in a file, like a least compaction lag over the most, are refused here too.
 """
 
 from __future__ import annotations

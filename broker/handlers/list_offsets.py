@@ -3,9 +3,10 @@
 Behaviour: for a timestamp, the first record at or after it; -1 asks for the end that the
 isolation level may see, -2 for the start, -3 for the record with the largest timestamp,
 -4 for the earliest offset on local disk, -5 for the latest in remote storage, -6 for the
-earliest that waits to be copied there.
-Version notes: 2 has isolation levels; 4 leader epochs; 7, 8, 9 and 11 add -3, -4, -5, -6,
-which earlier versions answer with UNSUPPORTED_VERSION.
+earliest that waits to be copied there. A partition named twice is refused, once.
+Version notes: 2 has isolation levels; 4 leader epochs; 5 OFFSET_NOT_AVAILABLE, where earlier
+ones get LEADER_NOT_AVAILABLE; 7, 8, 9 and 11 add -3, -4, -5, -6, which versions before them
+answer with UNSUPPORTED_VERSION, as all do with other negative numbers.
 Departures from Kafka: there is no remote storage, so -4 is -2, and -5 and -6 find nothing,
 as in a Kafka without it.
 """
@@ -18,28 +19,36 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.list_offsets import (
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    NOTHING,
+    find_offset,
+)
 from ...replication.partition import FetchIsolation
 from ...storage.topic_partition import TopicPartition
 from .registry import handles
 
 if TYPE_CHECKING:
+    from ...storage.time_index import TimestampAndOffset
     from ..broker import Broker
     from ..requests import Request
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
-FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
-FIRST_VERSION_OF[EARLIEST_PENDING_UPLOAD] = 11
+FIRST_VERSION_OF = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+FIRST_VERSION_WITH_LEADER_EPOCHS = 4
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 READ_COMMITTED = 1
-NOTHING = (-1, -1, -1)
-
-Found = tuple[int, int, int]
-"""Timestamp, offset and leader epoch; -1 for what is not known."""
+CONSUMER_REPLICA_ID = -1
+DEBUGGING_REPLICA_ID = -2
+"""May ask a follower as well."""
 
 
 @handles(ApiKey.LIST_OFFSETS, versions="1-11")
@@ -47,32 +56,34 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
     """Look every partition up on its own."""
     body: messages.ListOffsetsRequest = request.body
     response = messages.ListOffsetsResponse
-    isolation = (
-        FetchIsolation.TRANSACTION_COMMITTED
-        if body.isolation_level == READ_COMMITTED
-        else FetchIsolation.HIGH_WATERMARK
-    )
     named = Counter((t.name, p.partition_index) for t in body.topics for p in t.partitions)
+    answered: set[tuple[str, int]] = set()
     topics = []
     for topic in body.topics:
+        is_authorized = broker.authorize(request, "DESCRIBE", "TOPIC", topic.name)
         partitions = []
         for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            if is_authorized and key in answered:
+                continue
+            answered.add(key)
             found, error = NOTHING, ErrorCode.NONE
             try:
-                if named[topic.name, asked.partition_index] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST)
-                if not broker.authorize(request, "DESCRIBE", "TOPIC", topic.name):
+                if not is_authorized:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                found = _look_up(broker, request.api_version, topic.name, asked, isolation)
+                if named[key] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                found = _look_up(broker, request.api_version, topic.name, asked, body)
             except KafkaError as refusal:
-                error = refusal.code
+                error = _error_for(refusal.code, request.api_version)
+            knows_epochs = request.api_version >= FIRST_VERSION_WITH_LEADER_EPOCHS
             partitions.append(
                 response.ListOffsetsPartitionResponse(
                     partition_index=asked.partition_index,
                     error_code=error,
-                    timestamp=found[0],
-                    offset=found[1],
-                    leader_epoch=found[2] if request.api_version >= 4 else -1,
+                    timestamp=found.timestamp,
+                    offset=found.offset,
+                    leader_epoch=found.leader_epoch if knows_epochs else -1,
                 )
             )
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
@@ -80,29 +91,31 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
 
 
 def _look_up(
-    broker: Broker, version: int, topic: str, asked: Any, isolation: FetchIsolation
-) -> Found:
+    broker: Broker, version: int, topic: str, asked: Any, body: messages.ListOffsetsRequest
+) -> TimestampAndOffset:
     timestamp: int = asked.timestamp
-    if version < FIRST_VERSION_OF.get(timestamp, 0):
+    if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    partition = broker.replica_manager.partition_or_error(
-        TopicPartition(topic, asked.partition_index)
+    topic_partition = TopicPartition(topic, asked.partition_index)
+    replica_manager = broker.replica_manager
+    partition = replica_manager.get_partition(topic_partition)
+    if partition is None:
+        partition = replica_manager.partition_or_error(topic_partition)
+    partition.check_leader(
+        asked.current_leader_epoch, must_lead=body.replica_id != DEBUGGING_REPLICA_ID
     )
-    partition.check_leader(asked.current_leader_epoch)
-    end = partition.readable_end(isolation)
-    if timestamp == LATEST:
-        return -1, end, partition.leader_epoch
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        start = partition.log_start_offset
-        return -1, start, partition.log.epochs.epoch_for(start)
-    if timestamp == MAX_TIMESTAMP:
-        found = partition.log.max_timestamp(end)
-    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        found = None
-    elif timestamp < 0:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    else:
-        found = partition.log.offset_for_timestamp(timestamp, end)
-    if found is None:
-        return NOTHING
-    return found.timestamp, found.offset, found.leader_epoch
+    isolation = FetchIsolation.LOG_END
+    if body.replica_id == CONSUMER_REPLICA_ID:
+        isolation = FetchIsolation.HIGH_WATERMARK
+        if body.isolation_level == READ_COMMITTED:
+            isolation = FetchIsolation.TRANSACTION_COMMITTED
+    return find_offset(partition, timestamp, isolation)
+
+
+def _error_for(error: ErrorCode, version: int) -> ErrorCode:
+    if (
+        error is ErrorCode.OFFSET_NOT_AVAILABLE
+        and version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+    ):
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return error

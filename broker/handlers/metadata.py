@@ -28,7 +28,9 @@ from ...replication.internal_topics import INTERNAL_TOPICS
 from ...replication.partition_state import PartitionState
 from ..authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
 from ..controller.topic_names import topic_name_problem
-from ..metadata_cache import MetadataSnapshot
+from ..forwarding import ensure_topics
+from ..metadata_cache import MetadataSnapshot, nodes_of_listener
+from ..partition_metadata import PartitionMetadata, partition_metadata
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+VERSION_OF_ALL_REPLICAS = 1
 VERSION_OF_LISTENER_NOT_FOUND = 6
 VERSION_OF_TOPIC_IDS = 12
 CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
@@ -49,24 +52,26 @@ def handle_metadata(
     """Answer at once, unless a topic is to be made first."""
     body: messages.MetadataRequest = request.body
     asked = body.topics
-    cache = broker.metadata_cache
+    snapshot = broker.metadata_cache.snapshot
     if asked is None or (not asked and request.api_version == 0):
         topics = [
-            _known_topic(broker, request, name)
-            for name in cache.snapshot.partition_states
+            _known_topic(broker, request, snapshot, name)
+            for name in snapshot.partition_states
             if broker.authorize(request, "DESCRIBE", "TOPIC", name)
         ]
-        return _response(broker, request, topics)
+        return _response(broker, request, snapshot, topics)
     if not _names_topics_clearly(asked, request.api_version):
         return _refused(asked)
     if any(topic.topic_id != ZERO_UUID for topic in asked):
-        return _response(broker, request, _topics_by_id(broker, request, asked))
+        topics = _topics_by_id(broker, request, snapshot, asked)
+        return _response(broker, request, snapshot, topics)
     names = list(dict.fromkeys(topic.name or "" for topic in asked))
     if body.allow_auto_topic_creation and broker.config["auto.create.topics.enable"]:
-        creatable = [name for name in names if _is_creatable(broker, request, name)]
+        creatable = [name for name in names if _is_creatable(broker, request, snapshot, name)]
         if creatable:
             return _create_and_describe(broker, request, names, creatable)
-    return _response(broker, request, [_topic_by_name(broker, request, name) for name in names])
+    topics = [_topic_by_name(broker, request, snapshot, name) for name in names]
+    return _response(broker, request, snapshot, topics)
 
 
 def _names_topics_clearly(
@@ -95,9 +100,9 @@ def _refused(
     )
 
 
-def _is_creatable(broker: Broker, request: Request, name: str) -> bool:
+def _is_creatable(broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str) -> bool:
     return (
-        not broker.metadata_cache.contains(name)
+        name not in snapshot.partition_states
         and topic_name_problem(name) is None
         and broker.authorize(request, "DESCRIBE", "TOPIC", name)
         and _may_create(broker, request, name)
@@ -116,30 +121,31 @@ async def _create_and_describe(
     """Make the topics, then answer for all of them."""
     refused: dict[str, ErrorCode]
     try:
-        refusals = await broker.controller.ensure_topics(creatable)
+        refusals = await ensure_topics(broker, creatable)
         refused = {name: refusal.code for name, refusal in refusals.items()}
     except KafkaError as refusal:
         refused = dict.fromkeys(creatable, refusal.code)
     except Exception:
         logger.exception("the handler of %r failed", request)
         refused = dict.fromkeys(creatable, ErrorCode.UNKNOWN_SERVER_ERROR)
+    snapshot = broker.metadata_cache.snapshot  # a newer one: topics were made
     topics = [
         _missing_topic(broker, request, name, refused[name])
         if name in refused
-        else _topic_by_name(broker, request, name)
+        else _topic_by_name(broker, request, snapshot, name)
         for name in names
     ]
-    return _response(broker, request, topics)
+    return _response(broker, request, snapshot, topics)
 
 
 def _response(
     broker: Broker,
     request: Request,
+    snapshot: MetadataSnapshot,
     topics: list[messages.MetadataResponse.MetadataResponseTopic],
 ) -> messages.MetadataResponse:
     body: messages.MetadataRequest = request.body
     response = messages.MetadataResponse
-    cache = broker.metadata_cache
     operations = NOT_ASKED
     if (
         body.include_cluster_authorized_operations
@@ -148,13 +154,13 @@ def _response(
         operations = 0
         if broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
             operations = authorized_operations(broker, request, "CLUSTER", CLUSTER_NAME)
-    controller_id = cache.controller_id
+    controller_id = snapshot.controller_id
     return response(
         brokers=[
             response.MetadataResponseBroker(
                 node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
             )
-            for node in cache.get_alive_brokers(request.connection.listener_name)
+            for node in nodes_of_listener(snapshot, request.connection.listener_name)
         ],
         cluster_id=broker.cluster_id,
         controller_id=-1 if controller_id is None else controller_id,
@@ -166,19 +172,20 @@ def _response(
 def _topics_by_id(
     broker: Broker,
     request: Request,
+    snapshot: MetadataSnapshot,
     asked: list[messages.MetadataRequest.MetadataRequestTopic],
 ) -> list[messages.MetadataResponse.MetadataResponseTopic]:
     topics = []
     for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
         if topic_id == ZERO_UUID:
             continue
-        name = broker.metadata_cache.topic_name(topic_id)
+        name = snapshot.topic_names.get(topic_id)
         if name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
         elif not broker.authorize(request, "DESCRIBE", "TOPIC", name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         else:
-            topics.append(_known_topic(broker, request, name))
+            topics.append(_known_topic(broker, request, snapshot, name))
             continue
         topics.append(
             messages.MetadataResponse.MetadataResponseTopic(
@@ -189,15 +196,15 @@ def _topics_by_id(
 
 
 def _topic_by_name(
-    broker: Broker, request: Request, name: str
+    broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     if not broker.authorize(request, "DESCRIBE", "TOPIC", name):
         # Whether the topic exists is not told, nor its id.
         return messages.MetadataResponse.MetadataResponseTopic(
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
         )
-    if broker.metadata_cache.contains(name):
-        return _known_topic(broker, request, name)
+    if name in snapshot.partition_states:
+        return _known_topic(broker, request, snapshot, name)
     if topic_name_problem(name) is not None:
         return _missing_topic(broker, request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
     body: messages.MetadataRequest = request.body
@@ -229,29 +236,36 @@ def _topic_operations(broker: Broker, request: Request, name: str) -> int:
 
 
 def _known_topic(
-    broker: Broker, request: Request, name: str
+    broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     """A topic of the snapshot, with its partitions as the request's version tells them.
 
     The partitions are worked out once for a snapshot: clients ask for the same again and
     again, and a topic may have thousands.
     """
-    cache = broker.metadata_cache
     listener_name = request.connection.listener_name
-    api_version = request.api_version
-    tells_missing_endpoints = api_version == 0
-    tells_missing_listeners = api_version >= VERSION_OF_LISTENER_NOT_FOUND
-    key = ("metadata", name, listener_name, tells_missing_endpoints, tells_missing_listeners)
-    partitions = cache.derived.get(key)
+    leaves_out = request.api_version < VERSION_OF_ALL_REPLICAS
+    tells_listeners = request.api_version >= VERSION_OF_LISTENER_NOT_FOUND
+    key = ("metadata", name, listener_name, leaves_out, tells_listeners)
+    derived = broker.metadata_cache.derived_from(snapshot)
+    partitions = derived.get(key)
     if partitions is None:
-        snapshot = cache.snapshot
-        partitions = cache.derived[key] = [
-            _partition(snapshot, state, listener_name, *key[3:])
+        partitions = derived[key] = [
+            _partition(
+                state,
+                partition_metadata(
+                    snapshot,
+                    state,
+                    listener_name,
+                    leaves_out_unreachable=leaves_out,
+                    tells_missing_listeners=tells_listeners,
+                ),
+            )
             for state in snapshot.partition_states[name].values()
         ]
     return messages.MetadataResponse.MetadataResponseTopic(
         name=name,
-        topic_id=cache.snapshot.topic_ids[name],
+        topic_id=snapshot.topic_ids[name],
         is_internal=name in INTERNAL_TOPICS,
         partitions=partitions,
         topic_authorized_operations=_topic_operations(broker, request, name),
@@ -259,42 +273,14 @@ def _known_topic(
 
 
 def _partition(
-    snapshot: MetadataSnapshot,
-    state: PartitionState,
-    listener_name: str,
-    tells_missing_endpoints: bool,
-    tells_missing_listeners: bool,
+    state: PartitionState, told: PartitionMetadata
 ) -> messages.MetadataResponse.MetadataResponsePartition:
-    """After ZkMetadataCache.getPartitionMetadata."""
-    alive = snapshot.alive_nodes
-    code = ErrorCode.NONE
-    leader = state.leader
-    if leader not in alive:
-        code = ErrorCode.LEADER_NOT_AVAILABLE
-    elif listener_name not in alive[leader]:
-        code = ErrorCode.LEADER_NOT_AVAILABLE
-        if tells_missing_listeners:
-            code = ErrorCode.LISTENER_NOT_FOUND
-    replicas = list(state.replicas)
-    isr = list(state.isr)
-    if tells_missing_endpoints:
-        reachable = [replica for replica in replicas if listener_name in alive.get(replica, ())]
-        reachable_isr = [replica for replica in isr if replica in reachable]
-        if code is ErrorCode.NONE and (len(reachable), len(reachable_isr)) != (
-            len(replicas),
-            len(isr),
-        ):
-            code = ErrorCode.REPLICA_NOT_AVAILABLE
-        replicas, isr = reachable, reachable_isr
     return messages.MetadataResponse.MetadataResponsePartition(
-        error_code=code,
+        error_code=told.error,
         partition_index=state.partition,
-        leader_id=-1 if code in LEADERLESS else leader,
+        leader_id=told.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=replicas,
-        isr_nodes=isr,
-        offline_replicas=[replica for replica in state.replicas if replica not in alive],
+        replica_nodes=told.replicas,
+        isr_nodes=told.isr,
+        offline_replicas=told.offline_replicas,
     )
-
-
-LEADERLESS = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND)

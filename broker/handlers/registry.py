@@ -18,12 +18,15 @@ Handler = Callable[[Any, Any], Any]
 HandlerT = TypeVar("HandlerT", bound=Handler)
 
 
+NOT_ADVERTISED = "none"
+
+
 class Registration(NamedTuple):
     """One API as served here."""
 
     api_key: ApiKey
     versions: range
-    advertised: range
+    advertised: range | None
     function: Handler
 
 
@@ -42,7 +45,8 @@ def handles(
     Args:
         api_key: which API.
         versions: served versions, as "0-4".
-        advertised: what ApiVersions says, where that is not what is served.
+        advertised: what ApiVersions says, where that is not what is served; `NOT_ADVERTISED`
+            for what brokers ask of each other and Kafka 4 does not tell clients of.
     """
 
     def register(function: HandlerT) -> HandlerT:
@@ -52,12 +56,18 @@ def handles(
         REGISTRATIONS[api_key] = Registration(
             api_key,
             served,
-            parse_versions(advertised) if advertised else served,
+            _parse_advertised(advertised, served),
             function,
         )
         return function
 
     return register
+
+
+def _parse_advertised(advertised: str | None, served: range) -> range | None:
+    if advertised is None:
+        return served
+    return None if advertised == NOT_ADVERTISED else parse_versions(advertised)
 
 
 def parse_versions(text: str) -> range:

@@ -13,6 +13,7 @@ with their default settings; a sync for each change would cost milliseconds.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ import trio
 from ...runtime.clock import Clock
 from .errors import MetadataStoreError, NoNode, SessionExpired, StoreUnreachable
 from .node_table import SCHEMA_VERSION, NodeTable, Paths
+from .session_locks import SessionLocks
 from .store import (
     ANY_VERSION,
     Create,
@@ -44,6 +46,9 @@ SESSION_TIMEOUT_MS = 18_000
 
 POLL_INTERVAL_MS = 50
 """How soon a watch tells of a change that another process made."""
+
+LOOK_FOR_DEAD_MS = 100
+"""How often to ask whether the holders of the other sessions live."""
 
 BUSY_WAIT_MS_MAX = 5_000
 """How long a verb waits for the write lock before the store counts as unreachable."""
@@ -90,8 +95,11 @@ class EmbeddedStore:
         self._listeners: list[SessionListener] = []
         self._data_version = 0
         self._renew_at_ms = 0
+        self._identity: tuple[int, int] | None = None
         self._unchecked = False
         self._watch_added = trio.Event()
+        self._locks = SessionLocks(str(path))
+        self._look_for_dead_at_ms = 0
 
     # -- the session ----------------------------------------------------------------
 
@@ -109,12 +117,18 @@ class EmbeddedStore:
         """Call `listener` with every new state of the session."""
         self._listeners.append(listener)
 
+    @property
+    def former_session_lasts_ms(self) -> int:
+        """How long the ephemeral nodes of a holder that crashed may still be there."""
+        return 0
+
     async def open(self) -> None:
         """Open the file and begin a session; the watches of an earlier one are gone.
 
         Raises:
             StoreUnreachable: the file is no store, or another process keeps it locked.
         """
+        self._locks.release(remove=True)
         self._disconnect()
         try:
             await self._connect()
@@ -128,14 +142,18 @@ class EmbeddedStore:
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
         except sqlite3.Error as error:
             raise StoreUnreachable(str(self._path), str(error)) from error
+        self._identity = None
         self._table = NodeTable(self._connection)
         self._watches = Watches(self._table.stamp)
         await self._retry(self._prepare_file)
 
         def begin() -> tuple[int, Paths]:
             now_ms = self._clock.now_ms()
-            return self._table.begin_session(self._owner, now_ms, self._session_timeout_ms)
+            begun = self._table.begin_session(self._owner, now_ms, self._session_timeout_ms)
+            self._locks.hold(begun[0])
+            return begun
 
+        self._identity = _identity_of(self._path)
         self._session_id, _ = await self._retry(lambda: self._in_transaction(begin))
         self._renew_at_ms = self._clock.now_ms() + self._session_timeout_ms // 3
         self._data_version = self._read_data_version()
@@ -166,9 +184,16 @@ class EmbeddedStore:
                 await self._write(lambda: (None, self._table.end_session(self._session_id)))
             except MetadataStoreError as error:
                 logger.warning("the session's lease is left to run out: %s", error)
+        self._locks.release(remove=True)
         self._disconnect()
         if self._session_state is not SessionState.CLOSED:
             self._change_state(SessionState.CLOSED)
+
+    def abandon(self) -> None:
+        """Let go of everything as a process that is killed does; others end the session."""
+        self._locks.release(remove=False)
+        self._disconnect()
+        self._change_state(SessionState.CLOSED)
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -206,6 +231,9 @@ class EmbeddedStore:
         try:
             if now_ms >= self._renew_at_ms:
                 self._renew(now_ms)
+            if now_ms >= self._look_for_dead_at_ms:
+                self._look_for_dead_at_ms = now_ms + LOOK_FOR_DEAD_MS
+                self._end_sessions_of_the_dead()
             data_version = self._read_data_version()
             if data_version != self._data_version or self._unchecked:
                 self._data_version = data_version
@@ -213,6 +241,8 @@ class EmbeddedStore:
                 if not self._table.has_session(self._session_id):
                     self._expire()
                 self._watches.check()
+        except StoreUnreachable as error:
+            self._lose(error)
         except sqlite3.OperationalError as error:
             if not _is_busy(error):
                 self._lose(error)
@@ -232,11 +262,28 @@ class EmbeddedStore:
             self._expire()
         self._watches.check(touched)
 
+    def _end_sessions_of_the_dead(self) -> None:
+        """A process that was killed keeps no lock: its session ends before its lease does."""
+        others = [each for each in self._table.sessions() if each != self._session_id]
+        dead = [each for each in others if not self._locks.is_held(each)]
+        if not dead:
+            return
+
+        def end() -> Paths:
+            touched: Paths = set()
+            for session_id in dead:
+                touched |= self._table.end_session(session_id)
+            return touched
+
+        logger.info("ended the sessions of processes that are gone: %s", dead)
+        self._watches.check(self._in_transaction(end))
+
     def _expire(self) -> None:
+        self._locks.release(remove=True)
         logger.warning("the metadata store ended session %d", self._session_id)
         self._change_state(SessionState.EXPIRED)
 
-    def _lose(self, error: sqlite3.Error) -> None:
+    def _lose(self, error: Exception) -> None:
         if self._session_state is SessionState.CONNECTED:
             logger.error("the metadata store at %s does not answer: %s", self._path, error)
             self._change_state(SessionState.LOST)
@@ -328,6 +375,9 @@ class EmbeddedStore:
     def _in_transaction(self, work: Callable[[], ResultT]) -> ResultT:
         connection = self._connection
         assert connection is not None
+        if self._identity is not None and _identity_of(self._path) != self._identity:
+            # SQLite would go on with a file that has lost its name, and all would be lost.
+            raise StoreUnreachable(str(self._path), "the file was removed or replaced")
         connection.execute("BEGIN IMMEDIATE")
         try:
             result = work()
@@ -352,6 +402,15 @@ class EmbeddedStore:
                 raise StoreUnreachable(str(self._path), str(error)) from error
             await trio.sleep(BUSY_RETRY_MS / 1000)
             waited_ms += BUSY_RETRY_MS
+
+
+def _identity_of(path: Path | str) -> tuple[int, int] | None:
+    """Which file has the name, None if none has."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:

@@ -245,6 +245,10 @@ class NodeTable:
         )
         return session_id, touched
 
+    def sessions(self) -> list[int]:
+        """The ids of all sessions."""
+        return [row[0] for row in self._connection.execute("SELECT id FROM sessions")]
+
     def has_session(self, session_id: int) -> bool:
         """Whether the session's lease is still there, due or not."""
         return (

@@ -126,6 +126,10 @@ class MetadataStore(Protocol):
     def session_state(self) -> SessionState:
         """How the session stands now."""
 
+    @property
+    def former_session_lasts_ms(self) -> int:
+        """How long the ephemeral nodes of a holder that crashed may still be there."""
+
     def add_session_listener(self, listener: SessionListener) -> None:
         """Call `listener` with every new state of the session."""
 

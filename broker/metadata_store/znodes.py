@@ -7,19 +7,27 @@ after Kafka's ZkData.scala. Decoders raise `CorruptNode` on what no Kafka writes
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...runtime.randomness import uuid_from_text, uuid_to_text
+from ...storage.topic_partition import TopicPartition
 from ..controller.live_broker import EndPoint, LiveBroker
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
+CONFIG = "/config"
+CONFIG_CHANGES = "/config/changes"
+BROKER_CONFIGS = "/config/brokers"
 TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
+ISR_CHANGES = "/isr_change_notification"
+ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENTS}/log_dir_event_"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
 PERSISTENT_PATHS = (
@@ -27,20 +35,22 @@ PERSISTENT_PATHS = (
     BROKER_IDS,
     "/brokers/seqid",
     TOPICS,
-    "/config/changes",
-    "/config/brokers",
+    CONFIG_CHANGES,
+    BROKER_CONFIGS,
     "/config/clients",
     "/config/ips",
     TOPIC_CONFIGS,
     "/config/users",
     DELETE_TOPICS,
-    "/isr_change_notification",
-    "/log_dir_event_notification",
+    ISR_CHANGES,
+    LOG_DIR_EVENTS,
 )
 """What the first broker of a cluster makes, as Kafka's does."""
 
 TOPIC_VERSION = 3
 BROKER_VERSION = 5
+LOG_DIR_FAILED = 1
+"""The one event that there is."""
 
 
 class CorruptNode(Exception):
@@ -75,6 +85,11 @@ def partition_state_path(topic: str, partition: int) -> str:
 def topic_config_path(topic: str) -> str:
     """A topic's overrides."""
     return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def config_path(entity_path: str) -> str:
+    """The settings of an entity, such as `brokers/1`."""
+    return f"{CONFIG}/{entity_path}"
 
 
 def delete_topic_path(topic: str) -> str:
@@ -181,18 +196,34 @@ def decode_partition_state(data: bytes) -> LeaderAndIsrNode:
         raise CorruptNode(f"no partition state: {data[:80]!r}") from error
 
 
-def encode_topic_config(overrides: Mapping[str, str]) -> bytes:
-    """`/config/topics/T`."""
+def encode_config(overrides: Mapping[str, str]) -> bytes:
+    """`/config/topics/T`, `/config/brokers/N` and all others of the kind."""
     return _dump({"version": 1, "config": dict(overrides)})
 
 
-def decode_topic_config(data: bytes) -> dict[str, str]:
-    """`/config/topics/T`. Raises CorruptNode."""
+def decode_config(data: bytes) -> dict[str, str]:
+    """`/config/topics/T`, `/config/brokers/N` and all others of the kind. Raises CorruptNode."""
     value = _load(data)
     try:
         return {str(name): str(text) for name, text in value["config"].items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptNode(f"no configuration: {data[:80]!r}") from error
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """`/config/changes/config_change_N`: whose settings changed, such as `topics/orders`."""
+    return _dump({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(data: bytes) -> str:
+    """The entity path of `/config/changes/config_change_N`. Raises CorruptNode."""
+    value = _load(data)
+    try:
+        if value["version"] == 1:  # what brokers before Kafka 0.10 wrote
+            return f"{value['entity_type']}/{value['entity_name']}"
+        return str(value["entity_path"])
+    except (KeyError, TypeError) as error:
+        raise CorruptNode(f"no change of a configuration: {data[:80]!r}") from error
 
 
 def encode_broker(broker: LiveBroker, now_ms: int) -> bytes:
@@ -260,6 +291,11 @@ def decode_controller(data: bytes) -> int:
         raise CorruptNode(f"no controller: {data[:80]!r}") from error
 
 
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """`/log_dir_event_notification/log_dir_event_N`: a log directory of a broker has failed."""
+    return _dump({"version": 1, "broker": broker_id, "event": LOG_DIR_FAILED})
+
+
 def encode_cluster_id(cluster_id: str) -> bytes:
     """`/cluster/id`."""
     return _dump({"version": "1", "id": cluster_id})
@@ -295,3 +331,36 @@ def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptNode(f"no block of producer ids: {data[:80]!r}") from error
+
+
+def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
+    """`/isr_change_notification/isr_change_N`: the partitions whose ISR a leader changed."""
+    return _dump(
+        {
+            "version": 1,
+            "partitions": [
+                {"topic": topic, "partition": partition} for topic, partition in partitions
+            ],
+        }
+    )
+
+
+def decode_isr_change(data: bytes) -> list[TopicPartition]:
+    """`/isr_change_notification/isr_change_N`. Raises CorruptNode."""
+    value = _load(data)
+    try:
+        return [
+            TopicPartition(str(each["topic"]), int(each["partition"]))
+            for each in value["partitions"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptNode(f"no ISR change: {data[:80]!r}") from error
+
+
+def decode_log_dir_event(data: bytes) -> int:
+    """The broker that lost a log directory. Raises CorruptNode."""
+    value = _load(data)
+    try:
+        return int(value["broker"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptNode(f"no event of a log directory: {data[:80]!r}") from error

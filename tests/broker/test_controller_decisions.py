@@ -1,4 +1,4 @@
-"""The controller's plain decisions: names, assignments, new topics, leaders, settings."""
+"""The controller's plain decisions: names, assignments, new topics, the topics of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.topic_configs import validate_topic_config
+from odradek.broker.config.topic_table import TOPIC_DEFINITIONS
 from odradek.broker.controller.assignment import (
     assign_more_partitions,
     assign_new_topic,
@@ -21,8 +22,7 @@ from odradek.broker.controller.config_changes import (
     alter_config,
     check_alterations,
 )
-from odradek.broker.controller.context import ControllerContext, Topic
-from odradek.broker.controller.leadership import elect_leader, first_leadership, needs_election
+from odradek.broker.controller.context import ControllerContext, Reassignment, Topic
 from odradek.broker.controller.live_broker import LiveBroker
 from odradek.broker.controller.new_partitions import NewPartitions, plan_partitions
 from odradek.broker.controller.new_topic import (
@@ -34,7 +34,6 @@ from odradek.broker.controller.new_topic import (
 )
 from odradek.broker.controller.settings import internal_topic
 from odradek.broker.controller.topic_names import topic_name_problem, validate_topic_name
-from odradek.broker.metadata_store.znodes import LeaderAndIsrNode
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 # -- names ------------------------------------------------------------
@@ -243,39 +242,13 @@ def test_impossible_additions_are_refused_with_kafkas_code(
 
 
 def test_partitions_on_the_move_take_no_addition(context: ControllerContext, topic: Topic) -> None:
-    topic.is_reassigning = True
+    topic.reassignments[1] = Reassignment((2,), (3,))
     with pytest.raises(KafkaError) as refusal:
         plan_partitions(NewPartitions("t", 3), topic, context)
     assert refusal.value.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
 
 
-# -- leaders ------------------------------------------------------------
-
-
-def test_the_first_leader_is_the_first_live_replica_and_the_isr_all_live_ones() -> None:
-    assert first_leadership((3, 1, 2), {1, 2}, 7) == LeaderAndIsrNode(7, 1, 0, (1, 2))
-    assert first_leadership((3,), {1, 2}, 7) is None
-
-
-def test_an_election_takes_the_first_replica_that_is_live_and_in_sync() -> None:
-    former = LeaderAndIsrNode(3, 1, 5, (1, 2))
-    assert elect_leader(former, (1, 3, 2), {2, 3}, 4) == LeaderAndIsrNode(4, 2, 6, (2,))
-    assert elect_leader(former, (1, 3, 2), {3}, 4) is None
-
-
-def test_a_leader_that_comes_back_leads_in_the_next_epoch() -> None:
-    former = LeaderAndIsrNode(3, 1, 5, (1,))
-    assert needs_election(former, live={1}, restarted={1})
-    assert elect_leader(former, (1,), {1}, 4) == LeaderAndIsrNode(4, 1, 6, (1,))
-
-
-@pytest.mark.parametrize(("leader", "needed"), [(1, False), (2, True), (3, True), (-1, True)])
-def test_elections_are_for_leaders_that_are_gone_or_were(leader: int, needed: bool) -> None:
-    state = LeaderAndIsrNode(1, leader, 0, (1, 2, 3))
-    assert needs_election(state, live={1, 2}, restarted={2}) is needed
-
-
-# -- settings ------------------------------------------------------------
+# -- Kafka's own topics ------------------------------------------------------------
 
 CONFIG = BrokerConfig.from_sources({})
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
@@ -313,23 +286,30 @@ def test_settings_are_altered_as_kafka_does(
 ) -> None:
     changes = [ConfigAlteration(*alteration) for alteration in alterations]
     before = dict(current)
-    assert alter_config(current, changes, CONFIG) == altered
+    assert alter_config(current, changes, TOPIC_DEFINITIONS) == altered
     assert current == before
 
 
 @pytest.mark.parametrize(
-    "alteration",
+    ("value", "altered"),
     [
-        ("no.such.setting", SET, "1"),
-        ("no.such.setting", APPEND, "1"),
-        ("retention.ms", SET, "x"),
-        ("retention.ms", APPEND, "5"),
-        ("cleanup.policy", APPEND, "shred"),
+        ("compact,,", "delete,compact"),
+        (",compact", "delete,,compact"),
+        ("", "delete,"),
+        (",", "delete"),
+        (" compact", "delete, compact"),
     ],
 )
-def test_impossible_settings_are_invalid(alteration: tuple[str, int, str]) -> None:
+def test_items_to_append_are_split_as_java_splits_them(value: str, altered: str) -> None:
+    changes = [ConfigAlteration("cleanup.policy", APPEND, value)]
+    assert alter_config({}, changes, TOPIC_DEFINITIONS) == {"cleanup.policy": altered}
+
+
+@pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
+@pytest.mark.parametrize("name", ["no.such.setting", "retention.ms"])
+def test_what_is_no_list_cannot_be_appended_to(name: str, operation: int) -> None:
     with pytest.raises(KafkaError) as refusal:
-        alter_config({}, [ConfigAlteration(*alteration)], CONFIG)
+        alter_config({}, [ConfigAlteration(name, operation, "5")], TOPIC_DEFINITIONS)
     assert refusal.value.code is ErrorCode.INVALID_CONFIG
 
 

@@ -8,21 +8,65 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trio
 from support.cluster import Cluster, live_broker
 
 from odradek.broker.config.topic_configs import log_config
-from odradek.broker.controller.channel import LocalChannel
-from odradek.broker.controller.config_changes import AlterOperation, ConfigAlteration
+from odradek.broker.controller.channel import (
+    ControllerRequest,
+    LeaderAndIsr,
+    OnAnswer,
+    PartitionErrors,
+    StopReplica,
+)
 from odradek.broker.controller.controller import Controller
+from odradek.broker.controller.live_broker import LiveBroker
 from odradek.broker.controller.new_partitions import NewPartitions
 from odradek.broker.controller.new_topic import NewTopic
-from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.metadata_cache import MetadataCache, MetadataUpdate
 from odradek.replication.hosted_partitions import ReplicaSettings
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.timers import Timers
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition
+
+
+class LocalChannel:
+    """Broker 1 carries out at once what the controller tells it."""
+
+    def __init__(self, replicas: ReplicaManager, cache: MetadataCache) -> None:
+        self._replicas = replicas
+        self._cache = cache
+
+    def add_broker(self, broker: LiveBroker) -> None:
+        assert broker.broker_id == 1
+
+    def remove_broker(self, broker_id: int) -> None:
+        pass
+
+    def send(self, broker_id: int, request: ControllerRequest, on_answer: OnAnswer | None) -> None:
+        errors = self._do(request)
+        if on_answer is not None:
+            on_answer(errors)
+
+    def _do(self, request: ControllerRequest) -> PartitionErrors:
+        if isinstance(request, LeaderAndIsr):
+            return self._replicas.become_leader_or_follower(
+                request.controller_id, request.controller_epoch, request.partition_states
+            )
+        if isinstance(request, StopReplica):
+            return self._replicas.stop_replicas(request.controller_epoch, request.partitions)
+        self._cache.update_metadata(
+            MetadataUpdate(
+                request.controller_id,
+                request.controller_epoch,
+                request.live_brokers,
+                request.partition_states,
+                request.is_full,
+            )
+        )
+        return {}
 
 
 class Server:
@@ -67,14 +111,18 @@ async def running(cluster: Cluster, folder: Path) -> AsyncIterator[Server]:
         controller = Controller(
             broker=live_broker(1),
             store=store,
-            channel=LocalChannel(1, replicas, cache, lambda deleted: None),
+            channel=LocalChannel(replicas, cache),
             config=cluster.config,
             clock=cluster.clock,
             random=random.Random(3),
         )
         await controller.start()
-        yield Server(controller, replicas, cache)
-        await controller.stop()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(controller.run)
+            await trio.testing.wait_all_tasks_blocked()
+            yield Server(controller, replicas, cache)
+            await controller.stop()
+            nursery.cancel_scope.cancel()
         log_manager.close()
 
 
@@ -112,16 +160,6 @@ async def test_a_restart_leads_the_same_logs_in_the_next_epoch(
             partition = server.replicas.partition_or_error(TopicPartition("t", index))
             assert partition.leader_epoch == 1
             assert partition.log.config.segment_bytes == 2_000_000
-
-
-async def test_altered_settings_reach_the_logs(cluster: Cluster, folder: Path) -> None:
-    async with running(cluster, folder) as server:
-        await server.controller.create_topics([NewTopic("t", 1, 1)])
-        log = server.replicas.partition_or_error(TopicPartition("t", 0)).log
-        before = log.config.retention_ms
-        changes = [ConfigAlteration("retention.ms", AlterOperation.SET, "77")]
-        await server.controller.alter_topic_configs({"t": changes})
-        assert (before, log.config.retention_ms) == (604_800_000, 77)
 
 
 async def test_a_deleted_topics_logs_are_gone(cluster: Cluster, folder: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import trio
 from support.cluster import START_MS, Cluster, live_broker
 
 from odradek.broker.controller.controller import Controller
@@ -20,6 +21,7 @@ from odradek.broker.controller.registration import (
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
 from odradek.broker.metadata_store.store import Operation, Result
 from odradek.protocol.errors import ErrorCode
+from odradek.replication.hosted_partitions import StoppedReplica
 from odradek.replication.partition_state import PartitionState
 from odradek.storage.topic_partition import TopicPartition
 
@@ -93,9 +95,9 @@ async def test_a_restart_leads_every_partition_again_in_the_next_epoch(cluster: 
         await controller.create_topics(
             [NewTopic("orders", 3, 1, configs=[("retention.ms", "5")]), NewTopic("clicks", 1, 1)]
         )
-        ids = {topic.name: topic.topic_id for topic in controller.context.topics()}
+        ids = {topic.name: topic.topic_id for topic in controller.term.context.topics()}
     async with cluster.running() as controller, cluster.store("reader") as reader:
-        assert controller.context.epoch == 2
+        assert controller.term.context.epoch == 2
         states = led(cluster)
         assert [state.partition for state in states["orders"]] == [0, 1, 2]
         assert [state.partition for state in states["clicks"]] == [0]
@@ -138,8 +140,8 @@ async def test_a_partition_without_a_live_replica_in_sync_stays_without_a_leader
     assert "t-0 stays without a leader" in caplog.text
 
 
-class Crash(Exception):
-    """The process ends here."""
+class Crash(BaseException):
+    """The process ends here; nobody may catch it and go on."""
 
 
 class CrashingStore(EmbeddedStore):
@@ -157,33 +159,41 @@ class CrashingStore(EmbeddedStore):
 async def crash_at_each_write(cluster: Cluster, verb: str) -> int:
     """Cut a verb off before its first, second, ... write until it gets through."""
     writes = 0
-    while True:
-        store = CrashingStore(cluster.path, clock=cluster.clock, owner="broker-1")
-        await store.open()
-        controller = cluster.controller(store)
-        await controller.start()
-        name = f"t{writes}"
-        if verb != "create":
-            await controller.create_topics([NewTopic(name, 600, 1)])
-        store.writes_left = writes
-        try:
+    while await crashes(cluster, verb, writes):
+        writes += 1
+    return writes
+
+
+async def crashes(cluster: Cluster, verb: str, writes: int) -> bool:
+    """Do a verb with so many writes left, in a process of its own; whether that was too few."""
+    store = CrashingStore(cluster.path, clock=cluster.clock, owner="broker-1")
+    await store.open()
+    controller = cluster.controller(store)
+    await controller.start()
+    has_crashed = False
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(controller.run)
+            name = f"t{writes}"
+            if verb != "create":
+                await controller.create_topics([NewTopic(name, 60, 1)])
+            store.writes_left = writes
             await do(controller, verb, name)
-        except Crash:
-            writes += 1
-            store._disconnect()  # what SIGKILL leaves: no goodbye
-            continue
-        await store.close()
-        return writes
+            nursery.cancel_scope.cancel()
+    except* Crash:
+        has_crashed = True
+    store.abandon()  # what SIGKILL leaves: no goodbye
+    return has_crashed
 
 
 async def do(controller: Controller, verb: str, name: str) -> None:
     if verb == "create":
-        (outcome,) = await controller.create_topics([NewTopic(name, 1_200, 1)])
+        (outcome,) = await controller.create_topics([NewTopic(name, 120, 1)])
         assert outcome.error is None
     elif verb == "add":
-        await controller.create_partitions([NewPartitions(name, 1_800)])
+        await controller.create_partitions([NewPartitions(name, 180)])
     else:
-        topic = controller.context.topic(name)
+        topic = controller.term.context.topic(name)
         assert topic is not None
         await controller.delete_topics([topic.topic_id])
 
@@ -192,12 +202,15 @@ async def do(controller: Controller, verb: str, name: str) -> None:
 async def test_a_crash_at_any_write_is_finished_or_undone_at_the_next_start(
     cluster: Cluster, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.broker.controller.topic_nodes.DELETIONS_PER_TRANSACTION", 400)
+    room = "odradek.broker.controller"
+    monkeypatch.setattr(f"{room}.topic_nodes.DELETIONS_PER_TRANSACTION", 40)
+    monkeypatch.setattr(f"{room}.leadership_writer.PARTITIONS_PER_TRANSACTION", 50)
     writes = await crash_at_each_write(cluster, verb)
     assert writes >= 3
     async with cluster.running() as controller, cluster.store("reader") as reader:
-        counts = {topic.name: len(topic.leaderships) for topic in controller.context.topics()}
-        for topic in controller.context.topics():
+        await trio.testing.wait_all_tasks_blocked()
+        counts = {topic.name: len(topic.leaderships) for topic in controller.term.context.topics()}
+        for topic in controller.term.context.topics():
             assert sorted(topic.leaderships) == sorted(topic.assignment)
             children = await reader.children(f"/brokers/topics/{topic.name}/partitions")
             assert len(children) == len(topic.assignment)
@@ -207,11 +220,11 @@ async def test_a_crash_at_any_write_is_finished_or_undone_at_the_next_start(
         assert {name: cache.partition_count(name) for name in cache.get_all_topics()} == counts
         last = f"t{writes}"
         if verb == "create":  # cut off before its first write, it was never made
-            assert counts == {f"t{n}": 1_200 for n in range(1, writes + 1)}
+            assert counts == {f"t{n}": 120 for n in range(1, writes + 1)}
         elif verb == "add":
-            assert counts == {"t0": 600} | {f"t{n}": 1_800 for n in range(1, writes + 1)}
+            assert counts == {"t0": 60} | {f"t{n}": 180 for n in range(1, writes + 1)}
         else:  # before the mark was written, the topic is still wanted
-            assert counts == {"t0": 600}
+            assert counts == {"t0": 60}
             assert last not in counts
 
 
@@ -226,8 +239,12 @@ async def test_a_deletion_that_was_cut_off_deletes_the_logs_at_the_next_start(
     async with cluster.running() as controller:
         assert led(cluster) == {}
         (stopped,) = cluster.channel.stop_replica()
-        assert stopped.partitions == [(TopicPartition("t", p), True) for p in (0, 1)]
-        assert controller.context.topic("t") is None
+        assert list(stopped.partitions) == [
+            StoppedReplica(TopicPartition("t", partition), -2, delete=True) for partition in (0, 1)
+        ]
+        await trio.testing.wait_all_tasks_blocked()
+        assert await cluster.controller_store.children("/admin/delete_topics") == []
+        assert controller.term.context.topic("t") is None
         outcomes = await controller.create_topics([NewTopic("t", 1, 1)])
         assert outcomes[0].error is None
 
@@ -240,10 +257,16 @@ async def test_a_deletion_that_fails_again_is_left_for_the_start_after(cluster: 
         controller = cluster.controller(store)
         refused = TopicPartition("t", 0)
         cluster.channel.refusals[refused] = ErrorCode.KAFKA_STORAGE_ERROR
-        await controller.start()
-        assert await store.children("/admin/delete_topics") == ["t"]
+        async with trio.open_nursery() as nursery:
+            await controller.start()
+            nursery.start_soon(controller.run)
+            await trio.testing.wait_all_tasks_blocked()
+            assert await store.children("/admin/delete_topics") == ["t"]
+            await controller.stop()
+            nursery.cancel_scope.cancel()
     async with cluster.running() as controller:
-        assert not controller.context.has_name("t")
+        await trio.testing.wait_all_tasks_blocked()
+        assert not controller.term.context.has_name("t")
 
 
 async def test_producer_ids_are_never_given_out_twice(cluster: Cluster) -> None:

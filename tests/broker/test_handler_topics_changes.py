@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, the two AlterConfigs and InitProducerId.
+"""CreateTopics, DeleteTopics, CreatePartitions and InitProducerId.
 
 Codes were compared with Kafka 4.3.1's answers to the same requests.
 """
@@ -14,22 +14,18 @@ import trio
 from support.cluster import Cluster
 from support.served import Client, ServedBroker
 
-import odradek.broker.handlers.alter_configs
 import odradek.broker.handlers.create_partitions
 import odradek.broker.handlers.create_topics
 import odradek.broker.handlers.delete_topics
-import odradek.broker.handlers.incremental_alter_configs
 import odradek.broker.handlers.init_producer_id  # noqa: F401  # registers itself
 from odradek.broker.controller.new_topic import NewTopic
 from odradek.protocol import ZERO_UUID
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import (
-    AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    IncrementalAlterConfigsRequest,
 )
 
 
@@ -355,139 +351,6 @@ async def test_adding_needs_permission(client: Client) -> None:
     assert await add(client, 3, ("orders", 4, None)) == {
         "orders": ErrorCode.TOPIC_AUTHORIZATION_FAILED
     }
-
-
-# -- settings ------------------------------------------------------------
-
-TOPIC, BROKER = 2, 4
-SET, DELETE, APPEND, SUBTRACT = range(4)
-
-Changes = tuple[int, str, list[tuple[str, int, str | None]]]
-
-
-async def alter(client: Client, *resources: Changes, **fields: Any) -> list[int]:
-    request = IncrementalAlterConfigsRequest
-    response = await client.call(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        1,
-        resources=[
-            request.AlterConfigsResource(
-                resource_type=kind,
-                resource_name=name,
-                configs=[
-                    request.AlterableConfig(name=key, config_operation=operation, value=value)
-                    for key, operation, value in changes
-                ],
-            )
-            for kind, name, changes in resources
-        ],
-        **fields,
-    )
-    named = [(result.resource_type, result.resource_name) for result in response.responses]
-    assert named == [(kind, name) for kind, name, _ in resources]
-    return [result.error_code for result in response.responses]
-
-
-async def test_single_settings_are_changed(client: Client) -> None:
-    assert await alter(
-        client,
-        (TOPIC, "orders", [("segment.bytes", SET, "2000000"), ("retention.ms", DELETE, None)]),
-        (TOPIC, "clicks", [("cleanup.policy", APPEND, "compact")]),
-    ) == [ErrorCode.NONE, ErrorCode.NONE]
-    cache = client.broker.metadata_cache
-    assert cache.topic_config("orders") == {"segment.bytes": "2000000"}
-    assert cache.topic_config("clicks") == {"cleanup.policy": "delete,compact"}
-    assert await alter(client, (TOPIC, "clicks", [("cleanup.policy", SUBTRACT, "delete")])) == [0]
-    assert cache.topic_config("clicks") == {"cleanup.policy": "compact"}
-
-
-async def test_a_resource_changes_as_a_whole_or_not_at_all(client: Client) -> None:
-    changes = [("segment.bytes", SET, "2000000"), ("retention.ms", SET, "soon")]
-    assert await alter(client, (TOPIC, "orders", changes)) == [ErrorCode.INVALID_CONFIG]
-    assert client.broker.metadata_cache.topic_config("orders") == {"retention.ms": "5000"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "changes", "code"),
-    [
-        (TOPIC, "absent", [("retention.ms", SET, "5")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (TOPIC, "a b", [("retention.ms", SET, "5")], ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (TOPIC, "", [("retention.ms", SET, "5")], ErrorCode.INVALID_REQUEST),
-        (TOPIC, "orders", [("nope", SET, "5")], ErrorCode.INVALID_CONFIG),
-        (TOPIC, "orders", [("nope", DELETE, None)], ErrorCode.NONE),
-        (TOPIC, "orders", [("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
-        (TOPIC, "orders", [("retention.ms", APPEND, "5")], ErrorCode.INVALID_CONFIG),
-        (TOPIC, "orders", [("retention.ms", 9, "5")], ErrorCode.INVALID_REQUEST),
-        (TOPIC, "orders", [("a", SET, "5"), ("a", DELETE, None)], ErrorCode.INVALID_REQUEST),
-        (TOPIC, "orders", [], ErrorCode.NONE),
-        (BROKER, "7", [("log.cleaner.threads", SET, "2")], ErrorCode.INVALID_REQUEST),
-        (99, "x", [], ErrorCode.INVALID_REQUEST),
-    ],
-)
-async def test_changes_are_answered_with_kafkas_codes(
-    client: Client, kind: int, name: str, changes: Any, code: ErrorCode
-) -> None:
-    assert await alter(client, (kind, name, changes)) == [code]
-
-
-async def test_a_resource_named_twice_is_not_changed(client: Client) -> None:
-    change = [("retention.ms", SET, "7")]
-    assert await alter(
-        client, (TOPIC, "orders", change), (TOPIC, "clicks", change), (TOPIC, "orders", change)
-    ) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
-    assert client.broker.metadata_cache.topic_config("orders") == {"retention.ms": "5000"}
-
-
-async def test_changes_may_be_tried_out(client: Client) -> None:
-    change = [("retention.ms", SET, "7")]
-    assert await alter(client, (TOPIC, "orders", change), validate_only=True) == [0]
-    assert client.broker.metadata_cache.topic_config("orders") == {"retention.ms": "5000"}
-
-
-async def test_changing_settings_needs_permission(client: Client) -> None:
-    client.broker.denied |= {
-        ("ALTER_CONFIGS", "TOPIC", "orders"),
-        ("ALTER_CONFIGS", "CLUSTER", None),
-    }
-    change = [("retention.ms", SET, "7")]
-    assert await alter(client, (TOPIC, "orders", change), (BROKER, "1", change)) == [
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ]
-
-
-async def alter_all(
-    client: Client, version: int, name: str, *configs: tuple[str, str | None]
-) -> int:
-    request = AlterConfigsRequest
-    response = await client.call(
-        ApiKey.ALTER_CONFIGS,
-        version,
-        resources=[
-            request.AlterConfigsResource(
-                resource_type=TOPIC,
-                resource_name=name,
-                configs=[request.AlterableConfig(name=key, value=value) for key, value in configs],
-            )
-        ],
-    )
-    code: int = response.responses[0].error_code
-    return code
-
-
-@pytest.mark.parametrize("version", range(3))
-async def test_all_settings_are_replaced(client: Client, version: int) -> None:
-    assert await alter_all(client, version, "orders", ("retention.bytes", "7")) == ErrorCode.NONE
-    assert client.broker.metadata_cache.topic_config("orders") == {"retention.bytes": "7"}
-    assert await alter_all(client, version, "orders") == ErrorCode.NONE
-    assert client.broker.metadata_cache.topic_config("orders") == {}
-
-
-async def test_impossible_replacements_are_answered_with_kafkas_codes(client: Client) -> None:
-    assert await alter_all(client, 2, "orders", ("nope", "7")) == ErrorCode.INVALID_CONFIG
-    assert await alter_all(client, 2, "orders", ("a", None)) == ErrorCode.INVALID_REQUEST
-    assert await alter_all(client, 2, "absent") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert client.broker.metadata_cache.topic_config("orders") == {"retention.ms": "5000"}
 
 
 # -- InitProducerId -----------------------------------------------------------------------------

@@ -18,6 +18,8 @@ import odradek.broker.handlers.describe_cluster
 import odradek.broker.handlers.describe_topic_partitions
 import odradek.broker.handlers.metadata  # noqa: F401  # registers itself
 from odradek.broker.controller.new_topic import NewTopic
+from odradek.broker.metadata_cache import MetadataSnapshot
+from odradek.broker.metadata_waiting import wait_for_metadata
 from odradek.protocol import ZERO_UUID
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -196,6 +198,12 @@ async def test_kafkas_own_topics_are_internal(client: Client) -> None:
     assert len(response.topics[0].partitions) == 50
 
 
+def nobody_leads_one(snapshot: MetadataSnapshot) -> bool:
+    return (
+        snapshot.alive_brokers.keys() == {1} and snapshot.partition_states["only"][0].leader == -1
+    )
+
+
 async def test_partitions_without_a_living_leader_say_so(cluster: Cluster) -> None:
     async with (
         cluster.store("others") as others,
@@ -205,21 +213,25 @@ async def test_partitions_without_a_living_leader_say_so(cluster: Cluster) -> No
         await cluster.register(others, 2)
         controller = cluster.controller(store)
         await controller.start()
-        await controller.create_topics([NewTopic("t", assignments=[(0, [2, 1]), (1, [1, 2])])])
+        nursery.start_soon(controller.run)
+        await controller.create_topics(
+            [NewTopic("only", assignments=[(0, [2])]), NewTopic("both", assignments=[(0, [1, 2])])]
+        )
         client = Client(ServedBroker(cluster, controller, nursery))
-        controller.context.live_brokers.pop(2)
-        await controller._broadcast.update_metadata()
+        await others.close()
+        assert await wait_for_metadata(cluster.channel.cache, nobody_leads_one, 5_000)
         for version, first_code, second_code, second_replicas in [
             (0, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE, [1]),
             (5, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NONE, [1, 2]),
             (12, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NONE, [1, 2]),
         ]:
-            (topic,) = (await metadata(client, version, "t")).topics
-            first, second = topic.partitions
+            topics = (await metadata(client, version, "only", "both")).topics
+            first, second = topics[0].partitions[0], topics[1].partitions[0]
             assert (first.error_code, first.leader_id) == (first_code, -1)
             assert (second.error_code, second.leader_id) == (second_code, 1)
             assert second.replica_nodes == second_replicas
             assert second.offline_replicas == ([2] if version >= 5 else [])
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(

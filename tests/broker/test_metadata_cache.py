@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from odradek.broker.controller.live_broker import EndPoint, LiveBroker
-from odradek.broker.metadata_cache import MetadataCache, MetadataUpdate, Node
+from odradek.broker.metadata_cache import (
+    NO_NODE,
+    MetadataCache,
+    MetadataSnapshot,
+    MetadataUpdate,
+    Node,
+)
+from odradek.protocol import ZERO_UUID
 from odradek.replication.partition_state import LEADER_DURING_DELETE, PartitionState
 from odradek.storage.topic_partition import TopicPartition
 
@@ -51,8 +58,9 @@ def update(
     *states: PartitionState,
     brokers: Sequence[LiveBroker] = BROKERS,
     controller_id: int = 1,
+    is_full: bool = False,
 ) -> list[TopicPartition]:
-    return cache.update_metadata(MetadataUpdate(controller_id, 1, brokers, states))
+    return cache.update_metadata(MetadataUpdate(controller_id, 1, brokers, states, is_full))
 
 
 @pytest.fixture
@@ -127,16 +135,45 @@ def test_partitions_being_deleted_leave_and_are_returned(cache: MetadataCache) -
     update(cache, state("orders", 0), state("orders", 1))
     assert update(cache, leaving("orders", 1)) == [TopicPartition("orders", 1)]
     assert cache.partition_count("orders") == 1
-    assert update(cache, leaving("orders", 0), leaving("orders", 7)) == [
-        TopicPartition("orders", 0)
-    ]
+    assert update(cache, leaving("orders", 0)) == [TopicPartition("orders", 0)]
     assert not cache.contains("orders")
     assert cache.topic_id("orders") is None
     assert cache.topic_name(ORDERS_ID) is None
 
 
-def test_deleting_an_unknown_topic_leaves_no_trace(cache: MetadataCache) -> None:
-    assert update(cache, leaving("absent", 0)) == []
+def test_a_deletion_is_returned_where_the_partition_was_never_known(cache: MetadataCache) -> None:
+    # Who was away when it was known may have kept something of it: Kafka returns it, too.
+    assert update(cache, leaving("absent", 0)) == [TopicPartition("absent", 0)]
+    assert cache.get_all_topics() == set()
+    assert cache.topic_id("absent") is None
+
+
+def test_an_update_that_names_everything_deletes_what_it_does_not_name(
+    cache: MetadataCache,
+) -> None:
+    update(cache, state("orders", 0), state("orders", 1), state("clicks", 0, topic_id=CLICKS_ID))
+    assert not cache.is_complete
+    deleted = update(cache, state("orders", 1, leader=2), is_full=True)
+    assert set(deleted) == {TopicPartition("orders", 0), TopicPartition("clicks", 0)}
+    assert cache.get_all_partitions() == {TopicPartition("orders", 1)}
+    assert cache.is_complete
+
+
+def test_partitions_merge_with_those_that_are_known(cache: MetadataCache) -> None:
+    update(cache, state("orders", 0, leader=1), state("clicks", 0, topic_id=CLICKS_ID))
+    update(cache, state("orders", 1, leader=1), state("orders", 0, leader=2))
+    leaders = {
+        (topic, partition): known.leader
+        for topic, partitions in cache.snapshot.partition_states.items()
+        for partition, known in partitions.items()
+    }
+    assert leaders == {("orders", 0): 2, ("orders", 1): 1, ("clicks", 0): 1}
+
+
+def test_topics_without_ids_come_and_go(cache: MetadataCache) -> None:
+    update(cache, state("a", 0, topic_id=ZERO_UUID), state("b", 0, topic_id=ZERO_UUID))
+    assert cache.topic_name(ZERO_UUID) is None
+    update(cache, leaving("a", 0, ZERO_UUID), leaving("b", 0, ZERO_UUID))
     assert cache.get_all_topics() == set()
 
 
@@ -148,7 +185,8 @@ def test_a_topic_made_anew_has_its_new_id_only(cache: MetadataCache) -> None:
 
 
 def test_no_controller_is_known_after_a_negative_id(cache: MetadataCache) -> None:
-    update(cache)
+    update(cache, controller_id=0)
+    assert cache.controller_id == 0
     update(cache, controller_id=-1)
     assert cache.controller_id is None
 
@@ -167,6 +205,70 @@ def test_replica_endpoints_are_those_of_the_listener_and_of_the_living(
         1: Node(1, "internal1", 9001, "r1")
     }
     assert cache.get_partition_replica_endpoints(TopicPartition("orders", 9), "PLAINTEXT") == {}
+
+
+class ChangingCache(MetadataCache):
+    """An update comes after every single look at the snapshot."""
+
+    looks: int
+    versions: tuple[MetadataSnapshot, ...] = ()
+
+    @property
+    def snapshot(self) -> MetadataSnapshot:
+        self.looks += 1
+        return self.versions[(self.looks - 1) % 2]
+
+    @snapshot.setter
+    def snapshot(self, snapshot: MetadataSnapshot) -> None:
+        self.versions = (*self.versions[-1:], snapshot)
+        self.looks = 0
+
+
+def test_each_query_is_answered_from_one_snapshot() -> None:
+    cache = ChangingCache(1)
+    other = MetadataCache(1)
+    update(other, state("orders", 0, replicas=(1,)), brokers=[broker(1, "OLD")])
+    before = other.snapshot
+    update(other, state("orders", 0, replicas=(2,), leader=2), brokers=[broker(2, "OLD")])
+    cache.snapshot, cache.snapshot = before, other.snapshot
+    partition = TopicPartition("orders", 0)
+    endpoints = [cache.get_partition_replica_endpoints(partition, "OLD") for _ in range(2)]
+    assert [list(found) for found in endpoints] == [[1], [2]]
+    leaders = [cache.get_partition_leader_endpoint(partition, "OLD") for _ in range(2)]
+    assert [found.broker_id for found in leaders if found is not None] == [1, 2]
+
+
+def test_a_partitions_leader_is_found_by_listener(cache: MetadataCache) -> None:
+    brokers = [broker(1, "PLAINTEXT", "INTERNAL", rack="r1"), broker(2, "PLAINTEXT")]
+    update(
+        cache,
+        state("orders", 0, leader=1),
+        state("orders", 1, leader=2),
+        state("orders", 2, leader=3),
+        brokers=brokers,
+    )
+
+    def leader(partition: int, listener: str) -> Node | None:
+        return cache.get_partition_leader_endpoint(TopicPartition("orders", partition), listener)
+
+    assert leader(0, "INTERNAL") == Node(1, "internal1", 9001, "r1")
+    assert leader(1, "PLAINTEXT") == Node(2, "plaintext2", 9002, None)
+    assert leader(1, "INTERNAL") == NO_NODE
+    assert leader(2, "PLAINTEXT") == NO_NODE
+    assert leader(9, "PLAINTEXT") is None
+
+
+def test_brokers_and_a_topics_partitions_are_found(cache: MetadataCache) -> None:
+    update(cache, state("orders", 0), state("orders", 2), brokers=[broker(1), broker(2, "OTHER")])
+    assert cache.get_topic_partitions("orders") == {
+        TopicPartition("orders", 0),
+        TopicPartition("orders", 2),
+    }
+    assert cache.get_topic_partitions("absent") == set()
+    assert [cache.has_alive_broker(broker_id) for broker_id in (1, 2, 3)] == [True, True, False]
+    assert cache.get_alive_broker_node(2, "OTHER") == Node(2, "other2", 9002, None)
+    assert cache.get_alive_broker_node(2, "PLAINTEXT") is None
+    assert cache.get_alive_broker_node(3, "PLAINTEXT") is None
 
 
 def test_alive_brokers_come_by_id(cache: MetadataCache) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import trio
+from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
 from odradek.broker.metadata_store.errors import (
@@ -30,28 +32,50 @@ from odradek.broker.metadata_store.store import (
     WatchEvent,
     ensure_paths,
 )
+from odradek.broker.metadata_store.zookeeper_store import ZooKeeperStore
 from odradek.runtime.clock import SystemClock
 
 OpenSession = Callable[[str], Awaitable[MetadataStore]]
 
 
-@pytest.fixture(params=["embedded"])
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    server = ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(params=["embedded", "zookeeper"])
 async def open_session(
     request: pytest.FixtureRequest, tmp_path: Path, nursery: trio.Nursery
 ) -> AsyncIterator[OpenSession]:
     """Opens sessions on one and the same tree, each for an owner of its own."""
-    async with AsyncExitStack() as sessions:
+    make: Callable[[str], MetadataStore]
+    if request.param == "embedded":
 
-        async def open_embedded(owner: str) -> MetadataStore:
-            store = EmbeddedStore(
+        def make(owner: str) -> MetadataStore:
+            return EmbeddedStore(
                 tmp_path / "store.sqlite", clock=SystemClock(), owner=owner, poll_interval_ms=5
             )
+
+    else:
+        server: ZooKeeperProcess = request.getfixturevalue("zookeeper")
+        chroot = f"/tests/{uuid.uuid4().hex}"
+
+        def make(owner: str) -> MetadataStore:
+            return ZooKeeperStore(f"{server.address}{chroot}", session_timeout_ms=4_000)
+
+    async with AsyncExitStack() as sessions:
+
+        async def open_one(owner: str) -> MetadataStore:
+            store = make(owner)
             await store.open()
             sessions.push_async_callback(store.close)
             nursery.start_soon(store.run)
             return store
 
-        yield open_embedded
+        yield open_one
 
 
 @pytest.fixture

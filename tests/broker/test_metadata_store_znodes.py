@@ -77,9 +77,9 @@ def test_a_configuration_is_written_as_kafka_writes_it() -> None:
         "cleanup.policy": "compact",
         "segment.bytes": "104857600",
     }
-    assert znodes.encode_topic_config(overrides) == KAFKA_CONFIG
-    assert znodes.decode_topic_config(KAFKA_CONFIG) == overrides
-    assert znodes.encode_topic_config({}) == b'{"version":1,"config":{}}'
+    assert znodes.encode_config(overrides) == KAFKA_CONFIG
+    assert znodes.decode_config(KAFKA_CONFIG) == overrides
+    assert znodes.encode_config({}) == b'{"version":1,"config":{}}'
 
 
 def test_the_controller_is_written_as_kafka_writes_it() -> None:
@@ -104,7 +104,7 @@ def test_other_data_is_corrupt_for_every_kind(data: bytes) -> None:
     decoders = [
         znodes.decode_topic,
         znodes.decode_partition_state,
-        znodes.decode_topic_config,
+        znodes.decode_config,
         znodes.decode_controller,
         znodes.decode_cluster_id,
         znodes.decode_producer_id_block,

@@ -5,6 +5,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
+from odradek.replication.hosted_partitions import StoppedReplica
 from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -112,12 +113,19 @@ def test_nothing_waits_when_every_partition_failed(bench: "Bench") -> None:
 
 
 def test_too_few_replicas_in_sync_refuse_acks_all_only(bench: "Bench") -> None:
-    bench.lead(bench.state(config={"min.insync.replicas": "2"}))
+    bench.lead(bench.state(config={"min.insync.replicas": "2"}, replicas=(1, 2)))
     refused = bench.append({T0: batch(b"a")}, acks=-1)
     taken = bench.append({T0: batch(b"b")}, acks=1)
     bench.manager.flush()
     assert refused[0][T0].error is ErrorCode.NOT_ENOUGH_REPLICAS
     assert taken[0][T0].base_offset == 0
+
+
+def test_more_replicas_than_a_partition_has_are_not_asked_for(bench: "Bench") -> None:
+    bench.lead(bench.state(config={"min.insync.replicas": "2"}))
+    answers = bench.append({T0: batch(b"a")}, acks=-1)
+    bench.manager.flush()
+    assert answers[0][T0].error is ErrorCode.NONE
 
 
 def test_losing_the_leadership_answers_those_who_wait(bench: "Bench") -> None:
@@ -155,7 +163,9 @@ def test_orders_of_an_older_controller_or_leader_epoch_are_refused(bench: "Bench
     stale = bench.manager.become_leader_or_follower(1, 1, [bench.state(leader_epoch=4)])
     assert stale[T0] is ErrorCode.STALE_CONTROLLER_EPOCH
     assert bench.manager.partition_or_error(T0).leader_epoch == 5
-    other = bench.manager.become_leader_or_follower(1, 1, [bench.state(topic_id=bytes(16))])
+    other = bench.manager.become_leader_or_follower(
+        1, 1, [bench.state(leader_epoch=5, topic_id=b"\7" * 16)]
+    )
     assert other[T0] is ErrorCode.INCONSISTENT_TOPIC_ID
 
 
@@ -164,6 +174,6 @@ def test_listeners_hear_of_leadership_gained_and_lost(bench: "Bench") -> None:
     bench.manager.leadership_listeners.append(lambda *news: heard.append(news))
     bench.lead(bench.state(leader_epoch=3))
     bench.lead(bench.state(leader_epoch=4))
-    bench.manager.stop_replicas([(T0, True)])
+    bench.manager.stop_replicas(1, [StoppedReplica(T0, delete=True)])
     assert heard == [(T0, True, 3), (T0, False, 4)]
     assert bench.manager.get_partition(T0) is None

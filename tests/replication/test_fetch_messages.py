@@ -5,6 +5,7 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import iter_batches, iter_records
 from odradek.replication.fetch import FetchPartition, FetchPartitionData
+from odradek.replication.hosted_partitions import StoppedReplica
 from odradek.replication.partition import FetchIsolation
 from odradek.storage.topic_partition import TopicPartition
 
@@ -91,7 +92,7 @@ def test_a_waiting_fetch_is_answered_with_what_is_there_when_its_time_is_up(
 def test_a_waiting_fetch_learns_that_the_leader_is_gone(bench: "Bench") -> None:
     bench.lead(bench.state())
     answers = bench.fetch(ask("t", 0), max_wait_ms=10_000)
-    bench.manager.stop_replicas([(T0, True)])
+    bench.manager.stop_replicas(1, [StoppedReplica(T0, delete=True)])
     bench.manager.flush()
     assert answers[0][0][1].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

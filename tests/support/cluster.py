@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller.channel import LeaderAndIsr, StopReplica
+from odradek.broker.controller.channel import (
+    ControllerRequest,
+    LeaderAndIsr,
+    OnAnswer,
+    StopReplica,
+    UpdateMetadata,
+)
 from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.live_broker import EndPoint, LiveBroker
 from odradek.broker.controller.registration import register_broker
 from odradek.broker.metadata_cache import MetadataCache, MetadataUpdate
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
-from odradek.broker.metadata_store.store import MetadataStore, ensure_paths
+from odradek.broker.metadata_store.errors import StoreUnreachable
+from odradek.broker.metadata_store.store import MetadataStore, Operation, Result, ensure_paths
 from odradek.broker.metadata_store.znodes import BROKER_IDS
 from odradek.protocol.errors import ErrorCode
 from odradek.runtime.clock import ManualClock
@@ -24,59 +31,137 @@ from odradek.storage.topic_partition import TopicPartition
 
 START_MS = 1_795_226_872_357
 
-Sent = tuple[int, LeaderAndIsr | StopReplica | MetadataUpdate | tuple[str, dict[str, str]]]
+Sent = tuple[int, ControllerRequest]
+
+
+class HeldStore(EmbeddedStore):
+    """A store whose writes wait while it is held, as a slow server's, or lose their answers.
+
+    Attributes:
+        answers: how many writes are answered; the answer to the next one is lost, those to
+            later ones are not.
+        writes: how many were done.
+    """
+
+    held: trio.Event | None = None
+    answers: int | None = None
+    writes = 0
+
+    def hold(self) -> trio.Event:
+        """Let every write from now on wait for the event."""
+        self.held = trio.Event()
+        return self.held
+
+    @property
+    def watch_count(self) -> int:
+        """How many watches are set."""
+        return sum(len(watches) for watches in self._watches._by_path.values())
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        """Do it, once it may."""
+        if self.held is not None:
+            await self.held.wait()
+        results = await super().multi(operations)
+        self.writes += 1
+        if self.answers is not None:
+            self.answers -= 1
+            if self.answers < 0:
+                self.answers = None
+                raise StoreUnreachable(operations[0].path, "the answer was lost")
+        return results
 
 
 class RecordingChannel:
     """Answers every request with success, or with the code put in `refusals` for a partition.
 
-    What is sent is kept in `sent`, and metadata updates go to a real cache. `gate`, once set
-    to an event, holds LeaderAndIsr back until the event is set.
+    A key of `refusals` may also be a broker and a partition, where only that one refuses. What
+    is sent is kept in `sent`, and each broker's metadata updates go to a real cache. While
+    `is_silent`, nothing is answered; `answer_all` does it then.
     """
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
-        self.cache = MetadataCache(1)
-        self.refusals: dict[TopicPartition, ErrorCode] = {}
-        self.gate: trio.Event | None = None
+        self.caches: dict[int, MetadataCache] = {}
+        self.refusals: dict[TopicPartition | tuple[int, TopicPartition], ErrorCode] = {}
+        self.brokers: dict[int, LiveBroker] = {}
+        self.silent_about: set[TopicPartition] = set()
+        """Partitions that no answer names."""
+        self.is_silent = False
+        self._unanswered: list[Callable[[], None]] = []
 
-    async def send_leader_and_isr(
-        self, broker_id: int, request: LeaderAndIsr
-    ) -> Mapping[TopicPartition, ErrorCode]:
+    @property
+    def cache(self) -> MetadataCache:
+        """Broker 1's."""
+        return self.cache_of(1)
+
+    def cache_of(self, broker_id: int) -> MetadataCache:
+        """What a broker was told of the cluster."""
+        return self.caches.setdefault(broker_id, MetadataCache(broker_id))
+
+    def add_broker(self, broker: LiveBroker) -> None:
+        self.brokers[broker.broker_id] = broker
+
+    def remove_broker(self, broker_id: int) -> None:
+        self.brokers.pop(broker_id, None)
+
+    def send(self, broker_id: int, request: ControllerRequest, on_answer: OnAnswer | None) -> None:
+        assert broker_id in self.brokers, f"broker {broker_id} is not there to be told"
         self.sent.append((broker_id, request))
-        if self.gate is not None:
-            await self.gate.wait()
-        return {
-            state.topic_partition: self.refusals.get(state.topic_partition, ErrorCode.NONE)
-            for state in request.partition_states
-        }
+        asked: list[TopicPartition] = []
+        if isinstance(request, UpdateMetadata):
+            self.cache_of(broker_id).update_metadata(
+                MetadataUpdate(
+                    request.controller_id,
+                    request.controller_epoch,
+                    request.live_brokers,
+                    request.partition_states,
+                    request.is_full,
+                )
+            )
+        elif isinstance(request, StopReplica):
+            asked = [stopped.topic_partition for stopped in request.partitions]
+        else:
+            asked = [state.topic_partition for state in request.partition_states]
+        if on_answer is not None:
+            errors = {
+                each: self._answer(broker_id, each)
+                for each in asked
+                if each not in self.silent_about
+            }
+            if self.is_silent:
+                self._unanswered.append(lambda: on_answer(errors))
+            else:
+                on_answer(errors)
 
-    async def send_stop_replica(
-        self, broker_id: int, request: StopReplica
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        self.sent.append((broker_id, request))
-        return {tp: self.refusals.get(tp, ErrorCode.NONE) for tp, _ in request.partitions}
+    def _answer(self, broker_id: int, topic_partition: TopicPartition) -> ErrorCode:
+        code = self.refusals.get((broker_id, topic_partition))
+        return self.refusals.get(topic_partition, ErrorCode.NONE) if code is None else code
 
-    async def send_update_metadata(self, broker_id: int, request: MetadataUpdate) -> None:
-        self.sent.append((broker_id, request))
-        if broker_id == self.cache.broker_id:
-            self.cache.update_metadata(request)
+    def answer_all(self) -> None:
+        """Answer what was not answered, and everything from now on."""
+        self.is_silent = False
+        unanswered, self._unanswered = self._unanswered, []
+        for answer in unanswered:
+            answer()
 
-    async def send_topic_config(
-        self, broker_id: int, topic: str, overrides: Mapping[str, str]
-    ) -> None:
-        self.sent.append((broker_id, (topic, dict(overrides))))
-        if broker_id == self.cache.broker_id:
-            self.cache.update_topic_config(topic, overrides)
+    def forget_unanswered(self) -> None:
+        """What was not answered never will be."""
+        self._unanswered.clear()
 
-    def leader_and_isr(self) -> list[LeaderAndIsr]:
-        return [request for _, request in self.sent if isinstance(request, LeaderAndIsr)]
+    def leader_and_isr(self, *broker_ids: int) -> list[LeaderAndIsr]:
+        """Those sent to these brokers, to all where none are named."""
+        return [each for each in self._sent_to(broker_ids) if isinstance(each, LeaderAndIsr)]
 
-    def stop_replica(self) -> list[StopReplica]:
-        return [request for _, request in self.sent if isinstance(request, StopReplica)]
+    def stop_replica(self, *broker_ids: int) -> list[StopReplica]:
+        """Those sent to these brokers, to all where none are named."""
+        return [each for each in self._sent_to(broker_ids) if isinstance(each, StopReplica)]
 
-    def update_metadata(self) -> list[MetadataUpdate]:
-        return [request for _, request in self.sent if isinstance(request, MetadataUpdate)]
+    def update_metadata(self, *broker_ids: int) -> list[UpdateMetadata]:
+        """Those sent to these brokers, to all where none are named."""
+        return [each for each in self._sent_to(broker_ids) if isinstance(each, UpdateMetadata)]
+
+    def _sent_to(self, broker_ids: Sequence[int]) -> list[ControllerRequest]:
+        return [each for to, each in self.sent if not broker_ids or to in broker_ids]
 
 
 def live_broker(broker_id: int) -> LiveBroker:
@@ -91,23 +176,40 @@ def live_broker(broker_id: int) -> LiveBroker:
 
 
 class Cluster:
-    """One file of metadata, and a controller of broker 1 over it for each `running`."""
+    """One file of metadata, and a broker's controller over it for each `running`."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "metadata.sqlite"
         self.clock = ManualClock(START_MS)
         self.config = BrokerConfig.from_sources({})
-        self.channel = RecordingChannel()
+        self.channels: dict[int, RecordingChannel] = {1: RecordingChannel()}
+        self._started: list[int] = []
+        self.stores: dict[int, HeldStore] = {}
+        """The sessions of the controllers that run, by broker."""
+
+    @property
+    def channel(self) -> RecordingChannel:
+        """What broker 1 sends as the controller."""
+        return self.channels[1]
+
+    @property
+    def controller_store(self) -> HeldStore:
+        """The session of broker 1's controller."""
+        return self.stores[1]
 
     def configure(self, **settings: str) -> None:
         """Broker settings, with '_' for '.' in their names."""
         given = {name.replace("_", "."): value for name, value in settings.items()}
         self.config = BrokerConfig.from_sources(given)
 
+    def new_session(self, owner: str) -> HeldStore:
+        """A session on the metadata that is not open yet."""
+        return HeldStore(self.path, clock=self.clock, owner=owner)
+
     @asynccontextmanager
-    async def store(self, owner: str) -> AsyncIterator[EmbeddedStore]:
+    async def store(self, owner: str) -> AsyncIterator[HeldStore]:
         """A session on the metadata."""
-        store = EmbeddedStore(self.path, clock=self.clock, owner=owner)
+        store = self.new_session(owner)
         await store.open()
         try:
             yield store
@@ -120,23 +222,28 @@ class Cluster:
         for broker_id in broker_ids:
             await register_broker(store, live_broker(broker_id), START_MS)
 
-    def controller(self, store: MetadataStore) -> Controller:
-        """A controller that is not started; its channel has sent nothing."""
-        self.channel = RecordingChannel()
+    def controller(self, store: MetadataStore, broker_id: int = 1) -> Controller:
+        """A broker's controller that is not started; its channel has sent nothing."""
+        channel = self.channels[broker_id] = RecordingChannel()
+        self._started.append(broker_id)  # each has other topic ids
         return Controller(
-            broker=live_broker(1),
+            broker=live_broker(broker_id),
             store=store,
-            channel=self.channel,
+            channel=channel,
             config=self.config,
             clock=self.clock,
-            random=random.Random(7),
+            random=random.Random(len(self._started)),
         )
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Controller]:
-        """A started controller, stopped in good order at the end."""
-        async with self.store("broker-1") as store:
-            controller = self.controller(store)
+    async def running(self, broker_id: int = 1) -> AsyncIterator[Controller]:
+        """A broker's started controller, stopped in good order at the end."""
+        async with self.store(f"broker-{broker_id}") as store:
+            self.stores[broker_id] = store
+            controller = self.controller(store, broker_id)
             await controller.start()
-            yield controller
-            await controller.stop()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(controller.run)
+                yield controller
+                await controller.stop()
+                nursery.cancel_scope.cancel()

@@ -95,3 +95,12 @@ def _free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+def wait_for_text(path: Path, text: str, seconds_max: float = 60.0) -> None:
+    """Wait until a file that another process writes holds some text."""
+    deadline = time.monotonic() + seconds_max
+    while not (path.exists() and text in path.read_text()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{path} does not hold {text!r}")
+        time.sleep(0.05)

@@ -36,6 +36,7 @@ class ServedBroker:
         self.broker_id = controller.broker_id
         self.cluster_id = CLUSTER_ID
         self.config = cluster.config
+        self.clock = cluster.clock
         self.controller = controller
         self.metadata_cache: MetadataCache = cluster.channel.cache
         self.denied: set[tuple[str, str, str | None]] = set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....protocol.compression import Compression
-from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.records.batch import RecordBatch, iter_batches
 from ....protocol.records.builder import build_batch
 from ....protocol.records.control import ControlRecordType, parse_end_transaction_marker
@@ -112,10 +111,10 @@ def _logged(batch: RecordBatch, from_offset: int) -> LoggedBatch:
 
 
 def _is_commit(batch: RecordBatch) -> bool | None:
-    """Whether the marker commits its transaction; None where it ends none."""
-    for record in iter_records(batch):
-        marker = parse_end_transaction_marker(record)
-        if marker is None:
-            return None
-        return marker.type is ControlRecordType.COMMIT
-    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "a control batch without a record")
+    """Whether the marker commits its transaction; None where it ends none.
+
+    Nor does one that compaction has emptied: nothing of its transaction is left.
+    """
+    record = next(iter_records(batch), None)
+    marker = None if record is None else parse_end_transaction_marker(record)
+    return None if marker is None else marker.type is ControlRecordType.COMMIT

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import pytest
+import trio
 
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
 from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
 from odradek.broker.coordinator.group.context import CoordinatorContext
@@ -391,6 +393,8 @@ class HandlerBench:
         self.group_coordinator = groups.coordinator
         self.metadata_cache = MetadataCache(1)
         self.controller = self
+        self.is_active = True
+        self.config = BrokerConfig.from_sources({})
         self._dispatcher = Dispatcher(self, registry.REGISTRATIONS)
         self._new_connection = lambda: Connection(
             self._dispatcher, LISTENER, "127.0.0.1:40000", 1 << 20, lambda: None
@@ -404,14 +408,14 @@ class HandlerBench:
         return (operation, kind, name) not in self.denied
 
     def start_task(self, function: Callable[..., object], *arguments: object) -> None:
-        """Run a task that never has to wait."""
-        coroutine = function(*arguments)
-        with pytest.raises(StopIteration):
-            coroutine.send(None)
+        """Run a task to its end."""
+        trio.run(function, *arguments)
 
-    async def ensure_topic(self, name: str) -> None:
-        self.created.append(name)
-        self.know_topic(name, OFFSETS_ID, PARTITIONS)
+    async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
+        for name in names:
+            self.created.append(name)
+            self.know_topic(name, OFFSETS_ID, PARTITIONS)
+        return {}
 
     # What the tests do.
 

@@ -4,6 +4,8 @@ import random
 from pathlib import Path
 
 import pytest
+from support.compaction import clean, make_manager
+from support.transactions import marker
 
 from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
 from odradek.broker.coordinator.group.context import CoordinatorContext
@@ -252,3 +254,25 @@ def test_groups_are_on_disk_and_found_there_by_the_next_broker(tmp_path: Path) -
     (position,) = found
     assert (position.offset, position.leader_epoch, position.metadata) == (42, 3, "note")
     after.log_manager.close()
+
+
+def test_a_marker_that_compaction_has_emptied_ends_no_transaction(tmp_path: Path) -> None:
+    real = RealPartitions(tmp_path, min_cleanable_dirty_ratio=0.0, delete_retention_ms=0)
+    real.lead(BROKER_ID)
+    kept = real.log_manager.logs[TopicPartition(CONSUMER_OFFSETS, LED_HERE)]
+    kept.append_as_leader(
+        marker(7, commit=True), leader_epoch=0, origin=AppendOrigin.COORDINATOR, now_ms=NOW_MS
+    )
+    kept.flush_appends()
+    cleaner = make_manager(kept, real.clock)
+    for _ in range(2):  # once to mark it, once to empty it
+        append(real.log, A)
+        real.log.flush()
+        kept.roll(NOW_MS)
+        assert clean(cleaner, real.clock) is not None
+
+    first, *_, last = real.log.read(LED_HERE, 0, 1 << 20)
+
+    assert (first.next_offset, first.producer_id) == (1, 7)
+    assert (first.committed, list(first.records)) == (None, [])
+    assert [record.key for record in last.records] == [b"a"]

@@ -12,6 +12,7 @@ from odradek.broker.coordinator.group.settings import GroupSettings
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.replication.hosted_partitions import StoppedReplica
 from odradek.replication.internal_topics import CONSUMER_OFFSETS
 from odradek.replication.partition_state import PartitionState
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
@@ -77,7 +78,7 @@ def test_a_brokers_coordinator_follows_which_partitions_it_leads(tmp_path: Path)
     coordinator.commit_offsets(commit, errors.extend)
     replica_manager.flush()
     assert errors == [ErrorCode.NONE]
-    replica_manager.stop_replicas([(TopicPartition(CONSUMER_OFFSETS, 0), False)])
+    replica_manager.stop_replicas(1, [StoppedReplica(TopicPartition(CONSUMER_OFFSETS, 0))])
     with pytest.raises(KafkaError) as refusal:
         coordinator.commit_offsets(commit, print)
     assert refusal.value.code is ErrorCode.NOT_COORDINATOR

@@ -13,6 +13,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.connection import Connection
 from odradek.broker.controller.new_topic import NewTopic
+from odradek.broker.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.broker.start import make_broker
 from odradek.protocol import messages
 from odradek.protocol.headers import request_header, response_header_version
@@ -81,6 +82,8 @@ class Bench:
             [NewTopic(name, partitions, 1, configs=configs)]
         )
         assert created.error is None, created.error
+        shown = partitions_are_led([(name, partitions)])
+        assert await wait_for_metadata(self.broker.metadata_cache, shown, 10_000)
         topic_id = self.broker.metadata_cache.topic_id(name)
         assert topic_id is not None
         return topic_id

@@ -1,5 +1,6 @@
 from typing import TYPE_CHECKING
 
+from odradek.broker.forwarding import ensure_topics
 from odradek.protocol import messages
 from odradek.protocol.errors import ErrorCode
 
@@ -8,7 +9,7 @@ if TYPE_CHECKING:
 
 
 async def test_what_was_committed_for_a_topic_goes_with_it(bench: "Bench") -> None:
-    await bench.broker.controller.ensure_topic("__consumer_offsets")
+    await ensure_topics(bench.broker, ["__consumer_offsets"])
     topic_id = await bench.create_topic("t", 2)
     commit = messages.OffsetCommitRequest
     asked = [commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)]

@@ -68,8 +68,49 @@ async def test_broker_without_a_name_is_the_clusters_dynamic_defaults(bench):
 
 async def test_loggers_are_described_with_their_levels(bench):
     configs = await describe_one(bench, BROKER_LOGGER, str(bench.broker.broker_id))
-    assert "odradek.broker" in " ".join(configs)
+    assert {"root", "odradek.broker", "odradek.broker.start"} <= configs.keys()
+    assert all(name == "root" or name.split(".")[0] == "odradek" for name in configs)
     assert {entry.config_source for entry in configs.values()} == {6}
+    levels = {"FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"}
+    assert {entry.value for entry in configs.values()} <= levels
+    assert not any(entry.read_only for entry in configs.values())
+
+
+async def test_group_is_described_whether_it_is_there_or_not(bench):
+    """As Kafka 4.3.1 does."""
+    configs = await describe_one(bench, GROUP, "nobody", synonyms=True, documentation=True)
+    assert len(configs) == 17
+    entry = configs["consumer.session.timeout.ms"]
+    assert (entry.value, entry.read_only, entry.config_source, entry.config_type) == (
+        "45000",
+        False,
+        DEFAULT,
+        3,
+    )
+    assert [(one.name, one.value, one.source) for one in entry.synonyms] == [
+        ("group.consumer.session.timeout.ms", "45000", DEFAULT)
+    ]
+    (synonym,) = configs["share.auto.offset.reset"].synonyms
+    assert (synonym.name, synonym.value, synonym.source) == (
+        "share.auto.offset.reset",
+        "latest",
+        DEFAULT,
+    )
+    assert all(entry.documentation for entry in configs.values())
+
+
+async def test_client_metrics_are_described_whether_they_are_there_or_not(bench):
+    """As Kafka 4.3.1 does."""
+    configs = await describe_one(bench, CLIENT_METRICS, "none", synonyms=True, documentation=True)
+    assert {
+        entry.name: (entry.value, entry.config_source, entry.config_type, entry.synonyms)
+        for entry in configs.values()
+    } == {
+        "interval.ms": ("300000", DEFAULT, 3, []),
+        "match": ("", DEFAULT, 7, []),
+        "metrics": ("", DEFAULT, 7, []),
+    }
+    assert all(entry.documentation for entry in configs.values())
 
 
 @pytest.mark.parametrize(
@@ -81,8 +122,10 @@ async def test_loggers_are_described_with_their_levels(bench):
         (BROKER, "77", ErrorCode.INVALID_REQUEST),
         (BROKER, "first", ErrorCode.INVALID_REQUEST),
         (BROKER_LOGGER, "", ErrorCode.INVALID_REQUEST),
-        (CLIENT_METRICS, "x", ErrorCode.INVALID_REQUEST),
-        (GROUP, "x", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "77", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "first", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
     ],
 )
 async def test_resource_that_cannot_be_described_is_refused_alone(bench, kind, name, error):

@@ -1,0 +1,56 @@
+"""Connections from this broker to others, on the listener that brokers use among themselves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from ..client.connection import Connection, open_connection
+from ..client.errors import ConnectError
+from ..client.settings import ClientSettings
+from .controller.live_broker import EndPoint
+
+if TYPE_CHECKING:
+    from .metadata_cache import MetadataCache
+
+
+class BrokerLinks:
+    """Opens connections to brokers.
+
+    What brokers ask of each other is not negotiated: whoever connects says which version of
+    each API it is going to send, and each side knows all of them.
+
+    Args:
+        broker_id: this one, which the others see as the client id.
+        listener_name: the listener used.
+        cache: says where brokers are.
+    """
+
+    def __init__(self, broker_id: int, listener_name: str, cache: MetadataCache) -> None:
+        self._broker_id = broker_id
+        self._listener_name = listener_name
+        self._cache = cache
+
+    @asynccontextmanager
+    async def to_endpoint(
+        self, endpoint: EndPoint, versions: Mapping[int, int], client_id: str | None = None
+    ) -> AsyncIterator[Connection]:
+        """A connection to where a broker is reached, for these APIs. Raises ClientError."""
+        settings = ClientSettings(client_id=client_id or str(self._broker_id))
+        async with open_connection(
+            endpoint.host, endpoint.port, settings, fixed_versions=dict(versions)
+        ) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def to_broker(
+        self, broker_id: int, versions: Mapping[int, int], client_id: str | None = None
+    ) -> AsyncIterator[Connection]:
+        """A connection to a broker that the metadata knows. Raises ClientError."""
+        broker = self._cache.snapshot.alive_brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self._listener_name)
+        if endpoint is None:
+            raise ConnectError(f"broker {broker_id} is not alive, as far as is known")
+        async with self.to_endpoint(endpoint, versions, client_id) as connection:
+            yield connection

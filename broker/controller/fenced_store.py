@@ -1,0 +1,54 @@
+"""Writing in the name of an election: nothing is written once another broker was elected.
+
+Every write checks the version of `/controller_epoch` in the same transaction, as Kafka's
+KafkaZkClient does; so a controller that does not know yet that it was replaced cannot undo
+what its successor decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..metadata_store import znodes
+from ..metadata_store.errors import BadVersion, NoNode, StoreUnreachable
+from ..metadata_store.store import Check, MetadataStore, Operation, Result
+
+
+class ControllerMoved(Exception):
+    """Another broker was elected: this one is the controller no more."""
+
+
+class FencedStore:
+    """The store, for one election's writes.
+
+    Args:
+        store: reads go to it directly.
+        epoch_version: of `/controller_epoch`, as this election left it.
+
+    Attributes:
+        is_unsure: the answer to a write was lost, so what the store holds may not be what the
+            controller thinks: it has to read everything again.
+    """
+
+    def __init__(self, store: MetadataStore, epoch_version: int) -> None:
+        self.store = store
+        self.is_unsure = False
+        self._check = Check(znodes.CONTROLLER_EPOCH, epoch_version)
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        """Do all of the operations in order, or none.
+
+        Raises:
+            ControllerMoved: there has been another election.
+            MetadataStoreError: that of the first operation that cannot be done.
+        """
+        try:
+            results = await self.store.multi([self._check, *operations])
+        except (BadVersion, NoNode) as refusal:
+            if refusal.path == znodes.CONTROLLER_EPOCH:
+                raise ControllerMoved from refusal
+            raise
+        except StoreUnreachable:
+            self.is_unsure = True
+            raise
+        return results[1:]

@@ -1,0 +1,42 @@
+"""AllocateProducerIds (67), version 0: a broker takes a block of producer ids (KIP-730).
+
+Behaviour: a thousand ids that nobody else gets, by compare-and-set on
+`/latest_producer_id_block`. STALE_BROKER_EPOCH for a broker that has registered anew since,
+BROKER_ID_NOT_REGISTERED for one not alive. The controller answers; NOT_CONTROLLER elsewhere.
+Departures from Kafka: served, not advertised: Kafka 4 has it between KRaft's controllers and
+brokers only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..authorized_operations import CLUSTER_NAME
+from ..controller.producer_ids import allocate_block
+from .registry import NOT_ADVERTISED, handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", advertised=NOT_ADVERTISED)
+async def handle_allocate_producer_ids(
+    broker: Broker, request: Request
+) -> messages.AllocateProducerIdsResponse:
+    """Take the next block for the broker that asks."""
+    body: messages.AllocateProducerIdsRequest = request.body
+    if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    registered = broker.controller.term.context.live_brokers.get(body.broker_id)
+    if registered is None:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
+    if body.broker_epoch < registered.epoch:
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+    block = await allocate_block(broker.metadata_store, body.broker_id)
+    return messages.AllocateProducerIdsResponse(
+        producer_id_start=block.first, producer_id_len=block.last - block.first + 1
+    )

@@ -1,0 +1,64 @@
+"""AlterPartitionReassignments (45), versions 0-1: move partitions to other brokers (KIP-455).
+
+Behaviour: each partition fares on its own: INVALID_REPLICA_ASSIGNMENT for a target that
+cannot be, NO_REASSIGNMENT_IN_PROGRESS for one to cancel (replicas null) that is not moving,
+UNKNOWN_TOPIC_OR_PARTITION. Answered once the reassignment has begun. Any broker takes it; the
+controller does it.
+Version notes: 1 may forbid that the number of replicas changes
+(INVALID_REPLICATION_FACTOR, KIP-860).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
+from ..forwarding import on_controller
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1")
+@on_controller
+async def handle_alter_partition_reassignments(
+    broker: Broker, request: Request
+) -> messages.AlterPartitionReassignmentsResponse:
+    """Have the controller move partitions."""
+    body: messages.AlterPartitionReassignmentsRequest = request.body
+    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    outcomes = await broker.controller.reassign(
+        {
+            TopicPartition(topic.name, partition.partition_index): partition.replicas
+            for topic in body.topics
+            for partition in topic.partitions
+        },
+        may_change_factor=body.allow_replication_factor_change,
+        timeout_ms=body.timeout_ms,
+    )
+    response = messages.AlterPartitionReassignmentsResponse
+    return response(
+        allow_replication_factor_change=body.allow_replication_factor_change,
+        responses=[
+            response.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    response.ReassignablePartitionResponse(
+                        partition_index=partition.partition_index,
+                        error_code=outcome.code if outcome else ErrorCode.NONE,
+                        error_message=outcome.message if outcome else None,
+                    )
+                    for partition in topic.partitions
+                    for outcome in [outcomes[TopicPartition(topic.name, partition.partition_index)]]
+                ],
+            )
+            for topic in body.topics
+        ],
+    )

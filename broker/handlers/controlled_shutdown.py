@@ -1,0 +1,40 @@
+"""ControlledShutdown (7), versions 0-3: a broker asks the controller to be relieved.
+
+Behaviour: the broker's partitions get other leaders and it leaves their ISRs; answered are
+those it still leads, after which it may ask again. STALE_BROKER_EPOCH for one that has
+registered anew since, BROKER_NOT_AVAILABLE for one not registered, NOT_CONTROLLER elsewhere.
+Version notes: 2 brings the broker's epoch. Version 0's header has no client id.
+Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..authorized_operations import CLUSTER_NAME
+from .registry import NOT_ADVERTISED, handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", advertised=NOT_ADVERTISED)
+async def handle_controlled_shutdown(
+    broker: Broker, request: Request
+) -> messages.ControlledShutdownResponse:
+    """Have the controller move the broker's partitions."""
+    body: messages.ControlledShutdownRequest = request.body
+    if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    remaining = await broker.controller.shut_down_broker(body.broker_id, body.broker_epoch)
+    response = messages.ControlledShutdownResponse
+    return response(
+        remaining_partitions=[
+            response.RemainingPartition(topic_name=topic, partition_index=partition)
+            for topic, partition in remaining
+        ]
+    )

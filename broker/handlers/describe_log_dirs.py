@@ -1,0 +1,100 @@
+"""DescribeLogDirs (35), versions 1-5: the log directories and the partitions in them (KIP-113).
+
+Behaviour: every directory by its absolute path, with size and lag of the partitions that are
+asked for, all of them where topics is null. A directory that is offline says
+KAFKA_STORAGE_ERROR and nothing else. The lag is how far the log's end is behind the high
+watermark, 0 on a leader, and -1 where this broker holds no replica any more.
+Version notes: 2 is flexible; 3 adds an error for the whole answer; 4 the size of the file
+system and what of it can be used (KIP-827); 5 whether the directory is cordoned (KIP-1066).
+Departures from Kafka: there are no future logs, and no directory is cordoned.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ...storage.log_directory import LogDirectory
+from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+INVALID_OFFSET_LAG = -1
+
+
+@handles(ApiKey.DESCRIBE_LOG_DIRS, versions="1-5")
+def handle_describe_log_dirs(broker: Broker, request: Request) -> messages.DescribeLogDirsResponse:
+    """Describe every directory, with those partitions that are asked for."""
+    body: messages.DescribeLogDirsRequest = request.body
+    if not broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+        return messages.DescribeLogDirsResponse(
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
+        )
+    wanted = None
+    if body.topics is not None:
+        wanted = {
+            TopicPartition(topic.topic, partition)
+            for topic in body.topics
+            for partition in topic.partitions
+        }
+    return messages.DescribeLogDirsResponse(
+        results=[
+            _describe(broker, directory, wanted) for directory in broker.log_manager.directories
+        ]
+    )
+
+
+def _describe(
+    broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None
+) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
+    if not directory.is_online:
+        return _failed(directory)
+    try:
+        space = os.statvfs(directory.path)
+    except OSError as error:
+        broker.log_manager.disk_failed(directory.path, error)
+        return _failed(directory)
+    found = directory.logs if wanted is None else wanted & directory.logs.keys()
+    return messages.DescribeLogDirsResponse.DescribeLogDirsResult(
+        error_code=ErrorCode.NONE,
+        log_dir=directory.path,
+        topics=_topics(broker, directory, found),
+        total_bytes=space.f_frsize * space.f_blocks,
+        usable_bytes=space.f_frsize * space.f_bavail,
+    )
+
+
+def _failed(directory: LogDirectory) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
+    return messages.DescribeLogDirsResponse.DescribeLogDirsResult(
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[]
+    )
+
+
+def _topics(
+    broker: Broker, directory: LogDirectory, found: Iterable[TopicPartition]
+) -> list[messages.DescribeLogDirsResponse.DescribeLogDirsTopic]:
+    response = messages.DescribeLogDirsResponse
+    topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
+    for topic_partition in sorted(found):
+        name, index = topic_partition
+        if name not in topics:
+            topics[name] = response.DescribeLogDirsTopic(name=name, partitions=[])
+        log = directory.logs[topic_partition]
+        partition = broker.replica_manager.get_partition(topic_partition)
+        lag = INVALID_OFFSET_LAG
+        if partition is not None:
+            lag = max(partition.high_watermark - log.log_end_offset, 0)
+        topics[name].partitions.append(
+            response.DescribeLogDirsPartition(
+                partition_index=index, partition_size=log.size, offset_lag=lag
+            )
+        )
+    return list(topics.values())

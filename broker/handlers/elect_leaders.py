@@ -1,0 +1,68 @@
+"""ElectLeaders (43), versions 0-2: give partitions their preferred leader, or any at all.
+
+Behaviour: type 0 elects the first of the assignment, if it is alive and in sync, else
+PREFERRED_LEADER_NOT_AVAILABLE; type 1 gives partitions without a live leader one that may be
+out of sync, else ELIGIBLE_LEADERS_NOT_AVAILABLE. A named partition that needs none is
+ELECTION_NOT_NEEDED; with none named, all are looked at and only those with an outcome told.
+Answered once this broker's metadata shows the leaders, or the time-out is over. Any broker
+takes it; the controller does it.
+Version notes: 0 knows preferred leaders only; 1 has the type and an error of the whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
+from ..controller.term_leaders import ElectionType
+from ..forwarding import on_controller
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+ELECTION_TYPES = frozenset(ElectionType)
+
+
+@handles(ApiKey.ELECT_LEADERS, versions="0-2")
+@on_controller
+async def handle_elect_leaders(broker: Broker, request: Request) -> messages.ElectLeadersResponse:
+    """Have the controller elect."""
+    body: messages.ElectLeadersRequest = request.body
+    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if body.election_type not in ELECTION_TYPES:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"There is no election of type {body.election_type}."
+        )
+    wanted = None
+    if body.topic_partitions is not None:
+        wanted = [
+            TopicPartition(topic.topic, partition)
+            for topic in body.topic_partitions
+            for partition in topic.partitions
+        ]
+    outcomes = await broker.controller.elect_leaders(
+        ElectionType(body.election_type), wanted, timeout_ms=body.timeout_ms
+    )
+    response = messages.ElectLeadersResponse
+    by_topic: dict[str, list[messages.ElectLeadersResponse.PartitionResult]] = {}
+    for (topic, partition), outcome in outcomes.items():
+        by_topic.setdefault(topic, []).append(
+            response.PartitionResult(
+                partition_id=partition,
+                error_code=outcome.code if outcome else ErrorCode.NONE,
+                error_message=outcome.message if outcome else None,
+            )
+        )
+    return response(
+        replica_election_results=[
+            response.ReplicaElectionResult(topic=topic, partition_result=results)
+            for topic, results in by_topic.items()
+        ]
+    )

@@ -1,0 +1,66 @@
+"""ListConfigResources (74), versions 0-1: the resources that have settings (KIP-1142).
+
+Behaviour: all topics, brokers and their loggers, and the groups and client metrics subscriptions
+that have settings of their own. A list of types picks some, and an empty one is all of them; a
+type that there is not makes the answer UNSUPPORTED_VERSION.
+Version notes: 0, once ListClientMetricsResources, knows client metrics only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ..authorized_operations import CLUSTER_NAME
+from ..config_admin import BROKER, BROKER_LOGGER, CLIENT_METRICS_SUBSCRIPTION, GROUP, TOPIC
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+ALL_TYPES = (GROUP, CLIENT_METRICS_SUBSCRIPTION, BROKER_LOGGER, BROKER, TOPIC)
+
+
+@handles(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1")
+def handle_list_config_resources(
+    broker: Broker, request: Request
+) -> messages.ListConfigResourcesResponse:
+    """Name the resources of the types asked for."""
+    body: messages.ListConfigResourcesRequest = request.body
+    if not broker.authorize(request, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
+        return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    types = set(body.resource_types if request.api_version >= 1 else [CLIENT_METRICS_SUBSCRIPTION])
+    if not types.issubset(ALL_TYPES):
+        return _refusal(ErrorCode.UNSUPPORTED_VERSION)
+    resource = messages.ListConfigResourcesResponse.ConfigResource
+    return messages.ListConfigResourcesResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        config_resources=[
+            resource(resource_name=name, resource_type=kind)
+            for kind in ALL_TYPES
+            if not types or kind in types
+            for name in _names(broker, kind)
+        ],
+    )
+
+
+def _names(broker: Broker, kind: int) -> Iterable[str]:
+    snapshot = broker.metadata_cache.snapshot
+    if kind == TOPIC:
+        return sorted(snapshot.partition_states)
+    if kind == GROUP:
+        return sorted(broker.group_configs.overrides)
+    if kind == CLIENT_METRICS_SUBSCRIPTION:
+        return sorted(broker.client_metrics)
+    return [str(broker_id) for broker_id in sorted(snapshot.alive_brokers)]
+
+
+def _refusal(code: ErrorCode) -> messages.ListConfigResourcesResponse:
+    return messages.ListConfigResourcesResponse(
+        throttle_time_ms=0, error_code=code, config_resources=[]
+    )

@@ -1,0 +1,59 @@
+"""ListPartitionReassignments (46), version 0: what is on its way to other brokers (KIP-455).
+
+Behaviour: the partitions named that are moving, or all that are where none is named. Any
+broker takes it; the controller answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
+from ..forwarding import on_controller
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0")
+@on_controller
+async def handle_list_partition_reassignments(
+    broker: Broker, request: Request
+) -> messages.ListPartitionReassignmentsResponse:
+    """Ask the controller."""
+    body: messages.ListPartitionReassignmentsRequest = request.body
+    if not broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    asked = None
+    if body.topics is not None:
+        asked = [
+            TopicPartition(topic.name, partition)
+            for topic in body.topics
+            for partition in topic.partition_indexes
+        ]
+    moving = await broker.controller.reassignments(asked, timeout_ms=body.timeout_ms)
+    response = messages.ListPartitionReassignmentsResponse
+    by_topic: dict[
+        str, list[messages.ListPartitionReassignmentsResponse.OngoingPartitionReassignment]
+    ] = {}
+    for (topic, partition), (replicas, reassignment) in moving.items():
+        by_topic.setdefault(topic, []).append(
+            response.OngoingPartitionReassignment(
+                partition_index=partition,
+                replicas=list(replicas),
+                adding_replicas=list(reassignment.adding),
+                removing_replicas=list(reassignment.removing),
+            )
+        )
+    return response(
+        topics=[
+            response.OngoingTopicReassignment(name=topic, partitions=partitions)
+            for topic, partitions in by_topic.items()
+        ]
+    )

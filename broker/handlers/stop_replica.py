@@ -1,0 +1,53 @@
+"""StopReplica (5), versions 0-4: the controller says which replicas to give up or to delete.
+
+Behaviour: a request of an older controller is STALE_CONTROLLER_EPOCH, one meant for this
+broker before its restart STALE_BROKER_EPOCH. A partition named with an older leader epoch is
+FENCED_LEADER_EPOCH and stays; the epoch -2 of a topic being deleted is never older. A log
+that is not there was deleted before.
+Version notes: 0-2 delete all or none; 3 says it for each partition, with its leader epoch.
+Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ...storage.topic_partition import TopicPartition
+from ..controller.wire import decode_stopped
+from .leader_and_isr import PARTITIONS_PER_STEP, require_current_broker_epoch
+from .registry import NOT_ADVERTISED, handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.STOP_REPLICA, versions="0-4", advertised=NOT_ADVERTISED)
+async def handle_stop_replica(broker: Broker, request: Request) -> messages.StopReplicaResponse:
+    """Stop, some partitions at a time."""
+    body: messages.StopReplicaRequest = request.body
+    require_current_broker_epoch(broker, request, body.broker_epoch)
+    response = messages.StopReplicaResponse
+    stopped = decode_stopped(body)
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for start in range(0, len(stopped), PARTITIONS_PER_STEP):
+        if start:
+            await trio.lowlevel.checkpoint()
+        errors |= broker.replica_manager.stop_replicas(
+            body.controller_epoch, stopped[start : start + PARTITIONS_PER_STEP]
+        )
+    stale = ErrorCode.STALE_CONTROLLER_EPOCH
+    return response(
+        error_code=stale if stale in errors.values() else ErrorCode.NONE,
+        partition_errors=[
+            response.StopReplicaPartitionError(
+                topic_name=topic, partition_index=partition, error_code=code
+            )
+            for (topic, partition), code in errors.items()
+        ],
+    )

@@ -1,0 +1,62 @@
+"""UpdateMetadata (6), versions 0-8: the controller says who is alive and who leads what.
+
+Behaviour: the request becomes the new snapshot at once, whole (article 000), though a long
+one is read in steps. One of an older
+controller is STALE_CONTROLLER_EPOCH, one meant for this broker before its restart
+STALE_BROKER_EPOCH. The group coordinator forgets the offsets of partitions that were deleted.
+Version notes: 0 knows one plain listener for each broker, 3 names listeners, 4 tells offline
+replicas, 5 groups by topic and brings the broker's epoch, 7 topic ids.
+Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..controller.wire import decode_update, told_topics
+from ..long_work import run_in_steps
+from ..metadata_cache import MetadataUpdate
+from ..topic_overrides import read_topic_overrides
+from .leader_and_isr import require_current_broker_epoch
+from .registry import NOT_ADVERTISED, handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.UPDATE_METADATA, versions="0-8", advertised=NOT_ADVERTISED)
+async def handle_update_metadata(
+    broker: Broker, request: Request
+) -> messages.UpdateMetadataResponse:
+    """Replace the snapshot; tombstone what was deleted."""
+    body: messages.UpdateMetadataRequest = request.body
+    require_current_broker_epoch(broker, request, body.broker_epoch)
+    cache = broker.metadata_cache
+    news = told_topics(body) - cache.snapshot.topic_configs.keys()
+    read = await read_topic_overrides(broker.metadata_store, news) if news else {}
+    known = cache.snapshot.topic_configs
+    steps = decode_update(body, lambda topic: known.get(topic) or read.get(topic, {}))
+    update = await run_in_steps(steps)
+    if cache.snapshot.topic_configs is not known:
+        update = _with_configs(update, {**read, **cache.snapshot.topic_configs})
+    if not broker.replica_manager.hosted.admit_controller(body.controller_epoch):
+        raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
+    deleted = cache.update_metadata(update, request.correlation_id)
+    if deleted:
+        broker.group_coordinator.delete_partition_offsets(deleted)
+    return messages.UpdateMetadataResponse()
+
+
+def _with_configs(
+    update: MetadataUpdate, configs: Mapping[str, Mapping[str, str]]
+) -> MetadataUpdate:
+    """The update, where settings were changed while it was read."""
+    states = [
+        state._replace(config=configs.get(state.topic, {})) for state in update.partition_states
+    ]
+    return update._replace(partition_states=states)

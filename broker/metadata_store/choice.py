@@ -1,0 +1,59 @@
+"""Which metadata store a broker uses: ZooKeeper if `zookeeper.connect` names one, else a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...runtime.clock import Clock
+from ..config.definition import ConfigError
+from .embedded_store import EmbeddedStore
+from .store import MetadataStore
+
+METADATA_FILE = "odradek-metadata.sqlite"
+
+
+class ConfigValues(Protocol):
+    """The broker's settings: typed values by name."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """The value in force."""
+
+
+def make_store(config: ConfigValues, folder: Path, *, clock: Clock, owner: str) -> MetadataStore:
+    """A store that is not open yet.
+
+    Args:
+        folder: where the file of the embedded store lies; brokers of one machine that share it
+            are one cluster.
+        owner: names this broker among those.
+
+    Raises:
+        ConfigError: ZooKeeper is asked for, and kazoo is not installed.
+    """
+    connect = config["zookeeper.connect"]
+    if not connect:
+        return EmbeddedStore(folder / METADATA_FILE, clock=clock, owner=owner)
+    try:
+        from .zookeeper_store import ZooKeeperStore, ZooKeeperTls
+    except ImportError as error:
+        raise ConfigError(
+            "zookeeper.connect needs the package kazoo: pip install 'odradek[zookeeper]'."
+        ) from error
+    session_timeout_ms = config["zookeeper.session.timeout.ms"]
+    tls = None
+    if config["zookeeper.ssl.client.enable"]:
+        keystore = config["zookeeper.ssl.keystore.location"] or ""
+        tls = ZooKeeperTls(
+            ca_file=config["zookeeper.ssl.truststore.location"] or "",
+            certificate_file=keystore,
+            key_file=keystore,
+            key_password=config["zookeeper.ssl.keystore.password"] or "",
+        )
+    return ZooKeeperStore(
+        connect,
+        session_timeout_ms=session_timeout_ms,
+        connection_timeout_ms=config["zookeeper.connection.timeout.ms"] or session_timeout_ms,
+        digest=config["zookeeper.digest"],
+        tls=tls,
+    )

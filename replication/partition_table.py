@@ -1,0 +1,29 @@
+"""The partitions hosted here by name, and those that would be if their disk worked.
+
+Kafka's three kinds of HostedPartition: online, offline, none.
+"""
+
+from __future__ import annotations
+
+from ..protocol.errors import ErrorCode
+from ..storage.topic_partition import TopicPartition
+from .partition import Partition
+
+
+class PartitionTable(dict[TopicPartition, Partition]):
+    """The online partitions.
+
+    Attributes:
+        offline: those whose log lies, or may lie, in a directory that is offline. They stay
+            so until a restart, unless their topic is deleted elsewhere.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offline: set[TopicPartition] = set()
+
+    def error_of_missing(self, topic_partition: TopicPartition) -> ErrorCode:
+        """What to answer for a partition that is not online."""
+        if topic_partition in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

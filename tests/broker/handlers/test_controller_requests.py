@@ -1,0 +1,366 @@
+"""UpdateMetadata, LeaderAndIsr and StopReplica as a broker takes them (article 001).
+
+Requests come as frames of a controller that is newer than the broker's own.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from odradek.broker.dispatch import LONG_FRAME_BYTES
+from odradek.broker.metadata_cache import MetadataSnapshot, MetadataUpdate
+from odradek.broker.metadata_store import znodes
+from odradek.broker.metadata_waiting import wait_for_metadata
+from odradek.client.errors import ConnectError
+from odradek.protocol import messages
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import request_header
+from odradek.storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+EPOCH = 1000
+LEADER_DURING_DELETE = -2
+TOPIC_ID = bytes(range(16))
+
+Update = messages.UpdateMetadataRequest
+Lead = messages.LeaderAndIsrRequest
+Stop = messages.StopReplicaRequest
+WANTED = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="t")])
+
+
+def told(
+    name: str, *leaders: int, topic_id: bytes = TOPIC_ID
+) -> messages.UpdateMetadataRequest.UpdateMetadataTopicState:
+    """A topic whose partitions have these leaders."""
+    return Update.UpdateMetadataTopicState(
+        topic_name=name,
+        topic_id=topic_id,
+        partition_states=[
+            Update.UpdateMetadataPartitionState(
+                partition_index=index, leader=leader, isr=[1], replicas=[1]
+            )
+            for index, leader in enumerate(leaders)
+        ],
+    )
+
+
+async def update(
+    bench: "Bench", *topics: Any, controller_id: int = 7, controller_epoch: int = EPOCH, **more: Any
+) -> int:
+    """Send an UpdateMetadata; its error code."""
+    answer = await bench.client.call(
+        Update(
+            controller_id=controller_id,
+            controller_epoch=controller_epoch,
+            topic_states=list(topics),
+            live_brokers=[
+                Update.UpdateMetadataBroker(
+                    id=7,
+                    rack="r7",
+                    endpoints=[
+                        Update.UpdateMetadataEndpoint(
+                            host="seven", port=9092, listener="PLAINTEXT", security_protocol=0
+                        )
+                    ],
+                )
+            ],
+            **more,
+        ),
+        8,
+    )
+    return int(answer.error_code)
+
+
+async def lead(bench: "Bench", leader: int, leader_epoch: int, **more: Any) -> Any:
+    """Send a LeaderAndIsr for partition 0 of `t`."""
+    fields = {"controller_epoch": EPOCH, **more}
+    return await bench.client.call(
+        Lead(
+            controller_id=7,
+            topic_states=[
+                Lead.LeaderAndIsrTopicState(
+                    topic_name="t",
+                    topic_id=TOPIC_ID,
+                    partition_states=[
+                        Lead.LeaderAndIsrPartitionState(
+                            partition_index=0,
+                            leader=leader,
+                            leader_epoch=leader_epoch,
+                            isr=[leader],
+                            replicas=[1, 7],
+                            is_new=True,
+                        )
+                    ],
+                )
+            ],
+            **fields,
+        ),
+        7,
+    )
+
+
+async def stop(bench: "Bench", **more: Any) -> Any:
+    """Send a StopReplica that deletes partition 0 of `t`."""
+    fields = {"controller_epoch": EPOCH, **more}
+    return await bench.client.call(
+        Stop(
+            controller_id=7,
+            topic_states=[
+                Stop.StopReplicaTopicState(
+                    topic_name="t",
+                    partition_states=[
+                        Stop.StopReplicaPartitionState(
+                            partition_index=0, leader_epoch=-2, delete_partition=True
+                        )
+                    ],
+                )
+            ],
+            **fields,
+        ),
+        4,
+    )
+
+
+async def test_what_the_controller_tells_is_what_clients_are_told(bench: "Bench") -> None:
+    assert await update(bench, told("t", 7, 3)) == ErrorCode.NONE
+    answer = await bench.client.call(messages.MetadataRequest(topics=None), 12)
+    assert answer.controller_id == 7
+    assert [(node.node_id, node.host, node.rack) for node in answer.brokers] == [(7, "seven", "r7")]
+    topic = next(topic for topic in answer.topics if topic.name == "t")
+    assert topic.topic_id == TOPIC_ID
+    assert [(each.error_code, each.leader_id) for each in topic.partitions] == [
+        (ErrorCode.NONE, 7),
+        (ErrorCode.LEADER_NOT_AVAILABLE, -1),
+    ]
+
+
+async def test_an_older_controller_is_refused_by_its_epoch(bench: "Bench") -> None:
+    assert await update(bench, told("t", 7)) == ErrorCode.NONE
+    before = bench.broker.metadata_cache.snapshot
+    stale = ErrorCode.STALE_CONTROLLER_EPOCH
+    assert await update(bench, told("t", 3), controller_epoch=EPOCH - 1) == stale
+    assert (await lead(bench, 1, 0, controller_epoch=EPOCH - 1)).error_code == stale
+    assert (await stop(bench, controller_epoch=EPOCH - 1)).error_code == stale
+    assert bench.broker.metadata_cache.snapshot is before
+    assert bench.broker.replica_manager.get_partition(TopicPartition("t", 0)) is None
+
+
+async def test_what_was_meant_for_a_brokers_former_life_is_refused(bench: "Bench") -> None:
+    former = bench.broker.controller.broker_epoch - 1
+    stale = ErrorCode.STALE_BROKER_EPOCH
+    assert await update(bench, told("t", 7), broker_epoch=former) == stale
+    assert (await lead(bench, 1, 0, broker_epoch=former)).error_code == stale
+    assert (await stop(bench, broker_epoch=former)).error_code == stale
+    assert not bench.broker.metadata_cache.contains("t")
+
+
+async def test_only_who_may_act_for_the_cluster_is_listened_to(
+    bench: "Bench", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def authorize(request: Any, operation: str, resource_type: str, resource_name: str) -> bool:
+        asked.append((operation, resource_type))
+        return False
+
+    monkeypatch.setattr(bench.broker, "authorize", authorize)
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert await update(bench, told("t", 7)) == refused
+    assert (await lead(bench, 1, 0)).error_code == refused
+    assert (await stop(bench)).error_code == refused
+    assert set(asked) == {("CLUSTER_ACTION", "CLUSTER")}
+    assert not bench.broker.metadata_cache.contains("t")
+
+
+async def test_offsets_committed_for_a_deleted_partition_are_forgotten(
+    bench: "Bench", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await update(bench, told("t", 7, 7))
+    forgotten: list[TopicPartition] = []
+    coordinator = bench.broker.group_coordinator
+    monkeypatch.setattr(coordinator, "delete_partition_offsets", forgotten.extend)
+    await update(bench, told("t", LEADER_DURING_DELETE, 7))
+    assert forgotten == [TopicPartition("t", 0)]
+    await update(bench, told("t", 7))
+    assert forgotten == [TopicPartition("t", 0)]
+
+
+async def test_leading_and_following_are_taken_up_and_older_leaders_refused(
+    bench: "Bench",
+) -> None:
+    assert (await lead(bench, 1, 5)).error_code == ErrorCode.NONE
+    partition = bench.broker.replica_manager.get_partition(TopicPartition("t", 0))
+    assert partition is not None
+    assert (partition.is_leader, partition.leader_epoch) == (True, 5)
+    answer = await lead(bench, 7, 4)
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert partition.is_leader
+    await lead(bench, 7, 6)
+    assert (partition.is_leader, partition.leader, partition.leader_epoch) == (False, 7, 6)
+
+
+async def test_who_asks_a_follower_is_told_that_it_does_not_lead(bench: "Bench") -> None:
+    await lead(bench, 1, 0)
+    asked = messages.ListOffsetsRequest
+    request = asked(
+        topics=[
+            asked.ListOffsetsTopic(
+                name="t", partitions=[asked.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+            )
+        ]
+    )
+    for code in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        answer = await bench.client.call(request, 7)
+        assert answer.topics[0].partitions[0].error_code == code
+        await lead(bench, 7, 1)
+
+
+async def test_a_stopped_replica_is_given_up_and_its_log_deleted(bench: "Bench") -> None:
+    await lead(bench, 1, 0)
+    assert bench.broker.log_manager.get_log(TopicPartition("t", 0)) is not None
+    answer = await stop(bench)
+    assert [each.error_code for each in answer.partition_errors] == [ErrorCode.NONE]
+    assert bench.broker.replica_manager.get_partition(TopicPartition("t", 0)) is None
+    assert bench.broker.log_manager.get_log(TopicPartition("t", 0)) is None
+
+
+async def test_brokers_learn_of_an_isr_that_its_leader_changed(
+    bench: "Bench", caplog: pytest.LogCaptureFixture
+) -> None:
+    await bench.create_topic("t")
+    store, cache = bench.broker.metadata_store, bench.broker.metadata_cache
+    path = znodes.partition_state_path("t", 0)
+    node = await store.get(path)
+    changed = znodes.decode_partition_state(node.data)._replace(isr=(1, 2))
+    version = await store.set(path, znodes.encode_partition_state(changed), node.version)
+    assert cache.snapshot.partition_states["t"][0].isr == (1,)
+    note = znodes.encode_isr_change([TopicPartition("t", 0)])
+    await store.create(znodes.ISR_CHANGE_PREFIX, note, sequential=True)
+
+    def is_shown(snapshot: MetadataSnapshot) -> bool:
+        state = snapshot.partition_states["t"][0]
+        return (state.isr, state.partition_epoch) == ((1, 2), version)
+
+    assert await wait_for_metadata(cache, is_shown, 5000)
+    with trio.fail_after(5):
+        while await store.children(znodes.ISR_CHANGES):
+            await trio.lowlevel.checkpoint()
+    # Where an event fails the controller takes over again, and tells of everything.
+    assert "an event of the controller failed" not in caplog.text
+
+
+async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench") -> None:
+    topics = [told(f"topic-{n}", *[7] * 100, topic_id=n.to_bytes(16, "big")) for n in range(1, 51)]
+    message = Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics)
+    assert sum(map(len, Update.encoder(8)(message))) > LONG_FRAME_BYTES
+    other = bench.another_client()
+    bench.client.send(message, 8)
+    served = 0
+    while not bench.client.connection.output:
+        await other.call(messages.ApiVersionsRequest(), 0)
+        served += 1
+        await trio.lowlevel.checkpoint()
+    assert served > 5
+    assert (await bench.client.receive(6, 8)).error_code == ErrorCode.NONE
+    assert bench.broker.metadata_cache.partition_count("topic-50") == 100
+
+
+async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
+    topics = [told("t", *[7] * 3000)]
+    client, connection = bench.client, bench.client.connection
+    client.send(Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics), 8)
+    header = request_header(3, 12, 2, "test")
+    body = b"".join(map(bytes, messages.MetadataRequest.encoder(12)(WANTED)))
+    connection.process([memoryview(bytearray(header + body))])
+    assert len(connection.backlog) == 1
+    assert (await client.receive(6, 8)).error_code == ErrorCode.NONE
+    connection.process_backlog()
+    client._correlation_id = 2
+    (topic,) = (await client.receive(3, 12)).topics
+    assert (topic.name, len(topic.partitions)) == ("t", 3000)
+
+
+async def test_a_long_request_that_is_none_closes_its_connection(bench: "Bench") -> None:
+    topics = [told("t", *[7] * 3000)]
+    message = Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics)
+    body = b"".join(map(bytes, Update.encoder(8)(message)))
+    client = bench.another_client()
+    header = b"\0\6\0\x08\0\0\0\1\xff\xff\0"
+    client.connection.process([memoryview(bytearray(header + body[:-3]))])
+    assert client.connection.is_parked
+    with trio.fail_after(5):
+        while not client.connection.is_closing:
+            await trio.lowlevel.checkpoint()
+    assert client.connection.output == []
+    assert not bench.broker.metadata_cache.contains("t")
+
+
+# -- what the controller sends ------------------------------------------------------------------
+
+
+async def test_a_topic_made_is_led_by_order_of_the_controller(bench: "Bench") -> None:
+    await bench.create_topic("t", 2)
+    manager = bench.broker.replica_manager
+    for index in range(2):
+        partition = manager.partition_or_error(TopicPartition("t", index))
+        assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 0, (1,))
+
+
+async def test_a_topic_deleted_is_given_up_by_order_of_the_controller(bench: "Bench") -> None:
+    topic_id = await bench.create_topic("t")
+    with trio.fail_after(5):
+        outcomes = await bench.broker.controller.delete_topics([topic_id])
+    assert outcomes == {topic_id: None}
+    assert bench.broker.replica_manager.get_partition(TopicPartition("t", 0)) is None
+    assert bench.broker.log_manager.get_log(TopicPartition("t", 0)) is None
+    assert not bench.broker.metadata_cache.contains("t")
+
+
+async def test_a_broker_is_told_of_everything_when_its_controller_takes_over(
+    bench: "Bench",
+) -> None:
+    cache = bench.broker.metadata_cache
+    assert await wait_for_metadata(cache, lambda snapshot: cache.is_complete, 5000)
+    assert cache.has_alive_broker(1)
+
+
+async def test_brokers_reach_each_other_where_the_metadata_says(bench: "Bench") -> None:
+    cache = bench.broker.metadata_cache
+    assert await wait_for_metadata(cache, lambda snapshot: 1 in snapshot.alive_brokers, 5000)
+    async with bench.broker.links.to_broker(1, {ApiKey.API_VERSIONS: 0}) as link:
+        answer = await link.request(messages.ApiVersionsRequest(), version=0, timeout_ms=5000)
+    assert answer.error_code == ErrorCode.NONE
+    with pytest.raises(ConnectError, match="broker 7 is not alive"):
+        async with bench.broker.links.to_broker(7, {ApiKey.API_VERSIONS: 0}):
+            pass
+
+
+# -- one request, one snapshot ------------------------------------------------------------------
+
+
+async def test_a_request_is_answered_from_one_snapshot(
+    bench: "Bench", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await update(bench, told("t", 7), told("u", 7, topic_id=b"u" * 16))
+    cache = bench.broker.metadata_cache
+    known = cache.snapshot.partition_states
+    states = [known["t"][0]._replace(leader=9), known["u"][0]._replace(leader=LEADER_DURING_DELETE)]
+
+    def authorize(request: Any, operation: str, resource_type: str, resource_name: str) -> bool:
+        cache.update_metadata(MetadataUpdate(9, EPOCH, [], states))
+        return True
+
+    monkeypatch.setattr(bench.broker, "authorize", authorize)
+    asked = messages.MetadataRequest.MetadataRequestTopic
+    request = messages.MetadataRequest(topics=[asked(name="t"), asked(name="u")])
+    for controller_id, brokers, leaders in [(7, [7], [7, 7]), (9, [], [-1])]:
+        answer = await bench.client.call(request, 12)
+        assert answer.controller_id == controller_id
+        assert [node.node_id for node in answer.brokers] == brokers
+        told_leaders = [each.leader_id for topic in answer.topics for each in topic.partitions]
+        assert told_leaders == leaders
+        request = messages.MetadataRequest(topics=[asked(name="t")])

@@ -1,0 +1,306 @@
+"""Three broker processes that are one cluster, and what each of them says of it.
+
+The metadata lie in one file that they share, or in a real ZooKeeper server.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+
+import trio
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from odradek.broker.metadata_store import znodes
+from odradek.broker.metadata_store.embedded_store import EmbeddedStore
+from odradek.broker.metadata_store.errors import NoNode
+from odradek.broker.metadata_store.store import MetadataStore
+from odradek.protocol.headers import read_response_header, request_header
+from odradek.protocol.messages import response_message
+from odradek.runtime.clock import SystemClock
+from odradek.testing.broker_process import BrokerProcess
+
+from .raw_connection import RawConnection
+from .zookeeper_process import ZooKeeperProcess
+
+BROKER_IDS = (1, 2, 3)
+SESSION_TIMEOUT_MS = 2_500
+METADATA_FILE = "odradek-metadata.sqlite"
+AGREE_SECONDS_MAX = 10.0
+POLL_SECONDS = 0.05
+ASK_SECONDS_MAX = 8.0
+METADATA_VERSION = 9
+
+ReadT = TypeVar("ReadT")
+
+
+class PartitionView(NamedTuple):
+    """One partition, as somebody knows it."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: frozenset[int]
+
+
+class View(NamedTuple):
+    """The cluster, as somebody knows it."""
+
+    controller: int
+    brokers: frozenset[int]
+    topics: dict[str, dict[int, PartitionView]]
+
+
+class BrokerCluster:
+    """Brokers 1, 2 and 3, each a process; a context manager that ends them.
+
+    Args:
+        folder: where all their files lie.
+        zookeeper: the server to use; None: a file.
+        settings: for every broker.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        zookeeper: ZooKeeperProcess | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.zookeeper = zookeeper
+        self.settings = {"auto.leader.rebalance.enable": "false", **(settings or {})}
+        self.shared = folder / "shared"
+        self.shared.mkdir(parents=True)
+        self.brokers = {broker_id: self._broker(broker_id) for broker_id in BROKER_IDS}
+
+    def _broker(self, broker_id: int) -> BrokerProcess:
+        settings = {**self.settings, "broker.rack": f"rack-{broker_id}"}
+        if self.zookeeper is None:
+            where = ["--cluster-dir", str(self.shared)]
+        else:
+            where = ["--zookeeper", f"{self.zookeeper.address}/{self.folder.name}"]
+            settings["zookeeper.session.timeout.ms"] = str(SESSION_TIMEOUT_MS)
+        return BrokerProcess(
+            self.folder / f"broker-{broker_id}",
+            settings=settings,
+            arguments=["--broker-id", str(broker_id), "-v", *where],
+            start=False,
+        )
+
+    def __enter__(self) -> BrokerCluster:
+        try:
+            for broker in self.brokers.values():
+                broker.start()
+        except BaseException:
+            self.kill_all()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.kill_all()
+
+    def kill_all(self) -> None:
+        """SIGKILL to each that runs."""
+        for broker in self.brokers.values():
+            broker.kill()
+
+    @property
+    def running(self) -> list[int]:
+        """Ids of the brokers that run."""
+        return [broker_id for broker_id, broker in self.brokers.items() if broker.is_running]
+
+    @property
+    def bootstrap(self) -> list[str]:
+        """Addresses of the brokers that run."""
+        return [self.brokers[broker_id].bootstrap for broker_id in self.running]
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP: the process does nothing, and nobody is told so."""
+        os.kill(self.brokers[broker_id].pid, signal.SIGSTOP)
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT."""
+        os.kill(self.brokers[broker_id].pid, signal.SIGCONT)
+
+    # -- asking ------------------------------------------------------------------------
+
+    def ask(
+        self, broker_id: int, request: Any, version: int, seconds: float = ASK_SECONDS_MAX
+    ) -> Any:
+        """One request on a connection of its own. Raises OSError."""
+        return ask(self.brokers[broker_id].port, request, version, seconds)
+
+    def view(self, broker_id: int) -> View:
+        """What a broker answers to Metadata, decoded by kafka-python. Raises OSError."""
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        with RawConnection(self.brokers[broker_id].port) as connection:
+            answer = connection.ask(request, MetadataResponse, METADATA_VERSION)
+        return View(
+            answer.controller_id,
+            frozenset(broker.node_id for broker in answer.brokers),
+            {
+                topic.name: {
+                    partition.partition_index: PartitionView(
+                        partition.leader_id,
+                        partition.leader_epoch,
+                        tuple(partition.replica_nodes),
+                        frozenset(partition.isr_nodes),
+                    )
+                    for partition in topic.partitions
+                }
+                for topic in answer.topics
+            },
+        )
+
+    def tree(self) -> View:
+        """What the metadata store holds."""
+        return self._read(read_view)
+
+    def topics_in_tree(self) -> set[str]:
+        """The topics of the metadata store, those that are being deleted among them."""
+
+        async def read(store: MetadataStore) -> set[str]:
+            return {
+                *await store.children(znodes.TOPICS),
+                *await store.children(znodes.DELETE_TOPICS),
+            }
+
+        return self._read(read)
+
+    def _read(self, read: Callable[[MetadataStore], Awaitable[ReadT]]) -> ReadT:
+        async def open_and_read() -> ReadT:
+            store = self._store()
+            await store.open()
+            try:
+                return await read(store)
+            finally:
+                await store.close()
+
+        return trio.run(open_and_read)
+
+    def _store(self) -> MetadataStore:
+        if self.zookeeper is None:
+            return EmbeddedStore(self.shared / METADATA_FILE, clock=SystemClock(), owner="a test")
+        from odradek.broker.metadata_store.zookeeper_store import ZooKeeperStore
+
+        return ZooKeeperStore(
+            f"{self.zookeeper.address}/{self.folder.name}",
+            session_timeout_ms=10_000,
+            connection_timeout_ms=10_000,
+        )
+
+    def agreed(self, until: Callable[[View], bool] = lambda view: True) -> View:
+        """Wait until the tree and every broker that runs say the same, and `until` holds.
+
+        Raises:
+            AssertionError: they do not within `AGREE_SECONDS_MAX`.
+        """
+        deadline = time.monotonic() + AGREE_SECONDS_MAX
+        while True:
+            views: dict[str, Any] = {}
+            try:
+                views["the tree"] = self.tree()
+                for broker_id in self.running:
+                    views[f"broker {broker_id}"] = self.view(broker_id)
+            except (OSError, NoNode) as error:
+                views["nobody"] = error
+            first = views.get("the tree")
+            if (
+                isinstance(first, View)
+                and first.brokers == frozenset(self.running)
+                and all(view == first for view in views.values())
+                and until(first)
+            ):
+                return first
+            assert time.monotonic() < deadline, self._disagreement(views)
+            time.sleep(POLL_SECONDS)  # processes of their own have no event to wait for
+
+    def _disagreement(self, views: dict[str, Any]) -> str:
+        lines = [f"no agreement after {AGREE_SECONDS_MAX} s:"]
+        lines += [f"{who}: {view}" for who, view in views.items()]
+        lines += [
+            f"--- broker {broker_id}\n{broker.log[-3000:]}"
+            for broker_id, broker in self.brokers.items()
+        ]
+        return "\n".join(lines)
+
+
+async def read_view(store: MetadataStore) -> View:
+    """The cluster as a store's tree has it, without the topics that are being deleted."""
+    topics: dict[str, dict[int, PartitionView]] = {}
+    marked = set(await store.children(znodes.DELETE_TOPICS))
+    for name in await store.children(znodes.TOPICS):
+        if name in marked:
+            continue
+        assigned = znodes.decode_topic((await store.get(znodes.topic_path(name))).data)
+        partitions = topics[name] = {}
+        for partition, replicas in assigned.assignment.items():
+            node = await store.get(znodes.partition_state_path(name, partition))
+            state = znodes.decode_partition_state(node.data)
+            partitions[partition] = PartitionView(
+                state.leader, state.leader_epoch, tuple(replicas), frozenset(state.isr)
+            )
+    controller = znodes.decode_controller((await store.get(znodes.CONTROLLER)).data)
+    ids = await store.children(znodes.BROKER_IDS)
+    return View(controller, frozenset(map(int, ids)), topics)
+
+
+_correlation_ids = itertools.count(1)
+
+
+def ask(port: int, request: Any, version: int, seconds: float = ASK_SECONDS_MAX) -> Any:
+    """Send one of our own messages over a plain socket, and decode the answer.
+
+    Raises:
+        OSError: the broker is not there, closed the connection, or did not answer in time.
+    """
+    schema = request.schema
+    correlation_id = next(_correlation_ids)
+    header = request_header(schema.api_key, version, correlation_id, "a test")
+    frame = b"".join([header, *map(bytes, schema.encoder(version)(request))])
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
+        connection.sendall(struct.pack(">i", len(frame)) + frame)
+        (size,) = struct.unpack(">i", _receive(connection, 4))
+        answer = _receive(connection, size)
+    _, position = read_response_header(answer, schema.api_key, version)
+    response, end = response_message(schema.api_key).decoder(version)(answer, position)
+    assert end == size
+    return response
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise ConnectionError("the broker closed the connection")
+        data += part
+    return data
+
+
+def leaders(view: View, topic: str) -> set[int]:
+    """Who leads a topic's partitions."""
+    return {partition.leader for partition in view.topics[topic].values()}
+
+
+def wait_until(
+    holds: Callable[[], bool], seconds: float = AGREE_SECONDS_MAX, say: Iterable[str] = ()
+) -> None:
+    """Poll until something holds. Raises AssertionError."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, " ".join(say) or "it did not come to hold in time"
+        time.sleep(POLL_SECONDS)  # processes of their own have no event to wait for

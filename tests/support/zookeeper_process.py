@@ -1,0 +1,91 @@
+"""A real ZooKeeper server, from the jars that PySpark brings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pyspark
+
+JARS = Path(pyspark.__file__).parent / "jars"
+START_SECONDS_MAX = 30
+
+
+class ZooKeeperProcess:
+    """One server with a data folder; may be killed and started again on its port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        java = shutil.which("java")
+        assert java is not None, "ZooKeeper needs Java"
+        config = self.folder / "zoo.cfg"
+        config.write_text(
+            f"dataDir={self.folder / 'data'}\nclientPort={self.port}\n"
+            "clientPortAddress=127.0.0.1\ntickTime=200\nmaxClientCnxns=0\n"
+            "minSessionTimeout=400\nmaxSessionTimeout=60000\nadmin.enableServer=false\n"
+        )
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    java,
+                    "-Xmx256m",
+                    "-Dzookeeper.admin.enableServer=false",
+                    "-cp",
+                    f"{JARS}/*",
+                    "org.apache.zookeeper.server.ZooKeeperServerMain",
+                    str(config),
+                ],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            assert self._process is not None
+            assert self._process.poll() is None, (self.folder / "log").read_text()
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
+                    probe.sendall(b"srvr")
+                    if probe.recv(4096):
+                        return
+            except OSError:
+                pass
+            time.sleep(0.05)  # its own log has no event that we could wait for
+        raise AssertionError("ZooKeeper did not start: " + (self.folder / "log").read_text())
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def pause(self) -> None:
+        """SIGSTOP: it answers nobody."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGCONT)
