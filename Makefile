@@ -110,7 +110,8 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.protocol.stubs
 
 bench: $(VENV)/test.stamp
-	@for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@missed=0; for script in $(BENCHMARKS); do echo "== $$script"; \
+		$(BIN)/python "$$script" || missed=1; done; exit $$missed
 
 bench-codec: $(VENV)/test.stamp
 	@$(BIN)/python benchmarks/codec.py $(ARGS)

@@ -16,6 +16,7 @@ from .consume import consume
 from .demo import demo
 from .errors import explain
 from .groups import app as groups
+from .log import app as log
 from .produce import produce
 from .topics import app as topics
 
@@ -86,6 +87,7 @@ app.add_typer(topics, name="topics")
 app.command(name="produce")(produce)
 app.command(name="consume")(consume)
 app.add_typer(groups, name="groups")
+app.add_typer(log, name="log")
 app.command(name="demo")(demo)
 
 

@@ -34,12 +34,12 @@ def record_to_json(record: Any) -> str:
         "offset": record.offset,
         "timestamp": record.timestamp,
     }
-    _put_bytes(fields, "key", record.key)
-    _put_bytes(fields, "value", record.value)
+    put_bytes(fields, "key", record.key)
+    put_bytes(fields, "value", record.value)
     headers = []
     for key, value in record.headers:
         header: dict[str, Any] = {"key": key}
-        _put_bytes(header, "value", value)
+        put_bytes(header, "value", value)
         headers.append(header)
     fields["headers"] = headers
     return json.dumps(fields, ensure_ascii=False)
@@ -66,7 +66,8 @@ def record_from_json(line: bytes, line_number: int) -> OutgoingRecord:
         )
 
 
-def _put_bytes(fields: dict[str, Any], name: str, value: bytes | None) -> None:
+def put_bytes(fields: dict[str, Any], name: str, value: bytes | None) -> None:
+    """Enter bytes as text where they are UTF-8, else in base64 under another name."""
     try:
         fields[name] = None if value is None else value.decode()
     except UnicodeDecodeError:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA_DIR = "odradek-data"
+BROKERS_MAX = 100
+"""In one process; long before that, processes of their own serve better."""
 
 DESCRIPTION = """\
 Start a Kafka broker and serve until it is stopped with Ctrl-C or SIGTERM.
@@ -32,6 +34,11 @@ examples:
   odradek serve --ephemeral --listen 127.0.0.1:0 any free port, data gone when it stops
   odradek serve -o num.partitions=4 -o auto.create.topics.enable=false
   odradek serve --config server.properties       Kafka's own settings file
+  odradek serve --brokers 3                      a cluster in one process
+  odradek serve --broker-id 2 --listen localhost:9093 --data-dir two --cluster-dir shared
+                                                 one of several processes of this machine
+  odradek serve --broker-id 1 --zookeeper zk1:2181/kafka
+                                                 one of several machines
 
 Settings have Kafka's names and defaults; the command line wins over the file.
 docs/configuration.md lists them all."""
@@ -86,24 +93,65 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
     from ..broker.config.definition import ConfigError
 
     try:
-        config = BrokerConfig.from_sources(*_sources(options, data_dir))
+        properties, overrides = _sources(options, data_dir)
+        configs = [
+            BrokerConfig.from_sources(properties, each)
+            for each in overrides_of_each(options.brokers, overrides)
+        ]
     except ConfigError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
     _log_to_stderr(options.verbose)
-    return _run(config, stop)
+    folder = overrides.get("log.dirs") or str(configs[0]["log.dirs"][0])
+    return _run(configs, folder, stop)
 
 
-def _run(config: BrokerConfig, stop: EarlyStop) -> int:
-    from ..broker.start import StartError, run_broker
+def overrides_of_each(count: int, overrides: dict[str, str]) -> list[dict[str, str]]:
+    """The command line's settings for each of `count` brokers of one process.
 
-    def announce(address: str, data_dir: str) -> None:
+    They get the ids 1, 2, ..., the ports that follow the first, a folder each below the data
+    folder, and one file of metadata there.
+
+    Raises:
+        ConfigError: the settings cannot be shared out so.
+    """
+    from ..broker.config.definition import ConfigError
+
+    if count == 1:
+        return [overrides]
+    folder = overrides.get("log.dirs", "")
+    if not folder or "," in folder:
+        raise ConfigError("--brokers needs one data folder: name it with --data-dir.")
+    host, _, port = overrides.get("listeners", "").rpartition(":")
+    if "," in host or not port.isdigit():
+        raise ConfigError("--brokers needs one listener: name it with --listen HOST:PORT.")
+    return [
+        {
+            **overrides,
+            "broker.id": str(number + 1),
+            "listeners": f"{host}:{int(port) + number if int(port) else 0}",
+            "log.dirs": os.path.join(folder, f"broker-{number + 1}"),
+            "metadata.log.dir": overrides.get("metadata.log.dir", folder),
+        }
+        for number in range(count)
+    ]
+
+
+def _run(configs: Sequence[BrokerConfig], folder: str, stop: EarlyStop) -> int:
+    from ..broker.start import StartError, run_brokers
+    from .load_progress import LoadProgressLine
+
+    progress = LoadProgressLine(sys.stderr)
+
+    def announce(addresses: str) -> None:
+        progress.end()
         seconds = seconds_since_start()
-        print(f"odradek ready at {address}, data in {data_dir}, {seconds:.2f} s", flush=True)
+        print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
 
     try:
-        run_broker(config, announce, stop)
+        run_brokers(configs, announce, stop, progress)
     except StartError as error:
+        progress.end()
         print(f"odradek serve: {error}", file=sys.stderr)
         return 1
     return 0
@@ -134,6 +182,27 @@ def _parser() -> argparse.ArgumentParser:
         help="keep topics in a temporary folder and delete it when the broker stops",
     )
     parser.add_argument(
+        "--brokers",
+        metavar="N",
+        type=_broker_count,
+        default=1,
+        help="run a cluster of N brokers in this process, on N ports from --listen on",
+    )
+    parser.add_argument(
+        "--broker-id", metavar="ID", type=int, help="this broker's number in its cluster"
+    )
+    cluster = parser.add_mutually_exclusive_group()
+    cluster.add_argument(
+        "--zookeeper",
+        metavar="HOST:PORT[/CHROOT]",
+        help="be part of the cluster that this ZooKeeper knows (needs odradek[zookeeper])",
+    )
+    cluster.add_argument(
+        "--cluster-dir",
+        metavar="DIR",
+        help="be part of the cluster of those brokers of this machine that name the same folder",
+    )
+    parser.add_argument(
         "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"
     )
     parser.add_argument(
@@ -148,6 +217,13 @@ def _parser() -> argparse.ArgumentParser:
         "-v", "--verbose", action="store_true", help="log what the broker does, to standard error"
     )
     return parser
+
+
+def _broker_count(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= BROKERS_MAX:
+        raise argparse.ArgumentTypeError(f"from 1 to {BROKERS_MAX}, not {count}")
+    return count
 
 
 def _sources(
@@ -174,6 +250,12 @@ def _sources(
         if not equals or not key.strip():
             raise ConfigError(f"-o {setting}: write it as -o KEY=VALUE.")
         overrides[key.strip()] = value.strip()
+    if options.broker_id is not None:
+        overrides["broker.id"] = str(options.broker_id)
+    if options.zookeeper is not None:
+        overrides["zookeeper.connect"] = options.zookeeper
+    if options.cluster_dir is not None:
+        overrides["metadata.log.dir"] = options.cluster_dir
     if options.listen is not None:
         overrides["listeners"] = f"PLAINTEXT://{options.listen}"
     elif "listeners" not in properties and "listeners" not in overrides:

@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ROOMS = frozenset(MAY_IMPORT)
 
 THIRD_PARTY: dict[str, set[str]] = {
-    "protocol": {"construct", "cramjam", "crc32c"},
+    "protocol": {"construct", "cramjam", "crc32c", "backports", "compression"},
     "runtime": {"trio"},
     "storage": set(),
     "client": {"trio"},

@@ -47,6 +47,12 @@ def test_hello_kafka(run_example: Any) -> None:
     ]
 
 
+@pytest.mark.clients
+def test_trio_client(run_example: Any) -> None:
+    lines = run_example("trio_client.py").splitlines()
+    assert lines == [f"0:{number} hello number {number}" for number in range(10)]
+
+
 @pytest.mark.spark
 def test_spark_batch(run_example: Any) -> None:
     cells = run_example("spark_batch.py").replace("|", " ").split()
