@@ -133,8 +133,8 @@ class _DecoderWriter:
             with source.block(f"if end > {limits.long_message_bytes}:"):
                 source.line("return decode_long(buffer, position)")
         if self._is_charged:
-            at_least, per_byte = limits.budget(is_long=self._is_long, copied=not self._keeps_view)
-            source.line(f"budget = {at_least} + {per_byte} * end")
+            by_length = f" + {limits.bytes_per_byte} * end" if self._is_long else ""
+            source.line(f"budget = {limits.charged_bytes_at_least}{by_length}")
         if self._is_long:
             source.line(f"time_left = {limits.nanoseconds}")
         if self._keeps_view:

@@ -7,12 +7,12 @@ array is charged for what that many elements take at the most, once its count is
 the first of them, where the count is held against what is left of the message. A message that
 spends more is refused, and its connection closed.
 
-Nobody needs the whole budget of a short message. Its strings are not looked at: each counts as
-the largest, and since one may take four bytes for each of its content (one character beyond the
-basic plane suffices) four of the eight bytes are kept for that, and given back to elements for
-those of their bytes that are no content. In long messages each string is charged what it takes.
-For them there is a budget of time as well: the more bytes, the more may be made of them, but not
-for longer.
+In short messages strings are not looked at: each counts as the largest, and since one may take
+four bytes for each of its content (one character beyond the basic plane suffices), what a message
+may take for its length is kept for that; but an element gets four bytes off its charge for each
+of its own that is no content. In long messages each string is charged what it takes. For them
+there is a budget of time as well: the more bytes, the more may be made of them, but not for
+longer.
 
 What only brokers send, and lists the partitions of the cluster, may cost more (`CLUSTER`), and
 so may responses, and records of internal topics: they come from who is trusted already.
@@ -60,15 +60,10 @@ class Limits(NamedTuple):
     long_message_bytes: int
     """Longer ones are decoded with more care: without a copy, and charging each string."""
 
-    def budget(self, *, is_long: bool, copied: bool) -> tuple[int, int]:
-        """The bytes that may be charged for a message, and for each of its bytes.
-
-        Args:
-            is_long: whether it is.
-            copied: whether decoding begins with a copy of it.
-        """
-        kept_per_byte = 0 if is_long else TEXT_BYTES_PER_BYTE
-        return self.bytes_at_least - SLACK_BYTES, self.bytes_per_byte - kept_per_byte - copied
+    @property
+    def charged_bytes_at_least(self) -> int:
+        """What may be charged for any message."""
+        return self.bytes_at_least - SLACK_BYTES
 
     @property
     def covers_short_messages(self) -> bool:

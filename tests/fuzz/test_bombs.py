@@ -271,10 +271,10 @@ def test_the_densest_requests_of_any_length_stay_within_the_bounds(name: str, si
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("size", [18_000, 64_000, 200_000, 3_000_000])
+@pytest.mark.parametrize("size", [200_000, 3_000_000])
 @pytest.mark.parametrize("message", OF_CLIENTS, ids=lambda message: message.name)
 def test_all_dense_requests_stay_within_the_bounds(message: Message, size: int) -> None:
-    require_bounds(message, size, STYLES)
+    require_bounds(message, size, STYLES[1:4])
 
 
 def require_bounds(
