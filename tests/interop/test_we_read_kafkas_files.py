@@ -28,6 +28,7 @@ from odradek.storage import Log, LogManager
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
+LEFT_OUT = "orders-0"
 NOW_MS = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SETTINGS = {"segment.ms": "60000", "index.interval.bytes": "300"}
@@ -79,7 +80,7 @@ def of_kafka(kafka: KafkaProcess, tmp_path_factory: pytest.TempPathFactory) -> O
     commit_offsets(bootstrap)
     wait_for_text(kafka.data_dir / "cleaner-offset-checkpoint", "compacted 0 ")
     kafka.kill()
-    without_ours = shutil.ignore_patterns("orders-0")
+    without_ours = shutil.ignore_patterns(LEFT_OUT)
     shutil.copytree(kafka.data_dir, folder / "killed", ignore=without_ours)
     kafka.start()
     consumed = {
@@ -195,7 +196,9 @@ def test_what_kafka_closed_is_found_sound(
     of_kafka: OfKafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["log", "verify", "--deep", str(of_kafka.closed)])
-    assert (code, capsys.readouterr().out) == (0, "")
+    # Kafka's checkpoints name the partition of ours that was left out of the copy.
+    told = [line for line in capsys.readouterr().out.splitlines() if LEFT_OUT not in line]
+    assert (code, told) == (0, [])
 
 
 def test_what_a_kill_left_is_no_damage(
