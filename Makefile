@@ -107,6 +107,7 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.broker.config.docs > docs/configuration.md
 	$(BIN)/python -m odradek.broker.api_table > docs/apis.md
 	$(BIN)/python -m odradek.broker.coordinator.group.diagram
+	$(BIN)/python -m odradek.broker.controller.diagram
 	$(BIN)/python -m odradek.protocol.stubs
 
 bench: $(VENV)/test.stamp

@@ -82,7 +82,13 @@ BEHIND_SEAMS = ("protocol", "storage", "client", "replication", "broker")
 FILE_SEAMS = frozenset({"storage/files.py"})
 """Where files are opened for the rooms above."""
 
-GENERATORS = frozenset({"protocol/stubs.py", "broker/coordinator/group/diagram.py"})
+GENERATORS = frozenset(
+    {
+        "protocol/stubs.py",
+        "broker/controller/diagram.py",
+        "broker/coordinator/group/diagram.py",
+    }
+)
 """Modules that only `make docs` runs, to write files of the checkout."""
 
 CLOCK_CALLS = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from odradek.broker.api_table import api_table
 from odradek.broker.config.docs import configuration_page
+from odradek.broker.controller import diagram as controller_diagram
 from odradek.broker.coordinator.group import diagram
 from odradek.protocol.stubs import PACKAGES, stub_files
 
@@ -22,6 +23,8 @@ def test_page_of_apis_is_current():
 
 def test_drawing_of_group_states_is_current():
     assert (ROOT / "docs" / "group_states.md").read_text() == diagram.render()
+    drawn = controller_diagram.render()
+    assert (ROOT / "docs" / "controller_states.md").read_text() == drawn
 
 
 def test_stubs_are_current_and_none_is_left_over():
