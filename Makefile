@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
-BENCHMARKS = $(filter-out benchmarks/measure.py,$(wildcard benchmarks/*.py))
+BENCHMARKS = $(filter-out benchmarks/measure.py benchmarks/clusters.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test interop soak fuzz check format docs bench bench-codec wheel clean
@@ -106,6 +106,7 @@ format: $(VENV)/test.stamp
 docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.broker.config.docs > docs/configuration.md
 	$(BIN)/python -m odradek.broker.api_table > docs/apis.md
+	$(BIN)/python -m odradek.broker.metrics.page > docs/metrics.md
 	$(BIN)/python -m odradek.broker.coordinator.group.diagram
 	$(BIN)/python -m odradek.broker.controller.diagram
 	$(BIN)/python -m odradek.protocol.stubs

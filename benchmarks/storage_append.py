@@ -6,8 +6,12 @@ Each batch is checked (CRC and record lengths), gets its offsets and is written:
 and four in one write, which are `dd`'s 64 KB. Three policies, the same for both: no sync, one
 at the end, one after every 64 KB (`dd oflag=dsync`, and `flush.messages` of a topic). Rounds
 of both are interleaved, so that they meet the same machine; the share is that of the medians.
+
 What is written without a sync goes to the page cache only, where `dd` is as fast as memory is
-copied: beside it stands the share that `dd` itself has left if it writes 16 KB at a time.
+copied. Beside it stand the shares that are left of it with nothing around the writing: `dd`
+itself by the batch, a loop of `writev` of four ready batches, and the same with their
+checksums, which no log in this language can beat. `--batch-bytes 16205` shows what batches
+cost whose edges are not those of pages.
 """
 
 from __future__ import annotations
@@ -21,20 +25,19 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from measure import batch_of, calibrate, machine, summary, verdict
+from measure import calibrate, machine, summary, verdict
 
+from odradek.protocol.records import build_batch
+from odradek.protocol.records.batch import CRC_COVERS_FROM
+from odradek.protocol.records.crc import crc32c
 from odradek.storage import Log, LogConfig, TopicPartition, load_log
 
 SHARE_MIN = 0.6
-BATCH_BYTES = 16 * 1024
 DIFFERENT_BATCHES = 16
 """As many receive buffers of connections; together they are larger than a core's first cache."""
 
 NO_OFFSET = bytes(8)
 NOW_MS = 1_700_000_000_000
-
-UNEVEN_BLOCK_BYTES = 16205
-"""As batches are: their edges are not those of pages."""
 
 EACH_64K_DIVISOR = 16
 
@@ -81,14 +84,29 @@ def four_at_a_time(log: Log, batches: list[memoryview], count: int) -> None:
     log.flush_appends()
 
 
+def make_batches(options: argparse.Namespace) -> list[memoryview]:
+    """Batches of exactly that size: of records of one length, but for the last."""
+    batches = []
+    for _ in range(DIFFERENT_BATCHES):
+        value = os.urandom(options.record_bytes)
+        count = max(1, options.batch_bytes // (options.record_bytes + 12))
+        last_bytes = 0
+        while True:
+            values = [value] * (count - 1) + [os.urandom(last_bytes)]
+            batch = build_batch([(None, each, NOW_MS, []) for each in values])
+            if len(batch) >= options.batch_bytes:
+                break
+            last_bytes += max(1, options.batch_bytes - len(batch) - 2)
+        assert len(batch) == options.batch_bytes
+        batches.append(memoryview(batch))
+    return batches
+
+
 def append(
-    folder: str, append_all: Appending, record_bytes: int, size: int, policy: Policy
+    folder: str, append_all: Appending, options: argparse.Namespace, size: int, policy: Policy
 ) -> float:
     """Write `size` bytes to a new log; bytes a second."""
-    batches = [
-        memoryview(batch_of(BATCH_BYTES, record_bytes, NOW_MS, os.urandom(97)))
-        for _ in range(DIFFERENT_BATCHES)
-    ]
+    batches = make_batches(options)
     count = size // len(batches[0])
     config = LogConfig()
     if policy.each_64k:
@@ -105,6 +123,24 @@ def append(
         assert log.size == count * len(batches[0])
         log.close_files()
     return log.size / seconds
+
+
+def write_only(folder: str, options: argparse.Namespace, size: int, *, check: bool) -> float:
+    """Write four ready batches at a time, and no more than their checksums besides."""
+    batches = make_batches(options)
+    groups = [batches[start : start + 4] for start in range(0, DIFFERENT_BATCHES, 4)]
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        descriptor = file.fileno()
+        count = size // (4 * len(batches[0]))
+        began = time.perf_counter()
+        for number in range(count):
+            group = groups[number % len(groups)]
+            if check:
+                for batch in group:
+                    crc32c(batch[CRC_COVERS_FROM:])
+            os.writev(descriptor, group)
+        seconds = time.perf_counter() - began
+    return 4 * count * len(batches[0]) / seconds
 
 
 def dd(folder: str, size: int, policy: Policy, block_bytes: int = 65536) -> float:
@@ -133,7 +169,7 @@ def measure(folder: str, options: argparse.Namespace, policy: Policy) -> bool:
         size //= EACH_64K_DIVISOR
 
     def by_log(way: Appending) -> Callable[[], float]:
-        return lambda: append(folder, way, options.record_bytes, size, policy)
+        return lambda: append(folder, way, options, size, policy)
 
     ways: dict[str, Callable[[], float]] = {
         "dd bs=64k": lambda: dd(folder, size, policy),
@@ -142,7 +178,9 @@ def measure(folder: str, options: argparse.Namespace, policy: Policy) -> bool:
     if not policy.each_64k:
         ways["log, each batch by itself"] = by_log(batch_by_batch)
     if policy.is_none:
-        ways["dd, 16 KB at a time"] = lambda: dd(folder, size, policy, UNEVEN_BLOCK_BYTES)
+        ways["dd, by the batch"] = lambda: dd(folder, size, policy, options.batch_bytes)
+        ways["writev, four batches"] = lambda: write_only(folder, options, size, check=False)
+        ways["writev and checksums"] = lambda: write_only(folder, options, size, check=True)
     speeds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(options.rounds):
         for name, way in ways.items():
@@ -165,12 +203,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--megabytes", type=int, default=512)
+    parser.add_argument("--batch-bytes", type=int, default=16 * 1024)
     parser.add_argument("--record-bytes", type=int, default=1000)
     parser.add_argument("--folder", help="on the disk to be measured; by default that of tempfile")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="odradek-bench-", dir=options.folder) as folder:
         print(machine(), f"calibration {calibrate():.3f} s")
-        print(f"batches of {BATCH_BYTES} bytes, records of {options.record_bytes}, in {folder}")
+        sizes = f"batches of {options.batch_bytes} bytes, records of {options.record_bytes}"
+        print(f"{sizes}, in {folder}")
         results = [measure(folder, options, policy) for policy in POLICIES]
     return 0 if all(results) else 1
 

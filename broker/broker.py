@@ -28,6 +28,7 @@ from .controller.controller import Controller
 from .controller.live_broker import EndPoint, LiveBroker
 from .coordinator.group.factory import create_group_coordinator
 from .dispatch import Dispatcher
+from .failed_directories import hold_producer_ids
 from .fetch_sessions import FetchSessionCache
 from .handlers.registry import load_handlers
 from .leaving import leave_cluster
@@ -35,6 +36,7 @@ from .log_maintenance import LogMaintenance
 from .metadata_cache import MetadataCache
 from .metadata_store.store import MetadataStore
 from .metadata_waiting import wait_for_metadata
+from .peers import BrokerPeers
 from .requests import Request
 from .server import Server, ServerSettings
 from .settings_in_force import follow_changes
@@ -94,7 +96,12 @@ class Broker:
             config["controller.socket.timeout.ms"],
         )
         self.replica_manager = ReplicaManager(
-            ReplicaSettings(broker_id, self._log_config, self._min_insync_replicas),
+            ReplicaSettings(
+                broker_id,
+                self._log_config,
+                self._min_insync_replicas,
+                config["replica.lag.time.max.ms"],
+            ),
             log_manager,
             clock,
             self.timers,
@@ -120,6 +127,9 @@ class Broker:
         self.log_maintenance = LogMaintenance(
             config, self.replica_manager, clock, self.timers, self.start_task
         )
+        self.peers = BrokerPeers(self)
+        self.replica_manager.hosted.peers = self.peers
+        self.replica_manager.hosted.online.select_replica = self.peers.replica_selector()
         follow_changes(self)
         self.controller: Controller
         self._nursery: trio.Nursery | None = None
@@ -205,6 +215,8 @@ class Broker:
                 )
                 self.group_coordinator.start()
                 self.log_maintenance.start()
+                self.peers.start()
+                self.start_task(hold_producer_ids, self)
                 self._schedule_log_cleaner()
                 self._schedule_leader_rebalance()
                 on_ready(advertised)
@@ -252,6 +264,7 @@ class Broker:
         """Let what is under way end, then close everything, logs last."""
         self.server.stop_accepting()
         self.log_maintenance.stop()
+        self.peers.stop()
         self.replica_manager.on_directories_failed = None
         self.config_manager.stop()
         if hasattr(self, "controller"):
@@ -266,6 +279,8 @@ class Broker:
     def _log_directories_failed(self, failed: Sequence[FailedDirectory]) -> None:
         """Have the controller find other leaders; without any directory there is no broker."""
         if self.log_manager.directories.online:
+            for directory in failed:
+                self.metadata_cache.replicas_failed(directory.partitions)
             self.start_task(self.controller.log_directories_failed)
         elif self._whole is not None:
             logger.critical("all log directories have failed: the broker stops")

@@ -4,7 +4,9 @@ A transport owns the socket. It asks `reader` where to receive to, hands over fr
 sends `output` at the end of a pass. At most one request is parked, waiting for a
 purgatory or a task; the frames behind it wait in `backlog`, as on Kafka's muted channels.
 They wait there too when the connection has had its turn of a pass, or has not read the
-answers it was sent.
+answers it was sent. Produce requests are the exception: any number of them wait for replicas
+at once, so that followers fetch many in one go. Each is appended in its turn and answered in
+its turn, and whatever else comes behind them waits.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ ANONYMOUS = "User:ANONYMOUS"
 
 REQUESTS_PER_PASS_MAX = 64
 """So many requests of one connection are handled before others get their turn."""
+PRODUCES_WAITING_MAX = 256
+"""So many of one connection wait for replicas before no more are read."""
 UNSENT_BYTES_MAX = 64 * 1024
 """Once answers of this size wait to be sent, no more requests are handled: a client that
 sends and does not read holds up nobody but itself."""
@@ -142,7 +146,27 @@ class Connection:
 
     @property
     def _must_wait(self) -> bool:
-        return self.is_parked or self.has_used_its_turn or self.unsent_bytes >= UNSENT_BYTES_MAX
+        return (
+            self.is_parked
+            or self.has_used_its_turn
+            or self.unsent_bytes >= UNSENT_BYTES_MAX
+            or len(self.unanswered) >= PRODUCES_WAITING_MAX
+        )
+
+    @property
+    def is_muted(self) -> bool:
+        """Whether nothing is to be read before answers have gone out."""
+        return bool(
+            self.is_parked
+            or self.backlog
+            or self.output
+            or len(self.unanswered) >= PRODUCES_WAITING_MAX
+        )
+
+    def put_back(self, frame: memoryview) -> None:
+        """Handle a frame again once what came before it is answered."""
+        self.backlog.appendleft(memoryview(bytearray(frame)))
+        self.is_parked = True
 
     @property
     def may_go_on(self) -> bool:

@@ -21,6 +21,7 @@ from ..protocol.messages import request_message, response_message
 from .handlers.registry import Registration
 from .long_work import run_in_steps
 from .produce_shortcut import MISSES_BEFORE_LEARNING, learn_shortcut
+from .request_times import RequestTimes
 from .requests import AT_FLUSH, Request
 
 if TYPE_CHECKING:
@@ -39,7 +40,13 @@ _pack_flexible_prefix = struct.Struct(">iib").pack
 
 
 class Route:
-    """One version of one API: how to decode it, who handles it, how to encode the answer."""
+    """One version of one API: how to decode it, who handles it, how to encode the answer.
+
+    Attributes:
+        times: of the requests that were answered.
+        follower_times: of a Fetch: of those that came from other brokers, which `times` leaves
+            out; None of all other APIs.
+    """
 
     __slots__ = (
         "_encode",
@@ -48,8 +55,10 @@ class Route:
         "api_version",
         "decode",
         "decode_in_steps",
+        "follower_times",
         "handler",
         "name",
+        "times",
     )
 
     def __init__(self, registration: Registration, api_version: int) -> None:
@@ -65,6 +74,8 @@ class Route:
         )
         self._encode = response_message(api_key).encoder(api_version)
         self._flexible_header = response_header_version(api_key, api_version) >= 1
+        self.times = RequestTimes()
+        self.follower_times = RequestTimes() if api_key is ApiKey.FETCH else None
 
     def encode_answer(self, correlation_id: int, response: Any) -> list[Any]:
         """The whole response frame as buffers; records stay the objects they were."""
@@ -98,6 +109,11 @@ class Dispatcher:
         self.on_answer: Callable[[Request, Any], Any] | None = None
         self._routes: dict[int, Route] = {}
 
+    @property
+    def routes(self) -> list[Route]:
+        """Those that requests have come for so far."""
+        return list(self._routes.values())
+
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Handle one request frame.
 
@@ -116,6 +132,13 @@ class Dispatcher:
             route = self._find_route(connection, frame)
             if route is None:
                 return
+        if connection.unanswered and route.api_key != ApiKey.PRODUCE:
+            # Kafka handles a connection's requests one by one: this one sees what those
+            # before it have staged, and comes after those that wait for replicas.
+            self.broker.replica_manager.flush()
+            if connection.unanswered:
+                connection.put_back(frame)
+                return
         correlation_id, client_id, position = read_request_header(frame)
         if route.decode_in_steps is not None and len(frame) > LONG_FRAME_BYTES:
             self._take_long(connection, route, frame)
@@ -125,10 +148,6 @@ class Dispatcher:
             body = route.decode(frame, position)[0]
         except ProtocolError as error:
             raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
-        if connection.unanswered and route.api_key != ApiKey.PRODUCE:
-            # Kafka handles a connection's requests one by one: this one sees what those
-            # before it have staged.
-            self.broker.replica_manager.flush()
         connection.note_handled()
         request = Request(route, correlation_id, client_id or "", body, connection)
         connection.unanswered.append(request)
@@ -161,8 +180,6 @@ class Dispatcher:
 
     def _take_long(self, connection: Connection, route: Route, frame: memoryview) -> None:
         """Decode a long request beside the others', and handle it then."""
-        if connection.unanswered:
-            self.broker.replica_manager.flush()
         connection.note_handled()
         correlation_id, client_id, position = read_request_header(frame)
         request = Request(route, correlation_id, client_id or "", None, connection)

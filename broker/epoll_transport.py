@@ -132,9 +132,9 @@ class EpollTransport:
         self._epoll.close()
 
     @property
-    def connections(self) -> int:
-        """How many connections are open."""
-        return len(self._links)
+    def connections(self) -> list[Connection]:
+        """Those that are open."""
+        return [link.connection for link in self._links.values()]
 
     # -- the loop --------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class EpollTransport:
     def _receive(self, link: Link, event: int, arena_position: int) -> int:
         """Receive once and handle the frames; returns how much of the arena that took."""
         connection = link.connection
-        if connection.unanswered or connection.backlog or connection.output:
+        if connection.is_muted:
             # Its next request has come before its last one is answered: Kafka mutes the
             # channel, so do we. Most clients wait, and spare us the two system calls.
             if event & _GONE:
@@ -289,7 +289,7 @@ class EpollTransport:
             link.last_active_ms = self._now_ms
         if connection.is_closing:
             self._close(link)
-        elif link.events != _READ and not connection.unanswered and not connection.backlog:
+        elif link.events != _READ and not connection.is_muted:
             self._set_events(link, _READ)
 
     def _set_events(self, link: Link, events: int) -> None:

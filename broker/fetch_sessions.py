@@ -8,7 +8,7 @@ size: a new one takes the place of the least recently used that has been idle lo
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..protocol.errors import ErrorCode, KafkaError
@@ -102,12 +102,20 @@ class FetchSessionCache:
     Args:
         slots_max: most sessions kept (`max.incremental.fetch.session.cache.slots`).
         chance: for session ids.
+
+    Attributes:
+        evictions: how many sessions made room for others.
     """
 
     def __init__(self, slots_max: int, chance: random.Random) -> None:
         self._slots_max = slots_max
         self._random = chance
         self._sessions: dict[int, FetchSession] = {}
+        self.evictions = 0
+
+    def __iter__(self) -> Iterator[FetchSession]:
+        """All of them."""
+        return iter(list(self._sessions.values()))
 
     def __len__(self) -> int:
         """How many sessions are kept."""
@@ -122,6 +130,7 @@ class FetchSessionCache:
             if now_ms - oldest.last_used_ms < EVICTION_MS:
                 return None
             del self._sessions[oldest.id]
+            self.evictions += 1
         session_id = INVALID_SESSION_ID
         while session_id == INVALID_SESSION_ID or session_id in self._sessions:
             session_id = self._random.randrange(1, EPOCH_MAX)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..protocol import ZERO_UUID
-from ..replication.partition_state import LEADER_DURING_DELETE, PartitionState
+from ..replication.partition_state import LEADER_DURING_DELETE, NO_LEADER, PartitionState
 from ..storage.topic_partition import TopicPartition
 from .controller.live_broker import LiveBroker
 
@@ -250,6 +250,21 @@ class MetadataCache:
             if partition not in named.get(topic, ())
         ]
 
+    def replicas_failed(self, partitions: Iterable[TopicPartition]) -> None:
+        """This broker has lost its replicas of these, and so it leads them no more.
+
+        The controller hears of it and says who leads now; until then, and where it cannot be
+        told because the metadata were in the directory that failed, this is what is true.
+        """
+        lost = [
+            _without_replica(state, self.broker_id)
+            for topic_partition in partitions
+            if (state := self.get_partition_info(*topic_partition)) is not None
+            and self.broker_id in state.replicas
+        ]
+        if lost:
+            self._replace(_with_partitions(self.snapshot, lost, []))
+
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's new overrides in a new snapshot; nothing where it is not known."""
         if topic in self.snapshot.partition_states:
@@ -285,6 +300,12 @@ def _nodes_of(broker: LiveBroker) -> dict[str, Node]:
         endpoint.listener_name: Node(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
         for endpoint in broker.endpoints
     }
+
+
+def _without_replica(state: PartitionState, broker_id: int) -> PartitionState:
+    offline = sorted({*state.offline_replicas, broker_id})
+    leader = NO_LEADER if state.leader == broker_id else state.leader
+    return state._replace(leader=leader, offline_replicas=tuple(offline))
 
 
 def _with_partitions(

@@ -55,6 +55,7 @@ class ProduceShortcut:
         "_answer_tail",
         "_broker",
         "_is_flexible",
+        "_manager",
         "_pack_offsets",
         "_prefix",
         "_prefix_end",
@@ -83,6 +84,7 @@ class ProduceShortcut:
         self.misses = 0
         self._acks: int = body.acks
         self._broker = broker
+        self._manager = broker.replica_manager
         self._snapshot = broker.metadata_cache.snapshot
         self._route_key = route.api_key << 16 | route.api_version
         self._prefix = prefix
@@ -122,9 +124,10 @@ class ProduceShortcut:
         records = self._records(frame, at)
         if records is None or refusal_of(self.route.api_version, records) is not None:
             return False
+        now_ms = self._broker.clock.now_ms()
         try:
             info = partition.append_records_to_leader(
-                records, AppendOrigin.CLIENT, self._acks, self._broker.clock.now_ms()
+                records, AppendOrigin.CLIENT, self._acks, now_ms
             )
         except KafkaError:
             return False  # nothing was staged; the handler answers with all the details
@@ -135,6 +138,7 @@ class ProduceShortcut:
             info.first_offset,
             info.last_offset + 1,
             info.log_append_time_ms,
+            now_ms,
         )
         connection.unanswered.append(produce)
         self._broker.replica_manager.note_staged(partition, produce)
@@ -198,6 +202,18 @@ class ProduceShortcut:
             self._answer_tail,
         )
 
+    def note_flushed(self, received_ms: int) -> None:
+        """A request that came at this wall time is answered by the flush that was just done."""
+        time_ms = self._manager.flushed_ms - received_ms
+        if time_ms > 0:
+            self.route.times.record(time_ms)
+        else:
+            self.route.times.instant += 1
+
+    def note_answered(self, received_ms: int) -> None:
+        """A request that came at this wall time is answered."""
+        self.route.times.record(self._broker.clock.now_ms() - received_ms)
+
     def _answer(self, result: PartitionResponse) -> messages.ProduceResponse:
         from .handlers.produce import partition_response
 
@@ -225,6 +241,7 @@ class QuickProduce:
         "_base_offset",
         "_correlation_id",
         "_failure",
+        "_received_ms",
         "_shortcut",
         "buffers",
         "connection",
@@ -239,7 +256,9 @@ class QuickProduce:
         base_offset: int,
         required_offset: int,
         append_time_ms: int,
+        received_ms: int,
     ) -> None:
+        self._received_ms = received_ms
         self._shortcut = shortcut
         self._correlation_id = correlation_id
         self._base_offset = base_offset
@@ -266,6 +285,7 @@ class QuickProduce:
             self.buffers = shortcut.fill_answer(
                 self._correlation_id, self._base_offset, self._append_time_ms
             )
+            shortcut.note_flushed(self._received_ms)
             connection.note_answered()
 
     def response(self) -> PartitionResponse:
@@ -280,7 +300,9 @@ class QuickProduce:
     def answer(self, result: PartitionResponse) -> None:
         """Answer with any outcome."""
         if not self.connection.is_closed:
-            self.buffers = self._shortcut.encode_answer(self._correlation_id, result)
+            shortcut = self._shortcut
+            self.buffers = shortcut.encode_answer(self._correlation_id, result)
+            shortcut.note_answered(self._received_ms)
             self.connection.note_answered()
 
 

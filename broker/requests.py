@@ -29,6 +29,7 @@ class Request:
         body: the decoded message.
         connection: whom it came from; carries principal, listener and address.
         buffers: the framed answer once it is there.
+        is_from_follower: whether it is another broker's Fetch.
     """
 
     __slots__ = (
@@ -39,6 +40,8 @@ class Request:
         "client_id",
         "connection",
         "correlation_id",
+        "is_from_follower",
+        "received_ms",
         "route",
     )
 
@@ -52,6 +55,8 @@ class Request:
         self.client_id = client_id
         self.body = body
         self.connection = connection
+        self.is_from_follower = False
+        self.received_ms = connection.dispatcher.broker.clock.monotonic_ms()
         self.buffers: list[Any] | None = None
 
     def answer(self, response: Any) -> None:
@@ -75,13 +80,22 @@ class Request:
             return
         for buffer in self.buffers:
             connection.unsent_bytes += len(buffer)
+        self._note_time()
         connection.note_answered()
 
     def answer_nothing(self) -> None:
         """Let the connection go on without an answer."""
         self.buffers = []
         if not self.connection.is_closed:
+            self._note_time()
             self.connection.note_answered()
+
+    def _note_time(self) -> None:
+        now_ms = self.connection.dispatcher.broker.clock.monotonic_ms()
+        times = self.route.times
+        if self.is_from_follower and self.route.follower_times is not None:
+            times = self.route.follower_times
+        times.record(now_ms - self.received_ms)
 
     def __repr__(self) -> str:
         return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import select
 import socket
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -48,6 +49,21 @@ class BoundListener(NamedTuple):
         return int(self.sockets[0].getsockname()[1])
 
 
+class ListenerTraffic:
+    """How many connections a listener has, and had.
+
+    Attributes:
+        accepted: since the start.
+        streams: open ones that the epoll transport does not drive.
+    """
+
+    __slots__ = ("accepted", "streams")
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.streams = 0
+
+
 class Server:
     """Serves one broker's listeners.
 
@@ -73,6 +89,7 @@ class Server:
         self._timers = timers
         self._flush = flush
         self._timers_changed = trio.Event()
+        self._traffic = {listener.name: ListenerTraffic() for listener in settings.listeners}
         self._epoll: EpollTransport | None = None
         if hasattr(select, "epoll"):
             self._epoll = EpollTransport(clock, timers, flush, settings.idle_ms_max)
@@ -100,7 +117,8 @@ class Server:
                     if self._epoll is not None:
                         self._epoll.listen(sock, make_connection)
                     else:
-                        nursery.start_soon(self._serve_streams, sock, make_connection)
+                        traffic = self._traffic[bound.listener.name]
+                        nursery.start_soon(self._serve_streams, sock, make_connection, traffic)
             if self._epoll is not None:
                 nursery.start_soon(self._epoll.run)
             else:
@@ -128,15 +146,26 @@ class Server:
         if self._epoll is not None:
             self._epoll.close()
 
+    def connection_counts(self) -> dict[str, tuple[int, int]]:
+        """By listener: how many connections are open, and how many were accepted so far."""
+        open_ = Counter({name: traffic.streams for name, traffic in self._traffic.items()})
+        if self._epoll is not None:
+            open_.update(connection.listener_name for connection in self._epoll.connections)
+        return {name: (open_[name], traffic.accepted) for name, traffic in self._traffic.items()}
+
     def _connection_factory(self, listener_name: str) -> ConnectionFactory:
         frame_bytes_max = self._settings.frame_bytes_max
+        traffic = self._traffic[listener_name]
 
         def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+            traffic.accepted += 1
             return Connection(self._dispatcher, listener_name, peer, frame_bytes_max, on_ready)
 
         return make
 
-    async def _serve_streams(self, sock: socket.socket, make_connection: ConnectionFactory) -> None:
+    async def _serve_streams(
+        self, sock: socket.socket, make_connection: ConnectionFactory, traffic: ListenerTraffic
+    ) -> None:
         idle_ms = self._settings.idle_ms_max
         transport = StreamTransport(
             self.finish_outside_work, idle_ms / 1000 if idle_ms >= 0 else float("inf")
@@ -144,7 +173,11 @@ class Server:
 
         async def serve_stream(stream: trio.SocketStream) -> None:
             peer = peer_name(stream.socket.getpeername())
-            await transport.serve(stream, peer, make_connection)
+            traffic.streams += 1
+            try:
+                await transport.serve(stream, peer, make_connection)
+            finally:
+                traffic.streams -= 1
 
         sock.setblocking(False)
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
@@ -164,11 +197,15 @@ class Server:
             self._flush()
 
 
-def bind_listener(listener: Listener) -> tuple[socket.socket, ...]:
+def bind_listener(listener: Listener, option: str = "--listen") -> tuple[socket.socket, ...]:
     """The listening sockets of one listener, all on one port.
 
     `localhost` and an empty host have two address families; one that the machine lacks is
     left out.
+
+    Args:
+        listener: where.
+        option: by which a user can choose another address, for the error's text.
 
     Raises:
         ConfigError: no socket could be bound.
@@ -187,7 +224,7 @@ def bind_listener(listener: Listener) -> tuple[socket.socket, ...]:
                 sock.close()
             if listener.port == 0 and error.errno == errno.EADDRINUSE:
                 continue  # the port that IPv4 was given is taken for IPv6
-            raise ConfigError(_bind_failure(listener, error)) from error
+            raise ConfigError(_bind_failure(listener, option, error)) from error
         if sockets:
             return tuple(sockets)
         raise ConfigError(f"Cannot listen on {listener.address}: this machine has no such address.")
@@ -222,11 +259,11 @@ def _bind(host: str, port: int, may_lack: bool) -> socket.socket | None:
     return sock
 
 
-def _bind_failure(listener: Listener, error: OSError) -> str:
+def _bind_failure(listener: Listener, option: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"Cannot listen on {listener.address}: another program does. Stop it, or choose "
-            "another port (--listen HOST:PORT; port 0 takes a free one)."
+            f"another port ({option} HOST:PORT; port 0 takes a free one)."
         )
     if error.errno == errno.EACCES:
         return (

@@ -8,6 +8,7 @@ import random
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -27,6 +28,9 @@ from .config_manager import load_broker_overrides
 from .controller.registration import BrokerIdTaken, get_or_create_cluster_id
 from .metadata_store.choice import make_store
 from .metadata_store.errors import MetadataStoreError
+
+if TYPE_CHECKING:
+    from .metrics.endpoint import MetricsListener
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +52,7 @@ def run_brokers(
     announce: Announce,
     stop_requested: Callable[[], bool],
     progress: Progress | None = None,
+    metrics: Sequence[MetricsListener] = (),
 ) -> None:
     """Run brokers in this process until SIGINT or SIGTERM.
 
@@ -56,6 +61,7 @@ def run_brokers(
         announce: called once when all are ready.
         stop_requested: whether a signal to stop came before this listens to signals.
         progress: called while the start takes long.
+        metrics: where the metrics of each are served, if they are.
 
     Raises:
         StartError: they cannot start, for a reason that the text tells.
@@ -63,7 +69,7 @@ def run_brokers(
     for key in configs[0].unknown_keys:
         logger.warning("the setting %s is not known and has no effect", key)
     try:
-        trio.run(_run_until_signal, configs, announce, stop_requested, progress)
+        trio.run(_run_until_signal, configs, announce, stop_requested, progress, metrics)
     except* (
         ConfigError,
         LogDirectoryError,
@@ -84,12 +90,13 @@ async def _run_until_signal(
     announce: Announce,
     stop_requested: Callable[[], bool],
     progress: Progress | None,
+    metrics: Sequence[MetricsListener],
 ) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         if stop_requested():
             return
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_run_all, configs, announce, progress, nursery.cancel_scope)
+            nursery.start_soon(_run_all, configs, announce, progress, metrics, nursery.cancel_scope)
             async for number in signals:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 nursery.cancel_scope.cancel()
@@ -100,6 +107,7 @@ async def _run_all(
     configs: Sequence[BrokerConfig],
     announce: Announce,
     progress: Progress | None,
+    metrics: Sequence[MetricsListener],
     scope: trio.CancelScope,
 ) -> None:
     """Run all; `scope` is cancelled when they have come to their end by themselves."""
@@ -109,6 +117,8 @@ async def _run_all(
         broker = await make_broker(configs[index], progress)
 
         def on_ready(advertised: tuple[Listener, ...]) -> None:
+            if metrics:
+                _serve_metrics(broker, metrics[index])
             addresses[index] = advertised[0].address
             if len(addresses) == len(configs):
                 announce(",".join(address for _, address in sorted(addresses.items())))
@@ -119,6 +129,12 @@ async def _run_all(
         for index in range(len(configs)):
             nursery.start_soon(run, index)
     scope.cancel()
+
+
+def _serve_metrics(broker: Broker, listener: MetricsListener) -> None:
+    from .metrics.endpoint import MetricsEndpoint
+
+    broker.start_task(MetricsEndpoint(broker).serve, listener)
 
 
 async def make_broker(config: BrokerConfig, progress: Progress | None = None) -> Broker:

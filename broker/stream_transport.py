@@ -62,14 +62,15 @@ class StreamLink:
         self._finish_pass = finish_pass
         self._idle_seconds_max = idle_seconds_max
         self._ready = trio.Event()
-        self._drained = trio.Event()
+        self._sent = trio.Event()
+        self._is_sending = False
 
     def on_ready(self) -> None:
         """The connection has output, or may go on."""
         self._ready.set()
 
     async def receive_all(self, scope: trio.CancelScope) -> None:
-        """Receive and handle; nothing more is read before the last answers are sent."""
+        """Receive and handle; nothing more is read while the connection is muted."""
         connection = self.connection
         while not connection.is_closing:
             with trio.move_on_after(self._idle_seconds_max) as idle:
@@ -82,17 +83,19 @@ class StreamLink:
             # A bytearray, for offsets are patched into records where they lie.
             connection.process(connection.reader.receive(memoryview(bytearray(data))))
             self._finish_pass()
-            await self._everything_sent()
-        await self._everything_sent()
+            self._ready.set()
+            while connection.is_muted:
+                await self._something_sent()
+        self._ready.set()
+        # The peer may be done sending, and waits for its answers still.
+        while self._is_sending or connection.unanswered or connection.output or connection.backlog:
+            await self._something_sent()
         scope.cancel()
 
-    async def _everything_sent(self) -> None:
-        """Wait until the peer has its answers to all it sent; it may be done sending itself."""
-        connection = self.connection
-        if connection.unanswered or connection.output or connection.backlog:
-            self._drained = trio.Event()
-            self._ready.set()
-            await self._drained.wait()
+    async def _something_sent(self) -> None:
+        """Wait until there was another look at what is to be sent."""
+        self._sent = trio.Event()
+        await self._sent.wait()
 
     async def send_all(self, scope: trio.CancelScope) -> None:
         """Send answers as they come, and go on with what waited behind a parked request."""
@@ -105,6 +108,7 @@ class StreamLink:
                 connection.process_backlog()
                 self._finish_pass()
             output, connection.output = connection.output, []
+            self._is_sending = True
             try:
                 for buffer in output:
                     data = buffer.read() if isinstance(buffer, FileSlice) else buffer
@@ -114,12 +118,12 @@ class StreamLink:
             except StorageError as error:
                 logger.error("closing the connection from %s: %s", connection.peer, error)
                 break
+            self._is_sending = False
             connection.note_sent()
             connection.close_if_broken()
             if connection.is_closing:
                 break
             if connection.may_go_on:
                 self._ready.set()
-            if not (connection.unanswered or connection.output or connection.backlog):
-                self._drained.set()
+            self._sent.set()
         scope.cancel()

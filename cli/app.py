@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from .cluster import cluster
 from .consume import consume
 from .demo import demo
 from .errors import explain
@@ -87,6 +88,7 @@ app.add_typer(topics, name="topics")
 app.command(name="produce")(produce)
 app.command(name="consume")(consume)
 app.add_typer(groups, name="groups")
+app.command(name="cluster")(cluster)
 app.add_typer(log, name="log")
 app.command(name="demo")(demo)
 

@@ -84,7 +84,7 @@ def _connected(
     # Its own account of a failed connection is dozens of lines; ours is one.
     logging.getLogger("kafka").addHandler(logging.NullHandler())
     logging.getLogger("kafka").propagate = False
-    servers = _addresses(bootstrap_server)
+    servers = check_addresses(bootstrap_server)
     try:
         return client_class(
             bootstrap_servers=servers,
@@ -99,7 +99,7 @@ def _connected(
         ) from error
 
 
-def _addresses(bootstrap_server: str) -> list[str]:
+def check_addresses(bootstrap_server: str) -> list[str]:
     """The addresses between the commas; CommandError for what is no address."""
     addresses = [address.strip() for address in bootstrap_server.split(",")]
     for address in addresses:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..broker.config.broker_config import BrokerConfig
+    from ..broker.metrics.endpoint import MetricsListener
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA_DIR = "odradek-data"
@@ -35,6 +36,7 @@ examples:
   odradek serve -o num.partitions=4 -o auto.create.topics.enable=false
   odradek serve --config server.properties       Kafka's own settings file
   odradek serve --brokers 3                      a cluster in one process
+  odradek serve --metrics localhost:9404         with metrics for Prometheus
   odradek serve --broker-id 2 --listen localhost:9093 --data-dir two --cluster-dir shared
                                                  one of several processes of this machine
   odradek serve --broker-id 1 --zookeeper zk1:2181/kafka
@@ -98,12 +100,26 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
             BrokerConfig.from_sources(properties, each)
             for each in overrides_of_each(options.brokers, overrides)
         ]
+        metrics = _bind_metrics(options)
     except ConfigError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
     _log_to_stderr(options.verbose)
     folder = overrides.get("log.dirs") or str(configs[0]["log.dirs"][0])
-    return _run(configs, folder, stop)
+    return _run(configs, folder, stop, metrics)
+
+
+def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
+    """Where each broker's metrics will be served; nowhere unless --metrics is given.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    if options.metrics is None:
+        return ()
+    from ..broker.metrics.endpoint import bind_metrics
+
+    return bind_metrics(options.metrics, options.brokers)
 
 
 def overrides_of_each(count: int, overrides: dict[str, str]) -> list[dict[str, str]]:
@@ -137,7 +153,12 @@ def overrides_of_each(count: int, overrides: dict[str, str]) -> list[dict[str, s
     ]
 
 
-def _run(configs: Sequence[BrokerConfig], folder: str, stop: EarlyStop) -> int:
+def _run(
+    configs: Sequence[BrokerConfig],
+    folder: str,
+    stop: EarlyStop,
+    metrics: Sequence[MetricsListener],
+) -> int:
     from ..broker.start import StartError, run_brokers
     from .load_progress import LoadProgressLine
 
@@ -145,11 +166,13 @@ def _run(configs: Sequence[BrokerConfig], folder: str, stop: EarlyStop) -> int:
 
     def announce(addresses: str) -> None:
         progress.end()
+        if metrics:
+            print("metrics at " + ",".join(each.url for each in metrics), flush=True)
         seconds = seconds_since_start()
         print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
 
     try:
-        run_brokers(configs, announce, stop, progress)
+        run_brokers(configs, announce, stop, progress, metrics)
     except StartError as error:
         progress.end()
         print(f"odradek serve: {error}", file=sys.stderr)
@@ -201,6 +224,12 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster-dir",
         metavar="DIR",
         help="be part of the cluster of those brokers of this machine that name the same folder",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve Prometheus metrics at http://HOST:PORT/metrics, by the names that Kafka's have "
+        "there; of N brokers on N ports from this one on",
     )
     parser.add_argument(
         "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"

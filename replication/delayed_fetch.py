@@ -38,23 +38,25 @@ class DelayedFetch(DelayedOperation):
         """Whether min_bytes are there, or any partition now answers with an error."""
         total = 0
         isolation = self._params.isolation
+        must_lead = not self._params.may_ask_followers
         for asked in self._partitions:
             partition = self._hosted.get(asked.topic_partition)
-            if partition is None or not partition.is_leader:
+            if partition is None:
                 return True
             end = partition.readable_end(isolation)
-            if asked.fetch_offset >= end and asked.fetch_offset <= partition.log_end_offset:
-                continue
             seen = self._seen.get(asked.topic_partition)
-            if seen is None or seen[0] != end:
-                try:
-                    partition.check_leader(asked.current_leader_epoch)
+            try:
+                # Asked each time: the leader's epoch may be another one by now.
+                partition.check_leader(asked.current_leader_epoch, must_lead=must_lead)
+                if end <= asked.fetch_offset <= partition.log_end_offset:
+                    continue
+                if seen is None or seen[0] != end:
                     read = partition.read_records(
                         asked.fetch_offset, asked.max_bytes, isolation, minimum_one_batch=True
                     )
-                except KafkaError:
-                    return True
-                seen = self._seen[asked.topic_partition] = (end, len(read.records))
+                    seen = self._seen[asked.topic_partition] = (end, len(read.records))
+            except KafkaError:
+                return True
             total += seen[1]
             if total >= self._params.min_bytes:
                 return True

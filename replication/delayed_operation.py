@@ -140,6 +140,15 @@ class Purgatory(Generic[KeyT]):
         """Whether anything may wait for `key`: a quick look that a hot path can afford."""
         return key in self._watchers
 
+    def sizes(self) -> tuple[int, int]:
+        """How many operations wait, and how many entries there are in the lists of keys.
+
+        One that watches several keys has several entries, and some have completed through
+        another key (Kafka's NumDelayedOperations and PurgatorySize).
+        """
+        entries = [each for waiting in self._watchers.values() for each in waiting.operations]
+        return len({id(each) for each in entries if not each.is_completed}), len(entries)
+
     def _expire(self, operation: DelayedOperation) -> None:
         operation.timer = None
         operation.force_complete()

@@ -28,6 +28,13 @@ class FetchParams(NamedTuple):
     isolation: FetchIsolation
     replica_id: int = CONSUMER_REPLICA_ID
     rack: str = ""
+    may_ask_followers: bool = False
+    """Whether it is of a consumer that may be sent to a follower (KIP-392)."""
+
+    @property
+    def is_from_follower(self) -> bool:
+        """Whether a replica asks, and no consumer."""
+        return self.replica_id >= 0
 
 
 class FetchPartition(NamedTuple):

@@ -17,9 +17,13 @@ from ..storage.errors import StorageError
 from ..storage.log_config import LogConfig
 from ..storage.log_manager import LogManager
 from ..storage.topic_partition import TopicPartition
+from .fetcher_partition import InitialFetchState
+from .isr_change import IsrChange
 from .partition import Partition
-from .partition_state import PartitionState
+from .partition_state import NO_LEADER, PartitionState
 from .partition_table import PartitionTable
+from .peers import NoPeers, Peers
+from .topic_stats import TopicStatsTable
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +53,12 @@ class ReplicaSettings(NamedTuple):
     broker_id: int
     log_config: Callable[[Mapping[str, str]], LogConfig]
     min_insync_replicas: Callable[[Mapping[str, str]], int]
+    lag_ms_max: int = 30_000
+    """`replica.lag.time.max.ms`."""
 
 
 class HostedPartitions:
-    """Every partition of which this broker has a replica.
+    """Every partition of which this broker has a replica; to each of them it is the host.
 
     Args:
         settings: broker id, and how a topic's overrides become a log's configuration.
@@ -62,6 +68,8 @@ class HostedPartitions:
 
     Attributes:
         online: the partitions themselves; it knows of those offline too.
+        peers: the other brokers; none until there are some.
+        topic_stats: what goes in and out of each topic.
         leadership_listeners: told when a partition comes to be led here, or no longer.
     """
 
@@ -73,14 +81,30 @@ class HostedPartitions:
         on_progress: Callable[[TopicPartition], None],
     ) -> None:
         self.online = PartitionTable()
+        self.peers: Peers = NoPeers()
+        self.topic_stats = TopicStatsTable()
         self.leadership_listeners: list[LeadershipListener] = []
         self._settings = settings
         self._log_manager = log_manager
         self._clock = clock
-        self._on_progress = on_progress
+        self.progressed = on_progress
+        self.lag_ms_max = settings.lag_ms_max
+        self.monotonic_ms = clock.monotonic_ms
         self._controller_epoch = -1
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._made: dict[frozenset[tuple[str, str]], tuple[LogConfig, int]] = {}
+
+    # -- as the host of each of them ----------------------------------------------------
+
+    def may_join_isr(self, broker_id: int) -> bool:
+        """Whether a broker is alive, as far as is known here."""
+        return self.peers.is_alive(broker_id)
+
+    def isr_change_proposed(self, partition: Partition, change: IsrChange) -> None:
+        """Have a change of the ISR written."""
+        self.peers.submit_isr_change(partition, change)
+
+    # -- finding one --------------------------------------------------------------------
 
     def leader_or_error(self, topic_partition: TopicPartition) -> Partition:
         """The partition, led here.
@@ -96,18 +120,26 @@ class HostedPartitions:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
 
+    # -- the controller's orders --------------------------------------------------------
+
     def become_leader_or_follower(
         self, controller_id: int, controller_epoch: int, states: Sequence[PartitionState]
     ) -> dict[TopicPartition, ErrorCode]:
         """Take over what the controller decided (article 001); returns each partition's error.
 
-        An order of an older controller, or one that names an older leader epoch, is refused.
+        An order of an older controller is refused, and one that names no newer leader epoch
+        than the one that is known.
         """
         if not self.admit_controller(controller_epoch):
             return {state.topic_partition: ErrorCode.STALE_CONTROLLER_EPOCH for state in states}
         errors: dict[TopicPartition, ErrorCode] = {}
+        followed: list[Partition] = []
         for state in states:
-            errors[state.topic_partition] = self._apply_state(state)
+            errors[state.topic_partition] = self._apply_state(state, followed)
+        if followed:
+            self.peers.add_fetchers(
+                {each.topic_partition: _initial_fetch_state(each) for each in followed}
+            )
         return errors
 
     def admit_controller(self, controller_epoch: int) -> bool:
@@ -117,7 +149,7 @@ class HostedPartitions:
         self._controller_epoch = controller_epoch
         return True
 
-    def _apply_state(self, state: PartitionState) -> ErrorCode:
+    def _apply_state(self, state: PartitionState, followed: list[Partition]) -> ErrorCode:
         topic_partition = state.topic_partition
         if topic_partition in self.online.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -134,18 +166,19 @@ class HostedPartitions:
                 return failure.code
         elif state.topic_id not in (partition.topic_id, ZERO_UUID):
             return ErrorCode.INCONSISTENT_TOPIC_ID
-        elif state.leader_epoch < partition.leader_epoch:
+        elif state.leader_epoch <= partition.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         was_leader = partition.is_leader
+        if not was_leader and partition.leader != NO_LEADER:
+            self.peers.remove_fetchers((topic_partition,))
         if state.leader == self._settings.broker_id:
-            became = partition.make_leader(state, self._clock.now_ms())
-        else:
-            partition.make_follower(state)
-            became = False
-        if became or was_leader != partition.is_leader:
+            partition.make_leader(state)
+        elif partition.make_follower(state) and state.leader != NO_LEADER:
+            followed.append(partition)
+        if was_leader != partition.is_leader:
             for listener in self.leadership_listeners:
                 listener(topic_partition, partition.is_leader, partition.leader_epoch)
-            self._on_progress(topic_partition)
+        self.progressed(topic_partition)
         return ErrorCode.NONE
 
     def _create_partition(self, state: PartitionState) -> Partition:
@@ -164,8 +197,9 @@ class HostedPartitions:
             log,
             high_watermark=self._log_manager.high_watermarks.get(topic_partition, 0),
             min_insync_replicas=min_insync_replicas,
+            host=self,
+            topic_stats=self.topic_stats.join(state.topic),
         )
-        partition.on_high_watermark = self._on_progress
         self.online[topic_partition] = partition
         return partition
 
@@ -218,11 +252,14 @@ class HostedPartitions:
                 self._give_up(partition)
 
     def _give_up(self, partition: Partition) -> None:
+        self.topic_stats.leave(partition.topic_partition.topic)
         was_leader, partition.is_leader = partition.is_leader, False
+        partition.pending_isr_change = None
+        self.peers.remove_fetchers((partition.topic_partition,))
         if was_leader:
             for listener in self.leadership_listeners:
                 listener(partition.topic_partition, False, partition.leader_epoch)
-        self._on_progress(partition.topic_partition)
+        self.progressed(partition.topic_partition)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's changed settings in force on every partition hosted here."""
@@ -258,3 +295,18 @@ class HostedPartitions:
                 self._settings.min_insync_replicas(overrides),
             )
         return made
+
+
+def _initial_fetch_state(partition: Partition) -> InitialFetchState:
+    """Where fetching begins: at the log's end if epochs tell how to cut it, else at the high
+    watermark, to which it is cut (Kafka's initialFetchOffset)."""
+    return InitialFetchState(
+        topic_id=partition.topic_id,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        fetch_offset=(
+            partition.high_watermark
+            if partition.latest_epoch() is None
+            else partition.log_end_offset
+        ),
+    )

@@ -1,25 +1,33 @@
-"""One partition hosted here: its log, its leadership, its ISR and its high watermark.
+"""One partition hosted here: its log, its leadership and its high watermark.
 
-Only the leader appends for clients and answers their fetches. The high watermark is the
-least log end offset over the ISR, and never goes back while one broker leads (articles
-001 and 003; Kafka's Partition).
+Only the leader appends for clients. The high watermark is the least log end offset over the
+ISR and those about to join it, and never goes back while one broker leads (articles 001 and
+003; Kafka's Partition). A follower appends what its leader sent and takes over its high
+watermark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from enum import IntEnum
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..storage.append_origin import AppendOrigin
+from ..storage.errors import UnexpectedAppendOffsetError
 from ..storage.log import Log
 from ..storage.log_append_info import LogAppendInfo
 from ..storage.log_read import LogRead
 from ..storage.topic_partition import TopicPartition
-from .partition_state import NO_LEADER, PartitionState
+from .in_sync_replicas import NO_EPOCH, InSyncReplicas
+from .isr_change import IsrChange, IsrChangeOutcome
+from .partition_host import PartitionHost
+from .partition_state import PartitionState
 from .replica import Replica
+from .topic_stats import TopicStats
 
-NO_EPOCH = -1
+__all__ = ["NO_EPOCH", "FetchIsolation", "Partition"]
+
+logger = logging.getLogger(__name__)
 
 
 class FetchIsolation(IntEnum):
@@ -30,7 +38,7 @@ class FetchIsolation(IntEnum):
     TRANSACTION_COMMITTED = 2
 
 
-class Partition:
+class Partition(InSyncReplicas):
     """A partition of which this broker holds a replica.
 
     Args:
@@ -40,25 +48,13 @@ class Partition:
         log: the local replica.
         high_watermark: what the checkpoint said, at most the log's end.
         min_insync_replicas: least ISR that an append with acks=all needs.
+        host: asked about time and brokers, told what happens; None: it stands alone.
+
+    Attributes:
+        topic_stats: what goes in and out is counted there; its topic's partitions share it.
     """
 
-    __slots__ = (
-        "broker_id",
-        "high_watermark",
-        "is_leader",
-        "isr",
-        "leader",
-        "leader_epoch",
-        "leader_epoch_start_offset",
-        "log",
-        "min_insync_replicas",
-        "on_high_watermark",
-        "partition_epoch",
-        "remote_replicas",
-        "replicas",
-        "topic_id",
-        "topic_partition",
-    )
+    __slots__ = ("topic_id", "topic_stats")
 
     def __init__(
         self,
@@ -69,28 +65,14 @@ class Partition:
         *,
         high_watermark: int = 0,
         min_insync_replicas: int = 1,
+        host: PartitionHost | None = None,
+        topic_stats: TopicStats | None = None,
     ) -> None:
-        self.topic_partition = topic_partition
+        super().__init__(topic_partition, broker_id, log, min_insync_replicas, host)
         self.topic_id = topic_id
-        self.broker_id = broker_id
-        self.log = log
-        self.min_insync_replicas = min_insync_replicas
+        self.topic_stats = topic_stats or TopicStats()
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
         log.high_watermark_moved(self.high_watermark)
-        self.leader = NO_LEADER
-        self.is_leader = False
-        self.leader_epoch = NO_EPOCH
-        self.leader_epoch_start_offset = 0
-        self.partition_epoch = NO_EPOCH
-        self.isr: tuple[int, ...] = ()
-        self.replicas: tuple[int, ...] = ()
-        self.remote_replicas: dict[int, Replica] = {}
-        self.on_high_watermark: Callable[[TopicPartition], None] | None = None
-
-    @property
-    def effective_min_isr(self) -> int:
-        """`min.insync.replicas`, of which a partition cannot have more than it has replicas."""
-        return min(self.min_insync_replicas, len(self.replicas))
 
     @property
     def log_end_offset(self) -> int:
@@ -109,44 +91,54 @@ class Partition:
 
     # -- leadership ---------------------------------------------------------------
 
-    def make_leader(self, state: PartitionState, now_ms: int) -> bool:
+    def make_leader(self, state: PartitionState) -> bool:
         """Lead the partition from the state's epoch on.
 
-        Returns whether this broker did not lead it before. The first offset of the new
-        epoch goes into the log's epoch cache, as KIP-101 needs it.
+        Returns whether this broker did not lead it before. The first offset of the new epoch
+        goes into the log's epoch cache, empty as the epoch still is (KIP-101): a follower may
+        have records of an epoch in between, and finds out by it. A state older than what is
+        known, as a leader that changed the ISR may know more, changes nothing.
         """
-        was_leader = self.is_leader
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_leader = not self.is_leader
         is_new_epoch = state.leader_epoch > self.leader_epoch
-        self._apply(state)
-        self.is_leader = True
+        self.controller_epoch = state.controller_epoch
+        self.update_assignment_and_isr(state, is_leader=True)
         if is_new_epoch:
-            self.leader_epoch_start_offset = self.log.log_end_offset
-            self.log.assign_epoch_start(state.leader_epoch, self.log.log_end_offset)
-            self.remote_replicas = {
-                broker_id: Replica(broker_id)
-                for broker_id in state.replicas
-                if broker_id != self.broker_id
-            }
+            end_offset = self.log.log_end_offset
+            self.leader_epoch_start_offset = end_offset
+            self.log.assign_epoch_start(state.leader_epoch, end_offset)
+            now_ms = self.host.monotonic_ms()
             for replica in self.remote_replicas.values():
-                replica.reset(now_ms)
+                replica.reset(
+                    now_ms,
+                    end_offset,
+                    is_new_leader=is_new_leader,
+                    is_in_sync=replica.broker_id in state.isr,
+                )
+            self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        self.leader = self.broker_id
+        self.is_leader = True
         self.maybe_increment_high_watermark()
-        return not was_leader
+        return is_new_leader
 
     def make_follower(self, state: PartitionState) -> bool:
-        """Follow another leader from the state's epoch on; returns whether that is news."""
-        was_follower = not self.is_leader and self.leader == state.leader
-        is_new_epoch = state.leader_epoch > self.leader_epoch
-        self._apply(state)
-        self.is_leader = False
-        self.remote_replicas = {}
-        return is_new_epoch or not was_follower
+        """Follow another leader; returns whether a new epoch begins.
 
-    def _apply(self, state: PartitionState) -> None:
+        Then fetching has to begin anew, even from the same leader.
+        """
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self.controller_epoch = state.controller_epoch
         self.leader = state.leader
+        self.is_leader = False
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
-        self.isr = state.isr
-        self.replicas = state.replicas
+        self.update_assignment_and_isr(state, is_leader=False)
+        return is_new_epoch
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH, *, must_lead: bool = True) -> None:
         """Refuse a request meant for a leader, where this broker is none or the epoch differs.
@@ -184,29 +176,33 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(self.isr)} of at least {self.effective_min_isr} replicas are in sync",
             )
-        return self.log.append_as_leader(
+        info = self.log.append_as_leader(
             records, leader_epoch=self.leader_epoch, origin=origin, now_ms=now_ms
         )
+        stats = self.topic_stats
+        stats.total_produce_requests += 1
+        stats.messages_in += info.last_offset - info.first_offset + 1
+        stats.bytes_in += len(records)
+        return info
 
     def maybe_increment_high_watermark(self) -> bool:
-        """Move the high watermark to the least end over the ISR; returns whether it moved."""
+        """Move the high watermark on as far as replicas allow; returns whether it moved.
+
+        With fewer than `min.insync.replicas` in sync nothing more is committed.
+        """
         if not self.is_leader:
             return False
-        low = self.log.log_end_offset
-        for broker_id in self.isr:
-            if broker_id != self.broker_id:
-                replica = self.remote_replicas.get(broker_id)
-                if replica is None:
-                    return False
-                low = min(low, replica.log_end_offset)
-        if low <= self.high_watermark:
+        low = self.least_needed_end() if self.remote_replicas else self.log.log_end_offset
+        if low <= self.high_watermark or len(self.isr) < self.effective_min_isr:
             return False
-        self.high_watermark = low
-        if self.log.producers.unreplicated:
-            self.log.high_watermark_moved(low)
-        if self.on_high_watermark is not None:
-            self.on_high_watermark(self.topic_partition)
+        self._move_high_watermark(low)
         return True
+
+    def _move_high_watermark(self, offset: int) -> None:
+        self.high_watermark = offset
+        if self.log.producers.unreplicated:
+            self.log.high_watermark_moved(offset)
+        self.host.progressed(self.topic_partition)
 
     def has_replicated(self, required_offset: int) -> tuple[bool, ErrorCode]:
         """Whether an append that ended before `required_offset` is on enough replicas.
@@ -218,9 +214,159 @@ class Partition:
             return True, ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < required_offset:
             return False, ErrorCode.NONE
-        if len(self.isr) < self.effective_min_isr:
+        if len(self.maximal_isr) < self.effective_min_isr:
             return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, ErrorCode.NONE
+
+    # -- followers, as their leader sees them -------------------------------------
+
+    def follower_or_error(self, broker_id: int, current_leader_epoch: int) -> Replica:
+        """The follower that asks.
+
+        Raises:
+            KafkaError: UNKNOWN_LEADER_EPOCH, this broker does not know of it as a replica and
+                may only not yet know; NOT_LEADER_OR_FOLLOWER where it names no epoch.
+        """
+        replica = self.remote_replicas.get(broker_id)
+        if replica is None:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if current_leader_epoch == NO_EPOCH
+                else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"broker {broker_id} is not known as a replica of {self.topic_partition}",
+            )
+        return replica
+
+    def update_follower_fetch_state(
+        self, replica: Replica, fetch_offset: int, log_start_offset: int, leader_end_offset: int
+    ) -> None:
+        """Take note of how far a follower has come (Kafka's updateFollowerFetchState)."""
+        previous_end_offset = replica.log_end_offset
+        previous_start_offset = replica.log_start_offset
+        replica.update_fetch_state(
+            fetch_offset, log_start_offset, self.host.monotonic_ms(), leader_end_offset
+        )
+        if replica.broker_id not in self.isr:
+            self._submit(self.maybe_expand_isr(replica))
+        moved = fetch_offset != previous_end_offset and self.maybe_increment_high_watermark()
+        if log_start_offset > previous_start_offset and not moved:
+            self.host.progressed(self.topic_partition)
+
+    def shrink_isr(self, now_ms: int) -> None:
+        """Have those out of sync taken from the ISR; to be called from time to time."""
+        self._submit(self.maybe_shrink_isr(now_ms))
+
+    def _submit(self, change: IsrChange | None) -> None:
+        if change is not None:
+            self.host.isr_change_proposed(self, change)
+
+    def isr_changed(self, change: IsrChange, partition_epoch: int) -> bool:
+        """A change was written as this version; returns whether it still counted.
+
+        The ISR may be the leader alone now, and the high watermark free to move.
+        """
+        size_before = len(self.isr)
+        if not self.settle_isr_change(change, partition_epoch):
+            return False
+        self.topic_stats.count_isr_change(size_before, len(self.isr))
+        if not self.maybe_increment_high_watermark():
+            self.host.progressed(self.topic_partition)
+        return True
+
+    def isr_change_failed(self, change: IsrChange, outcome: IsrChangeOutcome) -> None:
+        """A change was not written; see `InSyncReplicas`."""
+        self.topic_stats.failed_isr_updates += 1
+        super().isr_change_failed(change, outcome)
+
+    def low_watermark(self) -> int:
+        """The first offset that any replica on a living broker still has (KIP-107)."""
+        low = self.log.log_start_offset
+        for replica in self.remote_replicas.values():
+            if replica.log_start_offset < low and self.host.may_join_isr(replica.broker_id):
+                low = replica.log_start_offset
+        return low
+
+    # -- following ----------------------------------------------------------------
+
+    def latest_epoch(self) -> int | None:
+        """The last leader epoch that the log has records of, or knows the beginning of."""
+        epoch = self.log.epochs.latest_epoch
+        return None if epoch == NO_EPOCH else epoch
+
+    def append_records_to_follower(
+        self, records: memoryview, fetch_offset: int, leader_epoch: int
+    ) -> LogAppendInfo | None:
+        """Append what the leader sent, and publish it; None if no whole batch is in it.
+
+        Batches of a later epoch than the one they were fetched in are left out, with all
+        behind them: they are fetched again once this broker knows the epoch (KAFKA-18723).
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE, or NOT_LEADER_OR_FOLLOWER where this broker leads.
+            UnexpectedAppendOffsetError: the log does not end where they begin.
+            StorageError: the disk refuses them.
+        """
+        if self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self.log
+        if fetch_offset != log.log_end_offset:
+            raise UnexpectedAppendOffsetError(
+                f"{self.topic_partition} ends at {log.log_end_offset} and was given records "
+                f"that were fetched at {fetch_offset}",
+                fetch_offset,
+                fetch_offset,
+            )
+        try:
+            info = log.append_as_follower(records, leader_epoch=leader_epoch)
+        except UnexpectedAppendOffsetError as unexpected:
+            # The leader's log may start within a batch, which an empty log takes as a whole.
+            end_offset = log.log_end_offset
+            if not (
+                end_offset == log.log_start_offset
+                and unexpected.first_offset < end_offset <= unexpected.last_offset
+            ):
+                raise
+            self.truncate_fully_and_start_at(unexpected.first_offset)
+            info = log.append_as_follower(records, leader_epoch=leader_epoch)
+        if info.size == 0:
+            return None
+        log.flush_appends()
+        is_moving = self.broker_id in self.adding_replicas
+        self.topic_stats.count_replication(info.size, moving=is_moving)
+        return info
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the log, so that it ends at `offset` or before. Raises StorageError."""
+        self.log.truncate_to(offset)
+        self._keep_high_watermark_in_log()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything and begin at `offset`. Raises StorageError."""
+        self.log.truncate_fully_and_start_at(offset)
+        self._keep_high_watermark_in_log()
+
+    def _keep_high_watermark_in_log(self) -> None:
+        log = self.log
+        self.high_watermark = max(
+            min(self.high_watermark, log.log_end_offset), log.log_start_offset
+        )
+        log.high_watermark_moved(self.high_watermark)
+
+    def update_follower_high_watermark(self, leader_high_watermark: int) -> int:
+        """Take over the leader's high watermark as far as the log goes; returns the new one.
+
+        It does not go back: what was committed once is so for every later leader.
+        """
+        offset = min(leader_high_watermark, self.log.log_end_offset)
+        if offset > self.high_watermark:
+            self._move_high_watermark(offset)
+        return self.high_watermark
+
+    def advance_follower_log_start(self, leader_log_start_offset: int) -> None:
+        """What the leader has deleted goes here, too, as far as it is committed."""
+        offset = min(leader_log_start_offset, self.high_watermark)
+        if offset > self.log.log_start_offset:
+            self.log.advance_log_start_offset(offset)
 
     # -- reading ------------------------------------------------------------------
 
@@ -253,7 +399,7 @@ class Partition:
         )
 
     def delete_records_before(self, offset: int) -> int:
-        """Advance the log start to `offset` (-1: the high watermark); returns the new start.
+        """Advance the log start to `offset` (-1: the high watermark); returns that offset.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION where
@@ -269,7 +415,7 @@ class Partition:
         if target < 0 or target > self.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         self.log.advance_log_start_offset(target)
-        return self.log.log_start_offset
+        return target
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch not above the asked one (KIP-101, KIP-279)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..protocol.errors import ErrorCode
 from ..storage.topic_partition import TopicPartition
 from .partition import Partition
+from .replica_selector import SelectReplica, select_leader
 
 
 class PartitionTable(dict[TopicPartition, Partition]):
@@ -16,11 +17,20 @@ class PartitionTable(dict[TopicPartition, Partition]):
     Attributes:
         offline: those whose log lies, or may lie, in a directory that is offline. They stay
             so until a restart, unless their topic is deleted elsewhere.
+        select_replica: where the consumers of those led here are sent.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.offline: set[TopicPartition] = set()
+        self.select_replica: SelectReplica = select_leader
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The topic of this id, if one of its partitions is online.
+
+        A look at all of them: for what is asked before the metadata have told of a topic.
+        """
+        return next((tp.topic for tp, each in self.items() if each.topic_id == topic_id), None)
 
     def error_of_missing(self, topic_partition: TopicPartition) -> ErrorCode:
         """What to answer for a partition that is not online."""

@@ -10,20 +10,35 @@ from ..storage.transaction_index import AbortedTxn
 from .fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
 from .partition import FetchIsolation, Partition
 from .partition_table import PartitionTable
+from .replica import Replica
+from .replica_selector import NO_REPLICA
 
 
 def read_from_log(
-    partitions: PartitionTable, params: FetchParams, asked: Sequence[FetchPartition]
+    partitions: PartitionTable,
+    params: FetchParams,
+    asked: Sequence[FetchPartition],
+    *,
+    note_follower: bool = False,
 ) -> FetchResults:
     """Read each partition in turn until `max_bytes` are together.
 
     The first batch of all comes whole whatever its size, so that a reader gets on.
+
+    Args:
+        partitions: those hosted here.
+        params: of the whole fetch.
+        asked: of each partition.
+        note_follower: whether a follower's fetch tells how far it has come; only the first
+            look at a fetch does.
     """
     results: FetchResults = []
     bytes_left = params.max_bytes
     minimum_one_batch = True
     for wish in asked:
-        data = _read_partition(partitions, params, wish, bytes_left, minimum_one_batch)
+        data = _read_partition(
+            partitions, params, wish, bytes_left, minimum_one_batch, note_follower
+        )
         size = len(data.records)
         if size:
             minimum_one_batch = False
@@ -38,6 +53,7 @@ def _read_partition(
     asked: FetchPartition,
     bytes_left: int,
     minimum_one_batch: bool,
+    note_follower: bool,
 ) -> FetchPartitionData:
     partition = partitions.get(asked.topic_partition)
     if partition is None:
@@ -45,11 +61,16 @@ def _read_partition(
     records: FileSlice | bytes = b""
     reads_committed = params.isolation is FetchIsolation.TRANSACTION_COMMITTED
     aborted: Sequence[AbortedTxn] = ()
+    follower: Replica | None = None
     try:
-        partition.check_leader(asked.current_leader_epoch)
+        partition.check_leader(asked.current_leader_epoch, must_lead=not params.may_ask_followers)
+        if params.is_from_follower:
+            follower = partition.follower_or_error(params.replica_id, asked.current_leader_epoch)
+        leader_end_offset = partition.log_end_offset
         diverging_epoch = _diverging_epoch(partition, asked)
+        preferred = partitions.select_replica(partition, params, asked.fetch_offset)
         at_the_end = asked.fetch_offset == partition.readable_end(params.isolation)
-        if diverging_epoch is None and not at_the_end:
+        if diverging_epoch is None and not at_the_end and preferred == NO_REPLICA:
             read = partition.read_records(
                 asked.fetch_offset,
                 min(asked.max_bytes, bytes_left),
@@ -61,6 +82,10 @@ def _read_partition(
                 aborted = partition.log.aborted_transactions_in(read)
     except KafkaError as refusal:
         return FetchPartitionData(refusal.code)
+    if follower is not None and note_follower and diverging_epoch is None:
+        partition.update_follower_fetch_state(
+            follower, asked.fetch_offset, asked.log_start_offset, leader_end_offset
+        )
     return FetchPartitionData(
         ErrorCode.NONE,
         partition.high_watermark,
@@ -69,6 +94,7 @@ def _read_partition(
         records,
         aborted if reads_committed else None,
         diverging_epoch,
+        preferred,
     )
 
 
@@ -76,12 +102,13 @@ def _diverging_epoch(partition: Partition, asked: FetchPartition) -> tuple[int, 
     """Where the reader's log left ours, if its last epoch says so (KIP-595).
 
     Raises:
-        KafkaError: OFFSET_OUT_OF_RANGE, its epoch is older than all that are known here.
+        KafkaError: OFFSET_OUT_OF_RANGE, its epoch is older than all that are known here, or
+            its offset than the log.
     """
     if asked.last_fetched_epoch < 0:
         return None
     epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0:
+    if epoch < 0 or end_offset < 0 or asked.fetch_offset < partition.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
         return epoch, end_offset

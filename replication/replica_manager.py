@@ -29,6 +29,7 @@ from .append import (
     RecordError,
     StagedAppend,
 )
+from .delayed_delete_records import DelayedDeleteRecords, DeleteRecordsCallback
 from .delayed_fetch import DelayedFetch
 from .delayed_operation import Purgatory
 from .fetch import FetchCallback, FetchParams, FetchPartition
@@ -37,6 +38,7 @@ from .internal_topics import INTERNAL_TOPICS
 from .partition import Partition
 from .partition_state import PartitionState
 from .reading import read_from_log
+from .replica_selector import NO_REPLICA
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +79,11 @@ class ReplicaManager:
         self.leadership_listeners = self.hosted.leadership_listeners
         self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.delayed_fetch: Purgatory[TopicPartition] = Purgatory(timers, clock)
+        self.delayed_delete_records: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.on_directories_failed: Callable[[Sequence[FailedDirectory]], None] | None = None
         """Told of log directories that have just gone offline."""
+        self.flushed_ms = 0
+        """When the last flush was done, wall time."""
         self._clock = clock
         self._partitions = self.hosted.online
         self._directories = log_manager.directories
@@ -161,6 +166,7 @@ class ReplicaManager:
         try:
             info = partition.append_records_to_leader(records, origin, required_acks, now_ms)
         except KafkaError as refusal:
+            partition.topic_stats.count_refused_append(refusal.code, len(records))
             record_errors = [
                 RecordError(index, text) for index, text in getattr(refusal, "record_errors", ())
             ]
@@ -198,6 +204,11 @@ class ReplicaManager:
         self._touched[partition] = None
         self._staged.append(append)
 
+    @property
+    def has_actions(self) -> bool:
+        """Whether something waits for a `flush` to be completed."""
+        return bool(self._actions)
+
     def flush(self) -> None:
         """Write and publish all that is staged, then complete what that allows, to the end."""
         actions = self._actions
@@ -222,6 +233,7 @@ class ReplicaManager:
             moved = partition.maybe_increment_high_watermark()
             if not moved and self.delayed_fetch.has_watchers(partition.topic_partition):
                 self._later(self.delayed_fetch.check_and_complete, partition.topic_partition)
+        self.flushed_ms = self._clock.now_ms()
         for pending in staged:
             self._complete(pending.complete)
 
@@ -261,6 +273,8 @@ class ReplicaManager:
             self._later(self.delayed_produce.check_and_complete, topic_partition)
         if self.delayed_fetch.has_watchers(topic_partition):
             self._later(self.delayed_fetch.check_and_complete, topic_partition)
+        if self.delayed_delete_records.has_watchers(topic_partition):
+            self._later(self.delayed_delete_records.check_and_complete, topic_partition)
 
     # -- fetching -----------------------------------------------------------------
 
@@ -272,13 +286,13 @@ class ReplicaManager:
         It answers at once when no waiting is wished, nothing is asked, enough bytes are
         there, or any partition has an error; else when one of these comes true.
         """
-        results = read_from_log(self._partitions, params, partitions)
+        results = read_from_log(self._partitions, params, partitions, note_follower=True)
         if params.max_wait_ms <= 0 or not partitions:
             on_complete(results)
             return
         total = 0
         for _, data in results:
-            if data.error or data.diverging_epoch is not None:
+            if data.error or data.diverging_epoch or data.preferred_read_replica != NO_REPLICA:
                 on_complete(results)
                 return
             total += len(data.records)
@@ -320,24 +334,35 @@ class ReplicaManager:
     # -- housekeeping --------------------------------------------------------------
 
     def delete_records(
-        self, offsets: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, tuple[ErrorCode, int]]:
-        """Advance log starts (-1: to the high watermark); returns error and new start of each."""
-        results: dict[TopicPartition, tuple[ErrorCode, int]] = {}
+        self,
+        offsets: Mapping[TopicPartition, int],
+        timeout_ms: int,
+        on_complete: DeleteRecordsCallback,
+    ) -> None:
+        """Advance log starts (-1: to the high watermark), here and at every living replica.
+
+        `on_complete` gets each partition's error and low watermark, once all replicas have
+        done so or `timeout_ms` is over (KIP-107).
+        """
+        deletion = DelayedDeleteRecords(on_complete)
         for topic_partition, offset in offsets.items():
             try:
                 if topic_partition.topic in INTERNAL_TOPICS:
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
                 partition = self.partition_or_error(topic_partition)
-                results[topic_partition] = (
-                    ErrorCode.NONE,
-                    partition.delete_records_before(offset),
-                )
+                deletion.wait_for(partition, partition.delete_records_before(offset))
             except KafkaError as refusal:
-                results[topic_partition] = (refusal.code, -1)
+                deletion.fail(topic_partition, refusal.code)
             except StorageError:
-                results[topic_partition] = (ErrorCode.KAFKA_STORAGE_ERROR, -1)
-        return results
+                deletion.fail(topic_partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        self.delayed_delete_records.try_complete_else_watch(deletion, offsets, timeout_ms)
+
+    def shrink_isrs(self) -> None:
+        """Take followers that do not keep up from the ISRs (Kafka's isr-expiration task)."""
+        now_ms = self._clock.monotonic_ms()
+        for partition in list(self._partitions.values()):
+            if partition.remote_replicas:
+                partition.shrink_isr(now_ms)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Every partition's high watermark, as they go into the checkpoint files."""

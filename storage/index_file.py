@@ -62,11 +62,6 @@ class IndexFile:
         self.max_bytes = DEFAULT_MAX_BYTES
 
     @property
-    def is_full(self) -> bool:
-        """Whether it holds as many entries as the settings allow, one kept in reserve."""
-        return len(self.entries) + 2 * self.entry_bytes > self.max_bytes
-
-    @property
     def entries(self) -> bytearray:
         """All entries in file form, loaded if need be.
 

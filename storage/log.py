@@ -66,6 +66,7 @@ class Log(FlushingLog):
         """
         assert not self._staged.batches, "staged batches must be flushed before a cut"
         if offset >= self.log_end_offset:
+            self._forget_empty_epochs()
             return False
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)
@@ -80,6 +81,17 @@ class Log(FlushingLog):
         except OSError as error:
             raise self._storage_error("truncate", error) from error
         return True
+
+    def _forget_empty_epochs(self) -> None:
+        """An epoch in which this broker led and wrote nothing may be unknown to later leaders.
+
+        With nothing to cut they would disagree about it forever.
+        """
+        self.epochs.truncate_from_end(self.log_end_offset)
+        try:
+            self.epochs.flush()
+        except OSError as error:
+            raise self._storage_error("truncate", error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and begin at `offset`.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import takewhile
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.records.batch import (
@@ -39,6 +40,8 @@ from .producer_rebuild import take_snapshot
 from .producer_state_manager import ProducerStateManager
 from .staged_appends import StagedAppends
 from .topic_partition import TopicPartition
+
+_tuple_of = tuple.__new__
 
 
 class LogAppender(KeptLog):
@@ -145,7 +148,7 @@ class LogAppender(KeptLog):
         )
         base_offset = self.staged_end_offset
         last_offset = base_offset + last_offset_delta
-        if size > self.config.segment_bytes:
+        if size > self.segments.active.size_limit and size > self.config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"a batch of {size} bytes does not fit a segment of {self.topic_partition}",
@@ -180,20 +183,28 @@ class LogAppender(KeptLog):
             view, 0, base_offset, size - LOG_OVERHEAD_BYTES, leader_epoch
         )
         self._stage(view, size, base_offset, last_offset, max_timestamp, leader_epoch, now_ms)
-        return LogAppendInfo(
-            base_offset,
-            last_offset,
-            max_timestamp,
-            now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1,
-            self.log_start_offset,
-            size,
+        return _tuple_of(  # a named tuple's own constructor takes twice as long
+            LogAppendInfo,
+            (
+                base_offset,
+                last_offset,
+                max_timestamp,
+                now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1,
+                self.log_start_offset,
+                size,
+                False,
+            ),
         )
 
-    def append_as_follower(self, records: Buffer, *, now_ms: int = 0) -> LogAppendInfo:
+    def append_as_follower(
+        self, records: Buffer, *, leader_epoch: int | None = None, now_ms: int = 0
+    ) -> LogAppendInfo:
         """Stage what a leader sent, offsets and all; a batch cut at the end is left out.
 
         Args:
             records: any number of batches; the buffer must stay until `flush_appends`.
+            leader_epoch: the leader's as the follower knows it; a batch of a later epoch is
+                left out with all behind it (KAFKA-18723). None: any may be there.
             now_ms: the wall time, for records that carry none.
 
         Raises:
@@ -202,6 +213,10 @@ class LogAppender(KeptLog):
         """
         view = memoryview(records)
         batches = list(iter_batches(view))
+        if leader_epoch is not None:
+            batches = list(
+                takewhile(lambda batch: batch.partition_leader_epoch <= leader_epoch, batches)
+            )
         next_offset = self.staged_end_offset
         for batch in batches:
             require_valid_crc(batch)
@@ -289,7 +304,8 @@ class LogAppender(KeptLog):
         segment = self.segments.active
         new_segments: list[LogSegment] = []
         try:
-            self._forget_refused()
+            if self._was_refused:
+                self._forget_refused()
             if self._earlier_staged:
                 new_segments = self._write_to_new_segments()
             else:
@@ -344,10 +360,12 @@ class LogAppender(KeptLog):
         return [self.directory, os.path.dirname(self.directory)]
 
     def _publish(self, staged: StagedAppends, segment: LogSegment) -> None:
-        for base_offset, last_offset, max_timestamp, size, leader_epoch in staged.batches:
-            if leader_epoch != self.epochs.latest_epoch and leader_epoch >= 0:
+        latest_epoch = self.epochs.latest_epoch
+        for base_offset, _, _, _, leader_epoch in staged.batches:
+            if leader_epoch != latest_epoch and leader_epoch >= 0:
                 self.assign_epoch_start(leader_epoch, base_offset)
-            segment.published(base_offset, last_offset, max_timestamp, size)
+                latest_epoch = self.epochs.latest_epoch
+        segment.published_all(staged.batches)
         self.size += staged.size
 
     def _publish_producers(self, end_offset: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Iterable
 from contextlib import suppress
 
 from ..protocol.errors import ErrorCode, KafkaError
@@ -14,6 +15,7 @@ from .log_config import LogConfig
 from .offset_index import OffsetIndex
 from .open_files import OPEN_FILES
 from .segment_reader import find_batch, iter_headers, read_batch, require_valid_batch
+from .staged_appends import StagedBatch
 from .time_index import TimeIndex, TimestampAndOffset
 from .transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from .transaction_index import TransactionIndex
@@ -186,20 +188,30 @@ class LogSegment:
             max_timestamp: its latest record's, in ms.
             size: its bytes.
         """
+        self.published_all(((base_offset, last_offset, max_timestamp, size, 0),))
+
+    def published_all(self, batches: Iterable[StagedBatch]) -> None:
+        """Note batches that the file now ends with, in their order."""
         position = self.size
-        if len(self._recent_positions) >= RECENT_BATCHES:
-            self._older_positions = self._recent_positions
-            self._recent_positions = {}
-        self._recent_positions[base_offset] = position
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.offset_of_max_timestamp = last_offset
-        if position == 0:
-            self._note_first_timestamp(max_timestamp)
-        if self._bytes_since_index_entry > self.index_interval_bytes:
-            self._append_index_entries(last_offset, position)
-        self._bytes_since_index_entry += size
-        self.size = position + size
+        recent = self._recent_positions
+        unindexed = self._bytes_since_index_entry
+        for base_offset, last_offset, max_timestamp, size, _ in batches:
+            if len(recent) >= RECENT_BATCHES:
+                self._older_positions = recent
+                recent = self._recent_positions = {}
+            recent[base_offset] = position
+            if max_timestamp > self.max_timestamp:
+                self.max_timestamp = max_timestamp
+                self.offset_of_max_timestamp = last_offset
+            if position == 0:
+                self._note_first_timestamp(max_timestamp)
+            if unindexed > self.index_interval_bytes:
+                self._append_index_entries(last_offset, position)
+                unindexed = 0
+            unindexed += size
+            position += size
+        self._bytes_since_index_entry = unindexed
+        self.size = position
 
     def _note_first_timestamp(self, timestamp: int) -> None:
         """Segments roll by the age of their first batch, or by the clock if it has none."""
@@ -208,10 +220,9 @@ class LogSegment:
         self.roll_after_timestamp = NEVER_MS if timestamp < 0 else timestamp + self.segment_ms
 
     def _append_index_entries(self, last_offset: int, position: int) -> None:
-        self.offset_index.append(last_offset, position)
-        self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
-        self._bytes_since_index_entry = 0
-        if self.offset_index.is_full or self.time_index.is_full:
+        is_full = self.offset_index.append(last_offset, position)
+        is_full |= self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        if is_full:
             self.size_limit = 0  # the next batch begins another segment
 
     def must_roll(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:

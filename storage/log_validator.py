@@ -8,8 +8,6 @@ keys of compacted topics, a limit on old timestamps, another compression.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..protocol.compression import Compression
 from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.recompression import recompress
@@ -26,9 +24,9 @@ from ..protocol.records.batch import (
 )
 from ..protocol.records.builder import write_crc
 from ..protocol.records.crc import crc32c
+from ..protocol.records.layouts import RecordLayouts
 from ..protocol.records.validation import (
     records_max,
-    records_tile,
     summarize_records,
     unfolded_bytes_max,
 )
@@ -45,19 +43,16 @@ HEADER_MAGIC_BYTES = 17
 LEGACY_RECORD_BYTES_MIN = 14
 LAST_COMPRESSION = max(Compression)
 PLAIN_ATTRIBUTES = COMPRESSION_MASK | TRANSACTIONAL_FLAG
+CLIENT = AppendOrigin.CLIENT
+
+RECORD_LAYOUTS = RecordLayouts()
+"""Of all logs together: a producer writes to many partitions, mostly in one form."""
 
 
-class ValidBatch(NamedTuple):
-    """A batch that may be appended; its offsets and leader epoch are still to be set."""
-
-    records: memoryview
-    size: int
-    last_offset_delta: int
-    max_timestamp: int
-    attributes: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
+ValidBatch = tuple[memoryview, int, int, int, int, int, int, int]
+"""A batch that may be appended; its offsets and leader epoch are still to be set. Its bytes, their
+number, last offset delta, max timestamp, attributes, producer id, producer epoch, base sequence:
+a plain tuple, since one is made for every batch appended."""
 
 
 class LogValidator:
@@ -127,7 +122,7 @@ class LogValidator:
         ):
             records = self._require_one_sound_batch(records, origin)
             size = len(records)
-        if origin is AppendOrigin.CLIENT and (
+        if origin is CLIENT and (
             base_offset
             or last_offset_delta + 1 != records_count
             or records_count <= 0
@@ -139,7 +134,7 @@ class LogValidator:
         if compression:
             if compression > LAST_COMPRESSION:
                 raise self._invalid_record(f"there is no compression {compression}")
-        elif not records_tile(records, BATCH_HEADER_BYTES, size, records_count):
+        elif not RECORD_LAYOUTS.tile(records, records_count):
             raise self._invalid_record(
                 f"{records_count} records do not fill the {size} bytes of their batch"
             )
@@ -151,7 +146,7 @@ class LogValidator:
         if alters:
             records, attributes, max_timestamp = self._alter(records, max_timestamp, now_ms)
             size = len(records)
-        return ValidBatch(
+        return (
             records,
             size,
             last_offset_delta,

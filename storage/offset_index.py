@@ -11,6 +11,9 @@ from .index_file import IndexFile
 ENTRY = Struct(">ii")
 """Offset relative to the segment's base, position in its file."""
 
+RESERVED_BYTES = 2 * ENTRY.size
+"""An index that has no more room than this counts as full."""
+
 
 class OffsetIndex(IndexFile):
     """A `.index` file: where in the log file to begin looking for an offset.
@@ -39,9 +42,17 @@ class OffsetIndex(IndexFile):
         if count and (self.entry(count - 1)[0] < self.base_offset or self.entry(count - 1)[1] < 0):
             raise CorruptIndexError(f"{self.path} ends with the entry {self.entry(count - 1)}")
 
-    def append(self, offset: int, position: int) -> None:
-        """Note that the batch which ends with `offset` begins at `position`."""
-        self.entries.extend(ENTRY.pack(offset - self.base_offset, position))
+    def append(self, offset: int, position: int) -> bool:
+        """Note that the batch which ends with `offset` begins at `position`.
+
+        Returns:
+            Whether the index is full now.
+        """
+        entries = self._entries
+        if entries is None:
+            entries = self._load()
+        entries += ENTRY.pack(offset - self.base_offset, position)
+        return len(entries) + RESERVED_BYTES > self.max_bytes
 
     def lookup(self, offset: int) -> int:
         """The position of a batch that does not begin after `offset`; 0 if none is noted."""

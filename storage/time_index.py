@@ -12,6 +12,10 @@ from .index_file import IndexFile
 ENTRY = Struct(">qi")
 """Timestamp in ms, offset relative to the segment's base."""
 
+ENTRY_BYTES = ENTRY.size
+RESERVED_BYTES = 2 * ENTRY_BYTES
+"""An index that has no more room than this counts as full."""
+
 
 class TimestampAndOffset(NamedTuple):
     """A timestamp in ms since the epoch, and the offset it belongs to."""
@@ -68,13 +72,22 @@ class TimeIndex(IndexFile):
         timestamp, relative = ENTRY.unpack(last)
         return TimestampAndOffset(timestamp, self.base_offset + relative)
 
-    def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Note the segment's largest timestamp so far, if it is larger than the noted."""
-        entries = self.entries
-        if timestamp < 0:
-            return
-        if not entries or timestamp > ENTRY.unpack_from(entries, len(entries) - ENTRY.size)[0]:
-            entries.extend(ENTRY.pack(timestamp, offset - self.base_offset))
+    def maybe_append(self, timestamp: int, offset: int) -> bool:
+        """Note the segment's largest timestamp so far, if it is larger than the noted.
+
+        Returns:
+            Whether the index is full now.
+        """
+        entries = self._entries
+        if entries is None:
+            entries = self._load()
+        size = len(entries)
+        if timestamp >= 0 and (
+            not size or timestamp > ENTRY.unpack_from(entries, size - ENTRY_BYTES)[0]
+        ):
+            entries += ENTRY.pack(timestamp, offset - self.base_offset)
+            size += ENTRY_BYTES
+        return size + RESERVED_BYTES > self.max_bytes
 
     def lookup(self, timestamp: int) -> TimestampAndOffset:
         """The last entry not above `timestamp`, or timestamp -1 at the base offset."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 READY_PREFIX = b"odradek ready at "
+METRICS_PREFIX = b"metrics at "
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 LOG_TAIL_BYTES = 4000
@@ -44,6 +45,10 @@ class BrokerProcess:
             default beside the data folder, or in the system's temporary folder.
         start: whether to start it now.
 
+    Attributes:
+        metrics_urls: where its metrics are, of each broker in the process, if `arguments` ask for
+            them with `--metrics`.
+
     Raises:
         BrokerStartError: it did not become ready.
     """
@@ -63,6 +68,7 @@ class BrokerProcess:
         self.arguments = list(arguments)
         self.log_path = log_path or _default_log_path(data_dir)
         self.ready_line = ""
+        self.metrics_urls: list[str] = []
         self._host, _, port = listen.rpartition(":")
         self._port = int(port)
         self._process: subprocess.Popen[bytes] | None = None
@@ -108,7 +114,11 @@ class BrokerProcess:
             raise RuntimeError("the broker is running already")
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+                self.command(),
+                bufsize=0,  # a line that was read ahead would not wake the selector
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
             )
         atexit.register(self.kill)
         try:
@@ -180,6 +190,9 @@ class BrokerProcess:
                 if not line:
                     code = process.wait()
                     raise BrokerStartError(self._failure(f"ended with exit code {code}"))
+                if line.startswith(METRICS_PREFIX):
+                    urls = line.removeprefix(METRICS_PREFIX).decode()
+                    self.metrics_urls = urls.strip().split(",")
                 if line.startswith(READY_PREFIX):
                     break
         self.ready_line = line.decode().rstrip("\n")

@@ -16,23 +16,16 @@ from collections.abc import Callable
 from functools import cache
 
 from ..broker.config.broker_config import BrokerConfig
-from ..broker.controller.new_partitions import NewPartitions
-from ..broker.controller.new_topic import NewTopic
-from ..broker.controller.term import Term
-from ..broker.controller.term_leaders import ElectionType, TermLeaders
-from ..broker.controller.term_topics import TermTopics
-from ..broker.metadata_store import znodes
-from ..broker.metadata_store.store import Delete, SessionState
-from ..protocol.errors import KafkaError
+from ..broker.metadata_store.store import SessionState
 from ..replication.partition_state import PartitionState
 from ..storage.topic_partition import TopicPartition
 from .controller_invariants import InvariantBroken, Invariants
 from .simulated_broker import InFlight, SimulatedBroker
+from .simulated_clients import TOPIC_NAMES, UNCLEAN, Clients
+from .simulated_faults import Faults
 from .simulated_store import SimulatedSession, SimulatedTree
 
 BROKER_COUNT = 4
-TOPIC_NAMES = ("a", "b", "c", "d", "e")
-UNCLEAN = {"unclean.leader.election.enable": "true"}
 STEPS = 600
 """Steps of one run in which faults happen; about as many pass without."""
 
@@ -48,6 +41,9 @@ class World:
     Args:
         seed: decides everything.
         story: told what happens, for a person to read.
+
+    Attributes:
+        leaving: brokers that were shut down in good order, and stop now.
     """
 
     def __init__(self, seed: int, story: Callable[[str], None] | None = None) -> None:
@@ -62,7 +58,9 @@ class World:
         self.brokers = [SimulatedBroker(self, number) for number in range(1, BROKER_COUNT + 1)]
         self._late: list[tuple[InFlight, int]] = []
         self._silent: list[SimulatedSession] = []
-        self._leaving: set[int] = set()
+        self.leaving: set[int] = set()
+        self._faults = Faults(self)
+        self._clients = Clients(self)
 
     def tell(self, text: str) -> None:
         """Add to the story."""
@@ -110,13 +108,18 @@ class World:
         self.invariants.check_rest(self.brokers)
         self.invariants.check_health(BROKER_COUNT)
 
+    def stop(self) -> None:
+        """End whatever still goes on."""
+        for broker in self.brokers:
+            broker.drop_tasks()
+
     def _step(self) -> None:
         self.steps += 1
         dice = self.random.random()
         if dice < 0.02:
-            self._fault()
+            self._faults.let_one_happen()
         elif dice < 0.05:
-            self._client_asks()
+            self._clients.ask()
         elif dice < 0.075:
             self._leader_changes_isr()
         else:
@@ -175,51 +178,10 @@ class World:
     def _end_a_silent_session(self) -> None:
         self._silent.pop(self.random.randrange(len(self._silent))).end(SessionState.EXPIRED)
 
-    # -- what happens from outside ----------------------------------------------------------
+    # -- what faults and clients need of it ----------------------------------------------------
 
-    def _fault(self) -> None:
-        broker = self._victim()
-        dice = self.random.random()
-        if not broker.alive:
-            self.tell(f"broker {broker.broker_id} starts")
-            broker.start()
-        elif dice < 0.2:
-            if sum(each.alive for each in self.brokers) > 1:
-                self._crash(broker, "dies")
-        elif dice < 0.3:
-            self.tell(f"broker {broker.broker_id} restarts at once")
-            broker.crash().end(SessionState.CLOSED)
-            broker.start()
-        elif dice < 0.45:
-            self.tell(f"broker {broker.broker_id}'s session expires")
-            broker.expire()
-        elif dice < 0.6:
-            other = self.random.randint(1, BROKER_COUNT)
-            self.tell(f"link from {broker.broker_id} to {other} toggles")
-            broker.cut_off ^= {other}
-        elif dice < 0.75:
-            broker.session.loses_next = True
-        elif dice < 0.87:
-            if broker.partitions:
-                failed = self.random.choice(sorted(broker.partitions))
-                self.tell(f"broker {broker.broker_id}'s disk with {failed} fails")
-                broker.fail_disk(failed)
-        elif self.tree.table.get(znodes.CONTROLLER) is not None:
-            self.tell("/controller is removed by hand")
-            self.tree.change(lambda: self.tree.table.apply([Delete(znodes.CONTROLLER)], 0))
-
-    def _victim(self) -> SimulatedBroker:
-        """Often one in the middle of something: a controller, or a leader that changes an ISR."""
-        busy = [
-            broker
-            for broker in self.brokers
-            if broker.alive and (broker.term is not None or broker.beside)
-        ]
-        if busy and self.random.random() < 0.4:
-            return self.random.choice(busy)
-        return self.random.choice(self.brokers)
-
-    def _crash(self, broker: SimulatedBroker, how: str) -> None:
+    def crash(self, broker: SimulatedBroker, how: str) -> None:
+        """A broker's process ends; the store notices, at once or later."""
         self.tell(f"broker {broker.broker_id} {how}")
         session = broker.crash()
         if self.random.random() < 0.5:
@@ -227,106 +189,35 @@ class World:
         else:
             self._silent.append(session)
 
-    def _client_asks(self) -> None:
-        controllers = [each for each in self.brokers if each.alive and each.term is not None]
-        if not controllers:
-            return
-        broker = self.random.choice(controllers)
-        assert broker.term is not None
-        names = [topic.name for topic in broker.term.context.topics()]
-        dice = self.random.random()
-        if dice < 0.3 or not names:
-            broker.post_to_term(self._create)
-            return
-        name = self.random.choice(names)
-        if dice < 0.45:
-            broker.post_to_term(lambda term: self._delete(term, name))
-        elif dice < 0.55:
-            broker.post_to_term(lambda term: self._grow(term, name))
-        elif dice < 0.75:
-            broker.post_to_term(lambda term: self._reassign(term, name))
-        elif dice < 0.8:
-            broker.post_to_term(self._elect_uncleanly)
-        elif dice < 0.87:
-            broker.post_to_term(lambda term: TermLeaders(term).rebalance())
-        elif dice < 0.92:
-            broker.post_to_term(lambda term: self._allow_unclean(term, name))
-        else:
-            broker.post_to_term(self._shut_down)
-
-    async def _create(self, term: Term) -> None:
-        name = self.random.choice(TOPIC_NAMES)
-        configs = list(UNCLEAN.items()) if self.random.random() < 0.2 else []
-        wish = NewTopic(name, self.random.randint(1, 3), self.random.randint(1, 3), configs=configs)
-        (created,) = await TermTopics(term).create([wish])
-        if created.plan is not None:
-            self.tell(f"topic {name} is made: {created.plan.assignment} {configs}")
-
-    async def _delete(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
-        if topic is not None:
-            self.invariants.to_be_deleted.add(topic.topic_id)
-            self.tell(f"topic {name} is to be deleted")
-            await TermTopics(term).delete([topic.topic_id])
-
-    async def _grow(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
-        if topic is not None:
-            count = len(topic.assignment) + 1
-            await TermTopics(term).add_partitions([NewPartitions(name, count)])
-
-    async def _reassign(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
-        if topic is None:
-            return
-        target = self.random.sample(range(1, BROKER_COUNT + 1), self.random.randint(1, 3))
-        asked = self.invariants.asked_targets[topic.topic_id, 0]
-        asked.append(frozenset(target))
-        wish = None if self.random.random() < 0.2 else target
-        self.tell(f"{name}-0 is to move to {wish}")
-        await TermLeaders(term).reassign({TopicPartition(name, 0): wish})
-
-    async def _elect_uncleanly(self, term: Term) -> None:
-        for topic in term.context.topics():
-            self.invariants.elected_uncleanly.add(topic.topic_id)
-        await TermLeaders(term).elect(ElectionType.UNCLEAN, None)
-
-    async def _allow_unclean(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
-        if topic is None:
-            return
-        self.tell(f"topic {name} may be led uncleanly")
-        altered = znodes.encode_config(UNCLEAN)
-        await term.store.store.set(znodes.topic_config_path(name), altered)
-        await term.topic_config_changed(name)
-
-    async def _shut_down(self, term: Term) -> None:
-        leaving = self.random.randint(1, BROKER_COUNT)
-        try:
-            await TermLeaders(term).shut_down(leaving, -1)
-        except KafkaError:
-            return
-        self.tell(f"broker {leaving} shuts down in good order")
-        self._leaving.add(leaving)
-
     def _leader_changes_isr(self) -> None:
         """A leader finds that followers lag or have caught up."""
-        leading = [
+        leading = self.leading()
+        if leading:
+            broker, state = self.random.choice(leading)
+            isr = self.isr_of(broker, state, lagging=0.4)
+            broker.beside.append(broker.change_isr(state, isr))
+
+    def leading(self) -> list[tuple[SimulatedBroker, PartitionState]]:
+        """Who thinks to lead what, and has a session to change its ISR in."""
+        return [
             (broker, state)
             for broker in self.brokers
             if broker.alive and broker.session.session_state is SessionState.CONNECTED
             for state in broker.leads()
         ]
-        if leading:
-            broker, state = self.random.choice(leading)
-            others = [each for each in state.replicas if each != broker.broker_id]
-            kept = [
-                each
-                for each in others
-                if self.random.random() < 0.6 and self._follows(each, state.topic_partition)
-            ]
-            isr = tuple(sorted({broker.broker_id, *kept}))
-            broker.beside.append(broker.change_isr(state, isr))
+
+    def isr_of(
+        self, broker: SimulatedBroker, state: PartitionState, *, lagging: float
+    ) -> tuple[int, ...]:
+        """A leader and those of its followers that do not lag."""
+        kept = [
+            each
+            for each in state.replicas
+            if each != broker.broker_id
+            and self.random.random() >= lagging
+            and self._follows(each, state.topic_partition)
+        ]
+        return tuple(sorted({broker.broker_id, *kept}))
 
     def _follows(self, broker_id: int, topic_partition: TopicPartition) -> bool:
         return topic_partition in self.brokers[broker_id - 1].partitions and self.is_alive(
@@ -336,10 +227,10 @@ class World:
     # -- how it ends ----------------------------------------------------------------------------
 
     def _stop_leaving(self) -> None:
-        for broker_id in sorted(self._leaving):
+        for broker_id in sorted(self.leaving):
             if self.is_alive(broker_id):
-                self._crash(self.brokers[broker_id - 1], "stops")
-        self._leaving.clear()
+                self.crash(self.brokers[broker_id - 1], "stops")
+        self.leaving.clear()
 
     def _pause_faults(self) -> None:
         """Links work, answers arrive, and everything comes to rest; who is dead stays so."""
@@ -355,7 +246,7 @@ class World:
         self.tell("everything heals")
         for broker in self.brokers:
             if broker.alive and broker.failed:
-                self._crash(broker, "is restarted")
+                self.crash(broker, "is restarted")
             if not broker.alive:
                 broker.start()
         self._settle()
@@ -373,7 +264,7 @@ class World:
     def _settle(self) -> None:
         for _ in range(QUIET_STEPS_MAX):
             self.steps += 1
-            if self._leaving:
+            if self.leaving:
                 self._stop_leaving()
             if self._progress():
                 continue
@@ -402,6 +293,8 @@ def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None 
             f"{type(error).__name__} at step {world.steps}: {error}\n"
             f"replay: python -m odradek.testing.controller_simulator {seed} {steps}"
         ) from error
+    finally:
+        world.stop()
     return world.steps
 
 

@@ -147,15 +147,19 @@ class SimulatedBroker:
     def crash(self) -> SimulatedSession:
         """Die; returns the session, which ends when the store notices."""
         self.alive = False
+        self.drop_tasks()
+        self.events.clear()
+        self._stop_sending()
+        self.session.fall_silent()
+        return self.session
+
+    def drop_tasks(self) -> None:
+        """End what it was doing, wherever that is."""
         for task in [self.running, *self.beside]:
             if task is not None:
                 task.close()
         self.running = None
         self.beside = []
-        self.events.clear()
-        self._stop_sending()
-        self.session.fall_silent()
-        return self.session
 
     def expire(self) -> None:
         """The store ends the session; the broker lives, and learns of it later."""
@@ -347,12 +351,18 @@ class SimulatedBroker:
         """A log directory with a replica in it fails."""
         self.failed.add(topic_partition)
         self.partitions.pop(topic_partition, None)
-        self.beside.append(self._leave_note(znodes.LOG_DIR_EVENTS, self.broker_id))
+        self.beside.append(self._note_disks())
 
-    async def _leave_note(self, path: str, broker_id: int) -> None:
+    def mend_disks(self) -> None:
+        """All log directories work again."""
+        self.failed.clear()
+        self.beside.append(self._note_disks())
+
+    async def _note_disks(self) -> None:
+        """Have the controller ask for all replicas."""
         with suppress(StoreUnreachable):  # it was written, and only the answer lost
-            note = znodes.encode_log_dir_event(broker_id)
-            await self.session.create(f"{path}/log_dir_event_", note, sequential=True)
+            note = znodes.encode_log_dir_event(self.broker_id)
+            await self.session.create(znodes.LOG_DIR_EVENT_PREFIX, note, sequential=True)
 
     def leads(self) -> list[PartitionState]:
         """The partitions whose leader it thinks it is."""
@@ -382,7 +392,7 @@ class SimulatedBroker:
             )
         note = znodes.encode_isr_change([state.topic_partition])
         with suppress(StoreUnreachable):
-            await self.session.create(f"{znodes.ISR_CHANGES}/isr_change_", note, sequential=True)
+            await self.session.create(znodes.ISR_CHANGE_PREFIX, note, sequential=True)
 
 
 def _partitions_of(request: ControllerRequest) -> list[TopicPartition]:

@@ -69,7 +69,7 @@ class SimulatedTree:
             self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
-        self._watches.check(touched)
+        self._watches.check(sorted(touched))
         self._on_change(touched)
         return result
 

@@ -57,11 +57,11 @@ THIRD_PARTY: dict[str, set[str]] = {
     "storage": set(),
     "client": {"trio"},
     "replication": set(),
-    "broker": {"trio", "kazoo"},
+    "broker": {"trio", "kazoo", "prometheus_client"},
 }
 """What a room may import from outside; rooms that are not named are free."""
 
-TRIO_SHELLS: frozenset[str] = frozenset()
+TRIO_SHELLS = frozenset({"replication/fetcher_task.py"})
 """Modules of replication that wait and send around a state machine, and so may use trio."""
 
 NO_TRIO = frozenset({"spark_connector"})

@@ -8,6 +8,7 @@ from odradek.broker.api_table import api_table
 from odradek.broker.config.docs import configuration_page
 from odradek.broker.controller import diagram as controller_diagram
 from odradek.broker.coordinator.group import diagram
+from odradek.broker.metrics.page import metrics_page
 from odradek.protocol.stubs import PACKAGES, stub_files
 
 ROOT = Path(__file__).parents[1]
@@ -19,6 +20,10 @@ def test_configuration_page_is_current():
 
 def test_page_of_apis_is_current():
     assert (ROOT / "docs" / "apis.md").read_text() == api_table()
+
+
+def test_page_of_metrics_is_current():
+    assert (ROOT / "docs" / "metrics.md").read_text() == metrics_page()
 
 
 def test_drawing_of_group_states_is_current():

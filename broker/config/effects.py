@@ -52,7 +52,6 @@ IGNORED = frozenset(
         "principal.builder.class",
         "process.roles",
         "producer.purgatory.purge.interval.requests",
-        "replica.selector.class",
         "sasl.client.callback.handler.class",
         "sasl.login.callback.handler.class",
         "sasl.login.class",
@@ -68,6 +67,7 @@ IGNORED = frozenset(
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
         "zookeeper.clientCnxnSocket",
+        "zookeeper.ssl.truststore.password",
     }
 )
 """Settings of threads, Java classes and upgrades, which this broker has none of."""
@@ -108,19 +108,11 @@ NOT_YET: frozenset[str] = frozenset(
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
         "num.replica.alter.log.dirs.threads",
-        "num.replica.fetchers",
         "offsets.commit.required.acks",
         "offsets.load.buffer.size",
         "queued.max.request.bytes",
         "queued.max.requests",
-        "replica.fetch.backoff.ms",
-        "replica.fetch.max.bytes",
-        "replica.fetch.min.bytes",
-        "replica.fetch.response.max.bytes",
-        "replica.fetch.wait.max.ms",
-        "replica.lag.time.max.ms",
         "replica.socket.receive.buffer.bytes",
-        "replica.socket.timeout.ms",
         "request.timeout.ms",
         "reserved.broker.max.id",
         "share.coordinator.append.linger.ms",
@@ -144,16 +136,9 @@ NOT_YET: frozenset[str] = frozenset(
         "transactional.id.expiration.ms",
         "unclean.leader.election.interval.ms",
         "zookeeper.max.in.flight.requests",
-        "zookeeper.set.acl",
         "zookeeper.ssl.cipher.suites",
         "zookeeper.ssl.crl.enable",
-        "zookeeper.ssl.enabled.protocols",
-        "zookeeper.ssl.endpoint.identification.algorithm",
-        "zookeeper.ssl.keystore.type",
         "zookeeper.ssl.ocsp.enable",
-        "zookeeper.ssl.protocol",
-        "zookeeper.ssl.truststore.password",
-        "zookeeper.ssl.truststore.type",
     }
 )
 """Settings of parts that are not built yet."""

@@ -93,6 +93,7 @@ class BrokerChanges:
         being_deleted = [each for each in replicas if self._deletion.is_deleting(each.topic)]
         others = [each for each in replicas if not self._deletion.is_deleting(each.topic)]
         await self._replicas.change(others, ReplicaStatus.OFFLINE)
+        await self._partitions.bring_electable_online(self._partitions_of(others))
         self._batch.send()
         if being_deleted:
             await self._deletion.replicas_failed(being_deleted)
@@ -156,3 +157,21 @@ class BrokerChanges:
         await self._replicas_failed(
             [each for each in replicas if each in self._context.replica_statuses]
         )
+
+    async def directories_recovered(
+        self, broker_id: int, partitions: Collection[TopicPartition]
+    ) -> None:
+        """A live broker can use replicas again whose log directory had failed."""
+        replicas = [
+            replica
+            for topic_partition in sorted(partitions)
+            if self._context.status(replica := Replica(*topic_partition, broker_id))
+            is ReplicaStatus.OFFLINE
+            and not self._deletion.is_deleting(replica.topic)
+        ]
+        if replicas:
+            await self._replicas.change(replicas, ReplicaStatus.ONLINE)
+            await self._partitions.bring_all_online()
+            self._batch.send()
+        if any(self._deletion.is_deleting(each.topic) for each in partitions):
+            await self._deletion.brokers_started({broker_id})

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...replication.partition_state import LEADER_DURING_DELETE, PartitionState
 from ...storage.topic_partition import TopicPartition
 from ..metadata_store.znodes import LeaderAndIsrNode
-from .assignment import Assignment
+from .assignment import Assignment, Racks
 from .live_broker import LiveBroker
 from .states import PartitionStatus, ReplicaStatus
 from .topic_names import collision_key
@@ -186,6 +186,11 @@ class ControllerContext:
     def live_broker_ids(self) -> list[int]:
         """The brokers that may be given partitions, ascending."""
         return sorted(self.live_brokers.keys() - self.shutting_down)
+
+    @property
+    def live_racks(self) -> Racks:
+        """The same brokers, with the rack of each."""
+        return {broker_id: self.live_brokers[broker_id].rack for broker_id in self.live_broker_ids}
 
     def is_online(self, replica: Replica) -> bool:
         """Whether a replica's broker and log directory are there; one shutting down is."""

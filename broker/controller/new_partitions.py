@@ -44,7 +44,7 @@ def plan_partitions(wish: NewPartitions, topic: Topic, context: ControllerContex
         )
     added_count = wish.total_count - present
     if wish.assignments is None:
-        return assign_more_partitions(context.live_broker_ids, topic.assignment, added_count)
+        return assign_more_partitions(context.live_racks, topic.assignment, added_count)
     if len(wish.assignments) != added_count:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

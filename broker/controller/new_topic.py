@@ -135,7 +135,7 @@ def _plan_assignment(
             "default.",
         )
     return assign_new_topic(
-        context.live_broker_ids,
+        context.live_racks,
         defaults.partition_count if count == USE_DEFAULT else count,
         defaults.replication_factor if factor == USE_DEFAULT else factor,
         random,

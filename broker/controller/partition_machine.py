@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from ...replication.partition_state import NO_LEADER
 from ..metadata_store.znodes import LeaderAndIsrNode
 from .context import ControllerContext, Replica, Topic
 from .leadership import Election, Electorate, elect_for_offline
@@ -147,6 +148,24 @@ class PartitionMachine:
         ]
         for item in await self.bring_online(partitions):
             logger.error("%s stays without a leader: no replica in sync is alive", item)
+
+    async def bring_electable_online(self, items: Iterable[PartitionOf]) -> None:
+        """Elect for those partitions that have no leader, though one in sync is alive.
+
+        A leader that was given up may have changed the ISR between the election, which then
+        found nobody, and its own removal from the ISR.
+        """
+        found = []
+        for item in items:
+            topic, partition = item
+            leadership = topic.leaderships.get(partition)
+            if topic.is_being_deleted or leadership is None:
+                continue
+            state = leadership.state
+            electable = self._context.electable(topic, partition)
+            if state.leader == NO_LEADER and any(each in electable for each in state.isr):
+                found.append(item)
+        await self.bring_online(found)
 
     def _log(self, item: PartitionOf, target: PartitionStatus) -> None:
         leadership = item.topic.leaderships.get(item.partition)

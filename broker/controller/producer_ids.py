@@ -47,7 +47,9 @@ async def allocate_block(store: MetadataStore, broker_id: int) -> ProducerIdBloc
             except NodeExists:
                 continue
             return block
-        block = block_after(decode_producer_id_block(node.data), broker_id)
+        # Kafka makes the node without data, before anybody takes a block.
+        former = decode_producer_id_block(node.data) if node.data else None
+        block = block_after(former, broker_id)
         try:
             await store.set(PRODUCER_ID_BLOCK, encode_producer_id_block(block), node.version)
         except (BadVersion, NoNode):

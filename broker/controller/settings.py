@@ -12,9 +12,6 @@ from ...replication.internal_topics import (
 )
 from .new_topic import NewTopic
 
-REPLICAS_MAX = 1
-"""Of Kafka's own topics: followers do not copy yet, so with more nothing would be committed."""
-
 
 class ConfigValues(Protocol):
     """The broker's configuration: typed values by name."""
@@ -94,7 +91,7 @@ def topic_for_first_use(name: str, config: ConfigValues, broker_count: int) -> N
     """
     if name not in INTERNAL_TOPICS:
         return NewTopic(name)
-    made = internal_topic(name, config).fitted_to(min(broker_count, REPLICAS_MAX))
+    made = internal_topic(name, config).fitted_to(broker_count)
     return NewTopic(
         name, made.partition_count, made.replication_factor, configs=tuple(made.config.items())
     )

@@ -38,6 +38,9 @@ from .topic_settings import allows_unclean_election
 
 logger = logging.getLogger(__name__)
 
+TAKEN_UP = frozenset({ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH})
+"""Of a partition the second says that the broker has this leader epoch, or a later, already."""
+
 Event = Callable[[], Coroutine[Any, Any, None]]
 Post = Callable[[Event], None]
 """Puts an event behind those that wait."""
@@ -79,6 +82,8 @@ class Term:
         self._channel = channel
         self._post = post
         self._is_over = False
+        self._doubted: set[int] = set()
+        """Brokers that said that a log directory failed."""
         self.batch = RequestBatch(
             broker_id, context, channel, on_led=self._led, on_deleted=self._deleted
         )
@@ -236,6 +241,7 @@ class Term:
             and not self.context.is_online(replica)
         ]
         await self.replicas.change(gone, ReplicaStatus.OFFLINE)
+        await self.partitions.bring_electable_online(items)
         self.batch.send()
         await self.reassignments.isr_changed(items)
 
@@ -246,6 +252,7 @@ class Term:
         ):
             if broker_id in self.context.live_brokers:
                 self._ask_for_replicas(broker_id)
+                await self.deletion.directories_changed(broker_id)
 
     def _ask_for_replicas(self, broker_id: int) -> None:
         """Have a broker say which of its replicas it cannot serve, by telling it of all."""
@@ -311,29 +318,29 @@ class Term:
         for topic_partition, code in errors.items():
             if code is ErrorCode.KAFKA_STORAGE_ERROR:
                 failed.append(topic_partition)
-            elif code is not ErrorCode.NONE:
+            elif code not in TAKEN_UP:
                 logger.error(
                     "broker %d cannot take up %s-%d: %s", broker_id, *topic_partition, code.name
                 )
-        known = self.context.offline_directories.get(broker_id, set())
-        recovered = {each for each, code in errors.items() if code is ErrorCode.NONE} & known
-        if recovered or any(each not in known for each in failed):
-            self._later(lambda: self._directories(broker, failed, recovered))
+        # An answer that names no failure may follow one that does, and take it back.
+        if failed or broker_id in self._doubted or broker_id in self.context.offline_directories:
+            self._doubted.add(broker_id)
+            working = {each for each, code in errors.items() if code in TAKEN_UP}
+            self._later(lambda: self._directories(broker, failed, working))
 
     async def _directories(
-        self, broker: LiveBroker, failed: Sequence[TopicPartition], recovered: set[TopicPartition]
+        self, broker: LiveBroker, failed: Sequence[TopicPartition], working: set[TopicPartition]
     ) -> None:
+        """A broker said of which partitions it can use the log directories."""
         if not self._is_still_there(broker):
             return
-        known = self.context.offline_directories.setdefault(broker.broker_id, set())
-        known.difference_update(recovered)
-        if recovered:
-            replicas = [Replica(*each, broker.broker_id) for each in sorted(recovered)]
-            await self.replicas.change(replicas, ReplicaStatus.ONLINE)
-            await self.partitions.bring_all_online()
-            self.batch.send()
+        broker_id = broker.broker_id
+        known = self.context.offline_directories.setdefault(broker_id, set())
+        recovered = known & working
+        known -= recovered
+        await self.brokers.directories_recovered(broker_id, recovered)
         if failed:
-            await self.brokers.directories_failed(broker.broker_id, failed)
+            await self.brokers.directories_failed(broker_id, failed)
 
     def _deleted(self, broker: LiveBroker, errors: PartitionErrors) -> None:
         async def answered() -> None:

@@ -142,6 +142,14 @@ class TopicDeletion:
             ):
                 await self._delete_replicas(topic)
 
+    async def directories_changed(self, broker_id: int) -> None:
+        """A broker's log directories are not what they were: it is asked to delete again."""
+        failed = self._context.offline_directories.get(broker_id, set())
+        for topic_partition in list(failed):
+            if self.is_deleting(topic_partition.topic):
+                failed.discard(topic_partition)
+        await self.brokers_started({broker_id})
+
     async def _finish(self, topic: Topic) -> None:
         """Forget a topic all replicas of which are deleted."""
         done = ReplicaStatus.DELETION_SUCCESSFUL

@@ -1,10 +1,9 @@
 """DeleteRecords (21), versions 0-2: make records before an offset unreadable (KIP-107).
 
 Behaviour: the log start moves to the offset, -1 meaning the high watermark; whole
-segments below it are deleted in time. Answers the new log start.
+segments below it are deleted in time. Waits until the replicas on living brokers have done
+the same, and answers the lowest log start, else REQUEST_TIMED_OUT.
 Version notes: 2 is flexible.
-Departures from Kafka: with one replica the answer is complete at once; Kafka waits for
-the followers' log starts.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
+from ...replication.delayed_delete_records import DeleteRecordsResults
 from ...storage.topic_partition import TopicPartition
 from .registry import handles
 
@@ -23,22 +23,29 @@ if TYPE_CHECKING:
 
 
 @handles(ApiKey.DELETE_RECORDS, versions="0-2")
-def handle_delete_records(broker: Broker, request: Request) -> messages.DeleteRecordsResponse:
-    """Advance the log start of every partition named."""
+def handle_delete_records(broker: Broker, request: Request) -> None:
+    """Advance the log start of every partition named; the answer may come later."""
     body: messages.DeleteRecordsRequest = request.body
-    response = messages.DeleteRecordsResponse
     allowed = {
         topic.name: broker.authorize(request, "DELETE", "TOPIC", topic.name)
         for topic in body.topics
     }
-    results = broker.replica_manager.delete_records(
+    broker.replica_manager.delete_records(
         {
             TopicPartition(topic.name, partition.partition_index): partition.offset
             for topic in body.topics
             for partition in topic.partitions
             if allowed[topic.name]
-        }
+        },
+        body.timeout_ms,
+        lambda results: request.answer(_response(body, results)),
     )
+
+
+def _response(
+    body: messages.DeleteRecordsRequest, results: DeleteRecordsResults
+) -> messages.DeleteRecordsResponse:
+    response = messages.DeleteRecordsResponse
     denied = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
     topics = []
     for topic in body.topics:

@@ -3,10 +3,12 @@
 Behaviour: resolve (session, topic ids), read, perhaps wait, encode. Answers at once when
 enough bytes are there or any partition fails; else when min_bytes came together or
 max_wait_ms have passed. Records go out as slices of the segment files.
-Version notes: 7 has sessions (KIP-227); 9 leader epochs; 12 last fetched epochs and is
+A follower's fetch, for which the broker must be allowed CLUSTER_ACTION, reads to the log's
+end and tells how far it has come.
+Version notes: 7 has sessions (KIP-227); 9 leader epochs; 11 names the consumer's rack and may
+be sent to a follower (KIP-392); 12 last fetched epochs and is
 flexible; 13 names topics by id; 15 moves the replica id into a tagged field; 17 adds
 directory ids and 18 high watermarks, which only replicas use.
-Departures from Kafka: fetches of other brokers are refused, as there are none yet.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from ...replication.fetch import (
     FetchPartitionData,
     FetchResults,
 )
+from ...replication.fetch_counting import count_fetches
 from ...replication.partition import FetchIsolation
 from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
 from ..fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
+FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
 
@@ -58,9 +63,11 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
     else:
         requested = [cached.requested for cached in session.partitions.values()]
     asked, errors = _resolve(broker, request, requested, by_id)
-    params = _params(broker, body)
+    params = _params(broker, body, request.api_version)
+    request.is_from_follower = params.replica_id >= 0
 
     def on_complete(results: FetchResults) -> None:
+        count_fetches(broker.replica_manager.hosted, params, results)
         data = [((asked[partition]), result) for partition, result in results]
         request.answer(_response(session, body, errors + data))
 
@@ -112,7 +119,21 @@ def _requested(body: messages.FetchRequest, by_id: bool) -> list[RequestedPartit
     ]
 
 
-def _params(broker: Broker, body: messages.FetchRequest) -> FetchParams:
+def _replica_id(body: messages.FetchRequest) -> int:
+    """The broker that asks as a follower; negative for a consumer."""
+    return max(body.replica_id, body.replica_state.replica_id)
+
+
+def _params(broker: Broker, body: messages.FetchRequest, version: int) -> FetchParams:
+    replica_id = _replica_id(body)
+    if replica_id >= 0:
+        return FetchParams(
+            max_wait_ms=body.max_wait_ms,
+            min_bytes=min(body.min_bytes, body.max_bytes),
+            max_bytes=body.max_bytes,
+            isolation=FetchIsolation.LOG_END,
+            replica_id=replica_id,
+        )
     max_bytes = min(body.max_bytes, broker.config["fetch.max.bytes"])
     return FetchParams(
         max_wait_ms=body.max_wait_ms,
@@ -124,6 +145,7 @@ def _params(broker: Broker, body: messages.FetchRequest) -> FetchParams:
             else FetchIsolation.HIGH_WATERMARK
         ),
         rack=body.rack_id,
+        may_ask_followers=version >= FIRST_VERSION_THAT_ASKS_FOLLOWERS,
     )
 
 
@@ -132,7 +154,10 @@ def _resolve(
 ) -> tuple[Asked, list[tuple[PartitionKey, FetchPartitionData]]]:
     """Names for ids, and errors for what cannot be read at all."""
     body: messages.FetchRequest = request.body
-    replica_id = max(body.replica_id, body.replica_state.replica_id)
+    is_from_follower = _replica_id(body) >= 0
+    may_read_all = is_from_follower and broker.authorize(
+        request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
+    )
     topic_names: dict[bytes, str | None] = {}
     asked: Asked = {}
     errors: list[tuple[PartitionKey, FetchPartitionData]] = []
@@ -143,20 +168,23 @@ def _resolve(
         if isinstance(topic, bytes):
             topic_id = topic
             if topic not in topic_names:
-                topic_names[topic] = broker.metadata_cache.topic_name(topic)
+                name = broker.metadata_cache.topic_name(topic)
+                if name is None and is_from_follower:  # it may be told of a topic before we are
+                    name = broker.replica_manager.hosted.online.topic_name(topic)
+                topic_names[topic] = name
             name = topic_names[topic]
         else:
             name = topic
         error = ErrorCode.NONE
         if name is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID
-        elif not broker.authorize(request, "READ", "TOPIC", name):
+        elif not may_read_all and (
+            is_from_follower or not broker.authorize(request, "READ", "TOPIC", name)
+        ):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif not broker.metadata_cache.contains_partition(name, index):
+        elif not is_from_follower and not broker.metadata_cache.contains_partition(name, index):
             # Found out before anything is read, so that the others may still be waited for.
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif replica_id >= 0:
-            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error:
             errors.append((partition.key, FetchPartitionData(error)))
             continue

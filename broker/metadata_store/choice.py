@@ -29,31 +29,43 @@ def make_store(config: ConfigValues, folder: Path, *, clock: Clock, owner: str) 
         owner: names this broker among those.
 
     Raises:
-        ConfigError: ZooKeeper is asked for, and kazoo is not installed.
+        ConfigError: ZooKeeper is asked for, and kazoo is not installed or the settings do not
+            go together.
     """
     connect = config["zookeeper.connect"]
     if not connect:
         return EmbeddedStore(folder / METADATA_FILE, clock=clock, owner=owner)
     try:
-        from .zookeeper_store import ZooKeeperStore, ZooKeeperTls
+        from .zookeeper_store import ZooKeeperStore
     except ImportError as error:
         raise ConfigError(
             "zookeeper.connect needs the package kazoo: pip install 'odradek[zookeeper]'."
         ) from error
-    session_timeout_ms = config["zookeeper.session.timeout.ms"]
     tls = None
     if config["zookeeper.ssl.client.enable"]:
-        keystore = config["zookeeper.ssl.keystore.location"] or ""
-        tls = ZooKeeperTls(
-            ca_file=config["zookeeper.ssl.truststore.location"] or "",
-            certificate_file=keystore,
-            key_file=keystore,
-            key_password=config["zookeeper.ssl.keystore.password"] or "",
-        )
+        from .zookeeper_tls import client_context
+
+        tls = client_context(config)
+    session_timeout_ms = config["zookeeper.session.timeout.ms"]
     return ZooKeeperStore(
         connect,
         session_timeout_ms=session_timeout_ms,
         connection_timeout_ms=config["zookeeper.connection.timeout.ms"] or session_timeout_ms,
         digest=config["zookeeper.digest"],
         tls=tls,
+        set_acl=_sets_acl(config),
     )
+
+
+def _sets_acl(config: ConfigValues) -> bool:
+    if not config["zookeeper.set.acl"]:
+        return False
+    shows_certificate = (
+        config["zookeeper.ssl.client.enable"] and config["zookeeper.ssl.keystore.location"]
+    )
+    if not (config["zookeeper.digest"] or shows_certificate):
+        raise ConfigError(
+            "zookeeper.set.acl=true needs somebody who may change the nodes: set zookeeper.digest, "
+            "or zookeeper.ssl.client.enable and zookeeper.ssl.keystore.location."
+        )
+    return True

@@ -48,7 +48,7 @@ POLL_INTERVAL_MS = 50
 """How soon a watch tells of a change that another process made."""
 
 LOOK_FOR_DEAD_MS = 100
-"""How often to ask whether the holders of the other sessions live."""
+"""How often to look whether the other sessions last: their leases, and their holders."""
 
 BUSY_WAIT_MS_MAX = 5_000
 """How long a verb waits for the write lock before the store counts as unreachable."""
@@ -233,7 +233,7 @@ class EmbeddedStore:
                 self._renew(now_ms)
             if now_ms >= self._look_for_dead_at_ms:
                 self._look_for_dead_at_ms = now_ms + LOOK_FOR_DEAD_MS
-                self._end_sessions_of_the_dead()
+                self._end_sessions_of_others(now_ms)
             data_version = self._read_data_version()
             if data_version != self._data_version or self._unchecked:
                 self._data_version = data_version
@@ -262,20 +262,25 @@ class EmbeddedStore:
             self._expire()
         self._watches.check(touched)
 
-    def _end_sessions_of_the_dead(self) -> None:
-        """A process that was killed keeps no lock: its session ends before its lease does."""
-        others = [each for each in self._table.sessions() if each != self._session_id]
+    def _end_sessions_of_others(self, now_ms: int) -> None:
+        """End those whose lease ran out, and those whose holder is dead.
+
+        A process that was killed keeps no lock: its session ends before its lease does.
+        """
+        others = self._table.sessions()
+        others.pop(self._session_id, None)
         dead = [each for each in others if not self._locks.is_held(each)]
-        if not dead:
+        if not dead and not any(expires_at_ms <= now_ms for expires_at_ms in others.values()):
             return
 
         def end() -> Paths:
-            touched: Paths = set()
+            touched = self._table.end_expired_sessions(now_ms)
             for session_id in dead:
                 touched |= self._table.end_session(session_id)
             return touched
 
-        logger.info("ended the sessions of processes that are gone: %s", dead)
+        if dead:
+            logger.info("ended the sessions of processes that are gone: %s", dead)
         self._watches.check(self._in_transaction(end))
 
     def _expire(self) -> None:

@@ -36,6 +36,10 @@ class NoChildrenForEphemerals(MetadataStoreError):
     """An ephemeral node may not have children."""
 
 
+class NotAllowed(MetadataStoreError):
+    """The store does not let this session do that: see its credentials and the node's ACL."""
+
+
 class SessionExpired(MetadataStoreError):
     """The session is over and its ephemeral nodes are gone; only a new session helps."""
 

@@ -50,7 +50,13 @@ INSERT INTO nodes VALUES ('', '/', x'', 0, 0, 0, 0, NULL);
 """
 
 NodeStamp = tuple[int, int, int]
-"""Creation id, version and child version: differs after any change a watch tells of."""
+"""Creation id, version and child version: differs after any change a watch tells of.
+
+Where there is no node: `ABSENT`, the parent's creation id, and how many children it has had. So
+a node that came and went between two looks is not missed; that of a sibling may look the same.
+"""
+
+ABSENT = -1
 
 Paths = set[str]
 """The paths whose stamps a change has touched."""
@@ -106,9 +112,13 @@ class NodeTable:
 
     def stamp(self, path: str) -> NodeStamp | None:
         """What changes whenever the node or the list of its children does."""
+        parent, name = split_path(path)
         row: NodeStamp | None = self._connection.execute(
-            "SELECT creation_id, version, child_version FROM nodes WHERE parent = ? AND name = ?",
-            split_path(path),
+            "SELECT creation_id, version, child_version FROM nodes WHERE parent = ? AND name = ?"
+            " UNION ALL"
+            " SELECT ?, creation_id, children_created FROM nodes WHERE parent = ? AND name = ?"
+            " LIMIT 1",
+            (parent, name, ABSENT, *(split_path(parent) if parent else ("", ""))),
         ).fetchone()
         return row
 
@@ -245,9 +255,9 @@ class NodeTable:
         )
         return session_id, touched
 
-    def sessions(self) -> list[int]:
-        """The ids of all sessions."""
-        return [row[0] for row in self._connection.execute("SELECT id FROM sessions")]
+    def sessions(self) -> dict[int, int]:
+        """When the lease of each session is due, in ms of wall time."""
+        return dict(self._connection.execute("SELECT id, expires_at_ms FROM sessions").fetchall())
 
     def has_session(self, session_id: int) -> bool:
         """Whether the session's lease is still there, due or not."""
@@ -292,5 +302,5 @@ def event_between(
     if before == after:
         return None
     if before is not None and after is not None and before[:2] == after[:2]:
-        return WatchEvent(path, Change.CHILDREN)
+        return WatchEvent(path, Change.NODE if after[0] == ABSENT else Change.CHILDREN)
     return WatchEvent(path, Change.NODE)

@@ -43,6 +43,7 @@ PERSISTENT_PATHS = (
     "/config/users",
     DELETE_TOPICS,
     ISR_CHANGES,
+    PRODUCER_ID_BLOCK,
     LOG_DIR_EVENTS,
 )
 """What the first broker of a cluster makes, as Kafka's does."""

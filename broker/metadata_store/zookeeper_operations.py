@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kazoo import exceptions
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from .errors import (
     BadVersion,
@@ -13,6 +14,7 @@ from .errors import (
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
+    NotAllowed,
     NotEmpty,
     SessionExpired,
     StoreUnreachable,
@@ -26,7 +28,26 @@ ERRORS: tuple[tuple[type[Exception], type[MetadataStoreError]], ...] = (
     (exceptions.NotEmptyError, NotEmpty),
     (exceptions.NoChildrenForEphemeralsError, NoChildrenForEphemerals),
     (exceptions.SessionExpiredError, SessionExpired),
+    (exceptions.NoAuthError, NotAllowed),
+    (exceptions.AuthFailedError, NotAllowed),
+    (exceptions.InvalidACLError, NotAllowed),
 )
+
+NO_ACCESS = "its ACL names others than this broker, see zookeeper.digest"
+
+CONNECTION_LOSS = (
+    exceptions.ConnectionLoss,
+    exceptions.ConnectionDropped,
+    exceptions.OperationTimeoutError,
+    exceptions.SessionMovedError,
+)
+"""What may be over at the next attempt."""
+
+OPEN_TO_ALL = "/consumers"
+"""Where consumers of old wrote."""
+
+SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+"""What is under these holds passwords, and may be read by brokers only."""
 
 BESIDE_THE_POINT = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
 """What the other operations of a transaction answer when one is refused."""
@@ -36,16 +57,37 @@ def translate(error: Exception, path: str) -> MetadataStoreError:
     """A kazoo error as the store's own; what says nothing of a node is StoreUnreachable."""
     for theirs, ours in ERRORS:
         if isinstance(error, theirs):
-            return ours(path)
+            return ours(path, NO_ACCESS if ours is NotAllowed else "")
     return StoreUnreachable(path, f"{type(error).__name__}: {error}".rstrip(": "))
 
 
-def add_operation(transaction: Any, operation: Operation) -> None:
+def is_connection_loss(error: BaseException | None) -> bool:
+    """Whether a kazoo error says that the server could not be asked, and nothing else."""
+    return isinstance(error, CONNECTION_LOSS)
+
+
+def acl_of(path: str, set_acl: bool) -> list[ACL]:
+    """Who may do what with a node that is made; after Kafka's ZkData.defaultAcls.
+
+    Args:
+        set_acl: `zookeeper.set.acl`: all may read, but only who made it may change it.
+    """
+    if not set_acl or path == OPEN_TO_ALL:
+        allowed: list[ACL] = OPEN_ACL_UNSAFE
+    elif path.startswith(SECRET):
+        allowed = CREATOR_ALL_ACL
+    else:
+        allowed = CREATOR_ALL_ACL + READ_ACL_UNSAFE
+    return allowed
+
+
+def add_operation(transaction: Any, operation: Operation, set_acl: bool) -> None:
     """Put an operation into a kazoo transaction."""
     if isinstance(operation, Create):
         transaction.create(
             operation.path,
             operation.data,
+            acl_of(operation.path, set_acl),
             ephemeral=operation.ephemeral,
             sequence=operation.sequential,
         )

@@ -358,6 +358,24 @@ async def test_a_follower_that_was_taken_in_after_it_had_gone_leaves_the_isr_aga
     assert told.isr == (1, 3)
 
 
+async def test_a_leader_that_was_given_up_and_still_changed_the_isr_leaves_it_to_another(
+    controller: ElectedController,
+) -> None:
+    """No election found anybody; then it took a follower in, whose note comes last."""
+    await controller.create("t", {0: (2, 3)})
+    await controller.change_isr((2,))
+    await controller.fail(2)
+    assert await controller.state() == (NO_LEADER, 1, (2,))
+    path = znodes.partition_state_path("t", 0)
+    zombie = znodes.LeaderAndIsrNode(1, 2, 1, (2, 3))
+    await controller.store.set(path, znodes.encode_partition_state(zombie))
+    note = znodes.encode_isr_change([TopicPartition("t", 0)])
+    await controller.store.create(f"{znodes.ISR_CHANGES}/isr_change_", note, sequential=True)
+    await controller.term.isr_changed()
+    assert await controller.state() == (3, 3, (3,))
+    assert controller.led(3)[-1].leader == 3
+
+
 async def test_notes_of_what_is_not_there_are_only_removed(controller: ElectedController) -> None:
     await controller.create("t", {0: (1, 2)})
     note = znodes.encode_isr_change([TopicPartition("t", 7), TopicPartition("gone", 0)])
@@ -408,6 +426,32 @@ async def test_the_only_replica_on_a_failed_disk_leaves_the_partition_without_a_
     await controller.start(2)  # a restart finds the disk well again
     assert await controller.state() == (2, 3, (2,))
     assert controller.led(2)[-1].leader == 2
+
+
+async def test_a_disk_that_works_again_has_its_replicas_back(
+    controller: ElectedController,
+) -> None:
+    await controller.create("t", {0: (2,)})
+    await fail_disk(controller, 2, 0)
+    assert await controller.state() == (NO_LEADER, 1, (2,))
+    controller.channel.refusals.clear()
+    await fail_disk(controller, 2)
+    assert await controller.state() == (2, 2, (2,))
+    assert controller.told(1).offline_replicas == ()  # type: ignore[union-attr]  # it was told
+
+
+async def test_a_disk_that_failed_only_between_two_answers_is_not_failed(
+    controller: ElectedController,
+) -> None:
+    await controller.create("t", {0: (2,)})
+    controller.channel.refusals[2, TopicPartition("t", 0)] = ErrorCode.KAFKA_STORAGE_ERROR
+    note = znodes.encode_log_dir_event(2)
+    await controller.store.create(znodes.LOG_DIR_EVENT_PREFIX, note, sequential=True)
+    await controller.term.directories_changed()  # its answer has not been looked at yet
+    controller.channel.refusals.clear()
+    await fail_disk(controller, 2)
+    assert (await controller.state())[0] == 2
+    assert controller.term.context.offline_directories[2] == set()
 
 
 async def test_a_disk_is_not_found_failed_twice(

@@ -55,9 +55,13 @@ def test_other_names_are_refused_with_a_reason(name: str) -> None:
 # -- assignment ------------------------------------------------------------
 
 
+def unracked(*broker_ids: int) -> dict[int, str | None]:
+    return dict.fromkeys(broker_ids)
+
+
 def test_replicas_are_spread_as_in_kafkas_own_example() -> None:
     """The table in the documentation of Kafka's AdminUtils."""
-    assignment = assign_replicas(range(5), 10, 3, start_index=0, shift=0)
+    assignment = assign_replicas(unracked(*range(5)), 10, 3, start_index=0, shift=0)
     first = [replicas[0] for replicas in assignment.values()]
     assert first == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
     second = {broker: [p for p, r in assignment.items() if r[1] == broker] for broker in range(5)}
@@ -68,8 +72,7 @@ def test_replicas_are_spread_as_in_kafkas_own_example() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_new_topics_are_spread_evenly_from_anywhere(seed: int) -> None:
-    brokers = [3, 5, 8]
-    assignment = assign_new_topic(brokers, 9, 2, random.Random(seed))
+    assignment = assign_new_topic(unracked(3, 5, 8), 9, 2, random.Random(seed))
     assert list(assignment) == list(range(9))
     assert all(len(set(replicas)) == 2 for replicas in assignment.values())
     assert set(Counter(r[0] for r in assignment.values()).values()) == {3}
@@ -78,14 +81,14 @@ def test_new_topics_are_spread_evenly_from_anywhere(seed: int) -> None:
 
 def test_more_replicas_than_brokers_are_refused_with_their_number() -> None:
     with pytest.raises(KafkaError, match=r"\b2\b.*\b1\b") as refusal:
-        assign_new_topic([1], 1, 2, random.Random(0))
+        assign_new_topic(unracked(1), 1, 2, random.Random(0))
     assert refusal.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_added_partitions_go_on_where_the_topic_ends() -> None:
-    whole = assign_replicas([1, 2, 3], 9, 2, start_index=1, shift=1)
+    whole = assign_replicas(unracked(1, 2, 3), 9, 2, start_index=1, shift=1)
     existing = {partition: whole[partition] for partition in range(4)}
-    added = assign_more_partitions([1, 2, 3], existing, 5)
+    added = assign_more_partitions(unracked(1, 2, 3), existing, 5)
     assert list(added) == [4, 5, 6, 7, 8]
     for partition, replicas in added.items():
         assert replicas[0] == whole[partition][0]

@@ -145,6 +145,25 @@ async def test_a_disk_that_cannot_delete_keeps_the_topic_until_its_broker_restar
     assert await is_gone(controller)
 
 
+@pytest.mark.parametrize("asked_first", [False, True])
+async def test_a_disk_that_works_again_deletes_what_it_could_not(
+    controller: ElectedController, asked_first: bool
+) -> None:
+    await controller.create("t", {0: (1, 2)})
+    broken = TopicPartition("t", 0)
+    controller.channel.refusals[2, broken] = ErrorCode.KAFKA_STORAGE_ERROR
+    if asked_first:
+        controller.term.context.offline_directories[2] = {broken}
+    await delete(controller)
+    assert statuses(controller) == {1: DONE, 2: INELIGIBLE}
+    controller.channel.refusals.clear()
+    note = znodes.encode_log_dir_event(2)
+    await controller.store.create(znodes.LOG_DIR_EVENT_PREFIX, note, sequential=True)
+    await controller.term.directories_changed()
+    await controller.settle()
+    assert await is_gone(controller)
+
+
 async def test_the_next_controller_goes_on_with_a_deletion(controller: ElectedController) -> None:
     await controller.create("t", {0: (1, 2)})
     controller.channel.is_silent = True

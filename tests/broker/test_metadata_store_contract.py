@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from support.store_process import RemoteStore, StoreProcess
 from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
@@ -46,18 +47,31 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperPro
     server.kill()
 
 
-@pytest.fixture(params=["embedded", "zookeeper"])
+@pytest.fixture(scope="module")
+def store_process() -> Iterator[StoreProcess]:
+    with StoreProcess() as process:
+        yield process
+
+
+@pytest.fixture(params=["embedded", "embedded in two processes", "zookeeper"])
 async def open_session(
     request: pytest.FixtureRequest, tmp_path: Path, nursery: trio.Nursery
 ) -> AsyncIterator[OpenSession]:
     """Opens sessions on one and the same tree, each for an owner of its own."""
     make: Callable[[str], MetadataStore]
+    path = tmp_path / "store.sqlite"
     if request.param == "embedded":
 
         def make(owner: str) -> MetadataStore:
-            return EmbeddedStore(
-                tmp_path / "store.sqlite", clock=SystemClock(), owner=owner, poll_interval_ms=5
-            )
+            return EmbeddedStore(path, clock=SystemClock(), owner=owner, poll_interval_ms=5)
+
+    elif request.param == "embedded in two processes":
+        process: StoreProcess = request.getfixturevalue("store_process")
+
+        def make(owner: str) -> MetadataStore:
+            if owner == "broker-2":
+                return EmbeddedStore(path, clock=SystemClock(), owner=owner, poll_interval_ms=5)
+            return RemoteStore(process, nursery, path, owner=owner, poll_interval_ms=5)
 
     else:
         server: ZooKeeperProcess = request.getfixturevalue("zookeeper")

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
 from odradek.broker.metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
-from odradek.broker.metadata_store.store import SessionState, WatchEvent
+from odradek.broker.metadata_store.store import Change, SessionState, WatchEvent
 from odradek.runtime.clock import ManualClock
 
 TIMEOUT_MS = 6_000
@@ -55,6 +55,25 @@ async def test_a_silent_session_ends_when_its_lease_runs_out(
         with pytest.raises(NoNode):
             await two.get("/one")
         assert two.session_state is SessionState.CONNECTED
+
+
+async def test_a_node_that_came_and_went_between_two_looks_is_told_of(
+    path: Path, clock: ManualClock
+) -> None:
+    """Whoever has read it in between waits to hear that it went: the next controller does."""
+    async with session(path, clock, "one") as one, session(path, clock, "two") as two:
+        await one.create("/dir")
+        events: list[WatchEvent] = []
+        await two.watch("/dir/a", events.append)
+        two.poll(clock.now_ms())
+        assert events == []
+        await one.create("/dir/a")
+        assert (await two.get("/dir/a")).data == b""
+        await one.delete("/dir/a")
+        two.poll(clock.now_ms())
+        assert events == [WatchEvent("/dir/a", Change.NODE)]
+        two.poll(clock.now_ms())
+        assert len(events) == 1
 
 
 async def test_a_session_that_renews_its_lease_lives_on(path: Path, clock: ManualClock) -> None:

@@ -10,23 +10,33 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import defaultdict
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from support.raw_connection import RawConnection
 
 from odradek.testing.broker_process import BrokerProcess
 
-KILLS = 12
-SOAK_KILLS = 50
+KILLS = 50
+SOAK_KILLS = 400
 PARTITIONS = 2
 KEYS = 200
 VALUE_BYTES = 600
 SEGMENT_BYTES = 1024 * 1024
-RECORDS_PER_LIFE = (500, 6000)
+RECORDS_PER_LIFE = (50, 3000)
 """So many records are acknowledged between two kills, by chance."""
+
+LATEST = -1
+LEADER_NOT_AVAILABLE = 5
+NOT_LEADER_OR_FOLLOWER = 6
+NOT_THERE_YET = {LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER}
+ANSWER_SECONDS_MAX = 30
+LIST_OFFSETS_VERSION = 5
 
 CLIENT = {"log_level": 2, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
 SETTINGS = {
@@ -44,6 +54,12 @@ TOPICS = {
     "recent": {"retention.bytes": str(2 * SEGMENT_BYTES), "file.delete.delay.ms": "100"},
 }
 
+Where = tuple[str, int]
+"""A topic and a partition of it."""
+
+Found = tuple[int, bytes, int]
+"""Offset, key and number of a record."""
+
 
 class Load:
     """A producer's thread that numbers its records, and notes what was acknowledged.
@@ -54,9 +70,9 @@ class Load:
     """
 
     def __init__(self, bootstrap: str, thresholds: list[int]) -> None:
-        self.end_offsets: dict[tuple[str, int], int] = defaultdict(int)
+        self.end_offsets: dict[Where, int] = defaultdict(int)
         """After the last record acknowledged, by topic and partition."""
-        self.acknowledged: dict[tuple[str, int], list[int]] = defaultdict(list)
+        self.acknowledged: dict[Where, list[int]] = defaultdict(list)
         self._thresholds = thresholds
         self._due = threading.Semaphore(0)
         self._count = 0
@@ -136,34 +152,70 @@ def kill_again_and_again(broker: BrokerProcess, kills: int, source: random.Rando
         broker.kill()
         promised = dict(load.end_offsets)
         broker.start()
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap, **CLIENT})
-        wanted = {ConfluentTopicPartition(*where): OffsetSpec.latest() for where in promised}
-        for where, found in admin.list_offsets(wanted).items():
-            assert found.result(30).offset >= promised[where.topic, where.partition]
+        for where, end_offset in end_offsets(broker, list(promised)).items():
+            assert end_offset >= promised[where], where
     load.stop()
     return load
 
 
-def read_all(broker: BrokerProcess, topic: str, partition: int) -> list[tuple[int, bytes, int]]:
-    """Offset, key and number of every record."""
+def end_offsets(broker: BrokerProcess, wanted: list[Where]) -> dict[Where, int]:
+    """Where the partitions end, asked as soon as the broker is there."""
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    topics = [
+        topic_type(
+            name=topic,
+            partitions=[
+                topic_type.ListOffsetsPartition(
+                    partition_index=partition, current_leader_epoch=-1, timestamp=LATEST
+                )
+                for of_topic, partition in wanted
+                if of_topic == topic
+            ],
+        )
+        for topic in {topic for topic, _ in wanted}
+    ]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
+    deadline = time.monotonic() + ANSWER_SECONDS_MAX
+    with RawConnection(broker.port) as connection:
+        while True:
+            answer = connection.ask(request, ListOffsetsResponse, LIST_OFFSETS_VERSION)
+            found = {
+                (each.name, of.partition_index): (of.error_code, of.offset)
+                for each in answer.topics
+                for of in each.partitions
+            }
+            assert found.keys() == set(wanted)
+            codes = {code for code, _ in found.values()}
+            if codes <= {0}:
+                return {where: offset for where, (_, offset) in found.items()}
+            assert codes <= {0, *NOT_THERE_YET}
+            assert time.monotonic() < deadline, found
+
+
+def read_all(broker: BrokerProcess, wanted: list[Where]) -> dict[Where, list[Found]]:
+    """Offset, key and number of every record of some partitions."""
     settings = {"group.id": "unused", "enable.partition.eof": True, "check.crcs": True, **CLIENT}
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
-    consumer.assign([ConfluentTopicPartition(topic, partition, OFFSET_BEGINNING)])
-    found = []
-    while True:
+    consumer.assign([ConfluentTopicPartition(*where, OFFSET_BEGINNING) for where in wanted])
+    found: dict[Where, list[Found]] = {where: [] for where in wanted}
+    unfinished = set(wanted)
+    while unfinished:
         message = consumer.poll(30)
         assert message is not None, "reading took too long"
+        where = (message.topic(), message.partition())
         if message.error() is not None:
             assert message.error().name() == "_PARTITION_EOF", message.error()
-            break
-        found.append((message.offset(), message.key(), number_of(message)))
+            unfinished.discard(where)
+        else:
+            found[where].append((message.offset(), message.key(), number_of(message)))
     consumer.close()
     return found
 
 
 def check_topics(broker: BrokerProcess, load: Load) -> None:
+    everything = read_all(broker, list(load.acknowledged))
     for (topic, partition), numbers in load.acknowledged.items():
-        found = read_all(broker, topic, partition)
+        found = everything[topic, partition]
         offsets = [offset for offset, _, _ in found]
         if topic == "latest":
             last = {number % KEYS: number for number in numbers}
@@ -197,6 +249,6 @@ def test_kills_while_segments_come_and_go_cost_nothing(start_broker) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_many_kills_while_segments_come_and_go_cost_nothing(start_broker) -> None:
     run(start_broker, SOAK_KILLS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.append import PartitionResponse
 from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
@@ -106,6 +107,12 @@ class Bench:
         params = FetchParams(max_wait_ms, min_bytes, max_bytes, isolation)
         self.manager.fetch_messages(params, asked, answers.append)
         return answers
+
+    def delete_records(self, offset: int, tp: TopicPartition) -> tuple[ErrorCode, int]:
+        """Error and low watermark of a deletion that need not wait."""
+        answers: list[dict[TopicPartition, tuple[ErrorCode, int]]] = []
+        self.manager.delete_records({tp: offset}, 0, answers.append)
+        return answers[0][tp]
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, and what is due happen."""

@@ -167,8 +167,8 @@ def test_deleted_records_are_out_of_range_and_the_start_moves(bench: "Bench") ->
     bench.lead(bench.state())
     for _ in range(5):
         bench.produce("t", b"x")
-    assert bench.manager.delete_records({T0: 3}) == {T0: (ErrorCode.NONE, 3)}
+    assert bench.delete_records(3, T0) == (ErrorCode.NONE, 3)
     assert bench.fetch(ask("t", 2))[0][0][1].error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert len(values_of(bench.fetch(ask("t", 3))[0][0][1])) == 2
-    assert bench.manager.delete_records({T0: 6}) == {T0: (ErrorCode.OFFSET_OUT_OF_RANGE, -1)}
-    assert bench.manager.delete_records({T0: -1}) == {T0: (ErrorCode.NONE, 5)}
+    assert bench.delete_records(6, T0) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+    assert bench.delete_records(-1, T0) == (ErrorCode.NONE, 5)

@@ -118,7 +118,9 @@ def test_everything_asked_of_an_offline_partition_is_a_storage_error(disks: Disk
     with pytest.raises(KafkaError) as refused:
         disks.manager.partition_or_error(LOST)
     assert refused.value.code is STORAGE_ERROR
-    assert disks.manager.delete_records({LOST: 0})[LOST][0] is STORAGE_ERROR
+    deleted: list[dict[TopicPartition, tuple[ErrorCode, int]]] = []
+    disks.manager.delete_records({LOST: 0}, 0, deleted.append)
+    assert deleted == [{LOST: (STORAGE_ERROR, -1)}]
     assert disks.manager.get_partition(LOST) is None
     assert disks.fetch(KEPT, 0) == [ErrorCode.NONE]
 
@@ -151,7 +153,8 @@ def test_who_follows_leadership_is_told_that_it_is_over(disks: Disks) -> None:
 def test_the_controller_is_told_that_the_partition_cannot_be_hosted(disks: Disks) -> None:
     disks.break_second()
     disks.produce(LOST)
-    assert disks.lead(KEPT, LOST, is_new=False) == {KEPT: ErrorCode.NONE, LOST: STORAGE_ERROR}
+    known = ErrorCode.STALE_CONTROLLER_EPOCH  # in this leader epoch, as Kafka answers it
+    assert disks.lead(KEPT, LOST, is_new=False) == {KEPT: known, LOST: STORAGE_ERROR}
     assert disks.manager.stop_replicas(1, [StoppedReplica(LOST, delete=True)]) == {
         LOST: STORAGE_ERROR
     }

@@ -284,10 +284,10 @@ def test_a_new_leader_does_not_tell_the_end_before_its_followers_have_its_start(
 
 def test_deleted_records_keep_their_transactions_list(bench: "Bench", mixed: Transactions) -> None:
     mixed.end(1, commit=False)
-    assert bench.manager.delete_records({T0: 2}) == {T0: (ErrorCode.NONE, 2)}
+    assert bench.delete_records(2, T0) == (ErrorCode.NONE, 2)
     assert fetch(bench, 1).error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert aborted_in(fetch(bench, 2)) == [(0, 1), (1, 4)]
-    assert bench.manager.delete_records({T0: -1}) == {T0: (ErrorCode.NONE, 9)}
+    assert bench.delete_records(-1, T0) == (ErrorCode.NONE, 9)
     data = fetch(bench, 9)
     assert (offsets_of(data), aborted_in(data), data.last_stable_offset) == ([], [], 9)
 
@@ -295,7 +295,7 @@ def test_deleted_records_keep_their_transactions_list(bench: "Bench", mixed: Tra
 def test_records_are_deleted_up_to_the_high_watermark_be_a_transaction_open(
     bench: "Bench", mixed: Transactions
 ) -> None:
-    assert bench.manager.delete_records({T0: -1}) == {T0: (ErrorCode.NONE, 8)}
+    assert bench.delete_records(-1, T0) == (ErrorCode.NONE, 8)
     assert fetch(bench, 8).last_stable_offset == 8
     mixed.end(1, commit=False)
     data = fetch(bench, 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from typing import NamedTuple
 
 import pytest
 
@@ -14,7 +15,7 @@ from odradek.protocol.records.builder import write_crc
 from odradek.protocol.records.validation import RECORDS_AT_LEAST
 from odradek.storage.append_origin import AppendOrigin
 from odradek.storage.log_config import LogConfig
-from odradek.storage.log_validator import LogValidator, ValidBatch
+from odradek.storage.log_validator import LogValidator
 from odradek.storage.topic_partition import TopicPartition
 
 NOW_MS = 1_700_000_000_000
@@ -23,9 +24,17 @@ COMPACTED = {"cleanup_policy": frozenset({"compact"})}
 PACKED = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
 
 
-def validate(records: bytearray, **config: object) -> ValidBatch:
+class Valid(NamedTuple):
+    """What the validator gives, by name."""
+
+    records: memoryview
+    size: int
+    last_offset_delta: int
+
+
+def validate(records: bytearray, **config: object) -> Valid:
     validator = LogValidator(TopicPartition("flights", 0), LogConfig(**config))  # type: ignore[arg-type]  # each is of its field's type
-    return validator.validate(memoryview(records), CLIENT, NOW_MS)
+    return Valid(*validator.validate(memoryview(records), CLIENT, NOW_MS)[:3])
 
 
 def zeros(codec: Compression, value_bytes: int) -> bytearray:

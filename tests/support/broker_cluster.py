@@ -11,7 +11,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import trio
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from odradek.broker.controller.registration import read_live_brokers
 from odradek.broker.metadata_store import znodes
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
 from odradek.broker.metadata_store.errors import NoNode
@@ -66,6 +67,7 @@ class BrokerCluster:
         folder: where all their files lie.
         zookeeper: the server to use; None: a file.
         settings: for every broker.
+        ways: host:port at which some brokers reach the server, where it is not its own.
     """
 
     def __init__(
@@ -73,9 +75,11 @@ class BrokerCluster:
         folder: Path,
         zookeeper: ZooKeeperProcess | None = None,
         settings: dict[str, str] | None = None,
+        ways: Mapping[int, str] | None = None,
     ) -> None:
         self.folder = folder
         self.zookeeper = zookeeper
+        self._ways = dict(ways or {})
         self.settings = {"auto.leader.rebalance.enable": "false", **(settings or {})}
         self.shared = folder / "shared"
         self.shared.mkdir(parents=True)
@@ -86,7 +90,8 @@ class BrokerCluster:
         if self.zookeeper is None:
             where = ["--cluster-dir", str(self.shared)]
         else:
-            where = ["--zookeeper", f"{self.zookeeper.address}/{self.folder.name}"]
+            server = self._ways.get(broker_id, self.zookeeper.address)
+            where = ["--zookeeper", f"{server}/{self.folder.name}"]
             settings["zookeeper.session.timeout.ms"] = str(SESSION_TIMEOUT_MS)
         return BrokerProcess(
             self.folder / f"broker-{broker_id}",
@@ -116,6 +121,12 @@ class BrokerCluster:
         """SIGKILL to each that runs."""
         for broker in self.brokers.values():
             broker.kill()
+
+    @property
+    def zookeeper_connect(self) -> str:
+        """host:port/chroot of the tree."""
+        assert self.zookeeper is not None, "the metadata are in a file"
+        return f"{self.zookeeper.address}/{self.folder.name}"
 
     @property
     def running(self) -> list[int]:
@@ -172,11 +183,30 @@ class BrokerCluster:
     def topics_in_tree(self) -> set[str]:
         """The topics of the metadata store, those that are being deleted among them."""
 
+        return self.children_in_tree(znodes.TOPICS) | self.topics_marked_in_tree()
+
+    def topics_marked_in_tree(self) -> set[str]:
+        """The topics that are being deleted."""
+        return self.children_in_tree(znodes.DELETE_TOPICS)
+
+    def brokers_in_tree(self) -> set[int]:
+        """The brokers that are registered."""
+        return {int(name) for name in self.children_in_tree(znodes.BROKER_IDS)}
+
+    def broker_epochs(self) -> dict[int, int]:
+        """The epoch of each broker's present registration."""
+
+        async def read(store: MetadataStore) -> dict[int, int]:
+            live = await read_live_brokers(store)
+            return {broker_id: broker.epoch for broker_id, broker in live.items()}
+
+        return self._read(read)
+
+    def children_in_tree(self, path: str) -> set[str]:
+        """The names of a node's children in the metadata store."""
+
         async def read(store: MetadataStore) -> set[str]:
-            return {
-                *await store.children(znodes.TOPICS),
-                *await store.children(znodes.DELETE_TOPICS),
-            }
+            return set(await store.children(path))
 
         return self._read(read)
 
@@ -197,7 +227,7 @@ class BrokerCluster:
         from odradek.broker.metadata_store.zookeeper_store import ZooKeeperStore
 
         return ZooKeeperStore(
-            f"{self.zookeeper.address}/{self.folder.name}",
+            self.zookeeper_connect,
             session_timeout_ms=10_000,
             connection_timeout_ms=10_000,
         )

@@ -16,15 +16,27 @@ JARS = Path(pyspark.__file__).parent / "jars"
 START_SECONDS_MAX = 30
 
 
-class ZooKeeperProcess:
-    """One server with a data folder; may be killed and started again on its port."""
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
-    def __init__(self, folder: Path) -> None:
+
+class ZooKeeperProcess:
+    """One server with a data folder; may be killed and started again on its port.
+
+    Args:
+        folder: where its files lie.
+        tls: a folder with `server.pem` and `authority.pem`: the server listens for TLS, too, and
+            asks every client there for a certificate.
+    """
+
+    def __init__(self, folder: Path, tls: Path | None = None) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = _free_port()
+        self.tls_port = _free_port()
+        self._tls = tls
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -37,11 +49,18 @@ class ZooKeeperProcess:
         java = shutil.which("java")
         assert java is not None, "ZooKeeper needs Java"
         config = self.folder / "zoo.cfg"
-        config.write_text(
-            f"dataDir={self.folder / 'data'}\nclientPort={self.port}\n"
-            "clientPortAddress=127.0.0.1\ntickTime=200\nmaxClientCnxns=0\n"
-            "minSessionTimeout=400\nmaxSessionTimeout=60000\nadmin.enableServer=false\n"
-        )
+        settings = {
+            "dataDir": self.folder / "data",
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "tickTime": 200,
+            "maxClientCnxns": 0,
+            "minSessionTimeout": 400,
+            "maxSessionTimeout": 60_000,
+            "admin.enableServer": "false",
+            **self._tls_settings(),
+        }
+        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -57,6 +76,22 @@ class ZooKeeperProcess:
                 stderr=subprocess.STDOUT,
             )
         self._wait_until_ready()
+
+    def _tls_settings(self) -> dict[str, object]:
+        if self._tls is None:
+            return {}
+        return {
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "secureClientPort": self.tls_port,
+            "secureClientPortAddress": "127.0.0.1",
+            "ssl.keyStore.location": self._tls / "server.pem",
+            "ssl.keyStore.type": "PEM",
+            "ssl.trustStore.location": self._tls / "authority.pem",
+            "ssl.trustStore.type": "PEM",
+            "ssl.clientAuth": "need",
+            # A certificate says who a client is, not from which host.
+            "ssl.clientHostnameVerification": "false",
+        }
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS_MAX

@@ -69,6 +69,11 @@ class GroupCoordinator:
         self._removing = Removing(context, self._shards.forget)
         self._expiry_timer: Timer | None = None
 
+    @property
+    def groups(self) -> list[Group]:
+        """All groups that are coordinated here and known."""
+        return list(self._groups.values())
+
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` that keeps the group."""
         return self._shards.partition_for(group_id)

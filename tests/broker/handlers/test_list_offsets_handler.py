@@ -90,8 +90,9 @@ async def fill(bench: "Bench") -> None:
 
 
 async def delete_records(bench: "Bench", offset: int) -> None:
-    deleted = bench.broker.replica_manager.delete_records({TopicPartition("t", 0): offset})
-    assert deleted == {TopicPartition("t", 0): (ErrorCode.NONE, offset)}
+    deleted: list[dict[TopicPartition, tuple[ErrorCode, int]]] = []
+    bench.broker.replica_manager.delete_records({TopicPartition("t", 0): offset}, 0, deleted.append)
+    assert deleted == [{TopicPartition("t", 0): (ErrorCode.NONE, offset)}]
 
 
 async def check_specials(

@@ -1,7 +1,9 @@
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.broker.connection import PRODUCES_WAITING_MAX
 from odradek.broker.forwarding import ensure_topics
 from odradek.protocol import messages
 from odradek.protocol.compression import Compression
@@ -10,6 +12,8 @@ from odradek.protocol.records import build_batch
 
 if TYPE_CHECKING:
     from conftest import Bench
+
+    from odradek.replication.partition import Partition
 
 NOW_MS = 1_700_000_000_000
 VERSIONS = range(3, 14)
@@ -252,22 +256,99 @@ async def test_records_whose_length_is_wrong_do_not_take_the_shortcut(bench: "Be
         assert bench.log_end_offset("t") == end
 
 
-async def test_acks_all_waits_on_the_shortcut_too(bench: "Bench") -> None:
+def lead_with_a_follower(bench: "Bench") -> "Partition":
+    """Partition t-0, led here, with broker 99 in the ISR, which has not fetched yet."""
+    from odradek.replication.partition_state import PartitionState
     from odradek.storage.topic_partition import TopicPartition
 
+    partition = bench.broker.replica_manager.partition_or_error(TopicPartition("t", 0))
+    both = (partition.broker_id, 99)
+    partition.make_leader(
+        PartitionState(
+            topic="t",
+            topic_id=partition.topic_id,
+            partition=0,
+            controller_epoch=1,
+            leader=partition.broker_id,
+            leader_epoch=partition.leader_epoch + 1,
+            isr=both,
+            partition_epoch=partition.partition_epoch + 1,
+            replicas=both,
+        )
+    )
+    return partition
+
+
+def follower_fetched(bench: "Bench", partition: "Partition", offset: int) -> None:
+    follower = partition.remote_replicas[99]
+    partition.update_follower_fetch_state(follower, offset, 0, partition.log_end_offset)
+    bench.broker.server.finish_outside_work()
+
+
+async def test_acks_all_waits_on_the_shortcut_too(bench: "Bench") -> None:
     await bench.create_topic("t")
     first = only(await bench.client.call(produce("t", batch(b"a"), acks=-1), 9))
     assert first.base_offset == 0
-    partition = bench.broker.replica_manager.partition_or_error(TopicPartition("t", 0))
-    partition.isr = (*partition.isr, 99)  # one that lags behind
+    partition = lead_with_a_follower(bench)
     bench.client.send(produce("t", batch(b"b"), acks=-1), 9)
     assert bench.client.connection.output == []
     assert partition.log_end_offset == 2
-    partition.isr = partition.isr[:1]
-    assert partition.maybe_increment_high_watermark()
-    bench.broker.server.finish_outside_work()
+    follower_fetched(bench, partition, 2)
     answer = only(await bench.client.receive(0, 9))
     assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 1)
+
+
+def answered(bench: "Bench") -> list[int]:
+    """Take the answers so far, as a transport would send them; their correlation ids."""
+    connection = bench.client.connection
+    data, ids = b"".join(bytes(part) for part in connection.output), []
+    connection.output.clear()
+    connection.note_sent()
+    while data:
+        size, correlation_id = struct.unpack_from(">ii", data)
+        ids.append(correlation_id)
+        data = data[4 + size :]
+    if connection.may_go_on:
+        connection.start_turn()
+        connection.process_backlog()
+        bench.broker.server.finish_outside_work()
+    return ids
+
+
+async def test_many_produces_of_a_connection_wait_for_replicas_at_once(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    partition = lead_with_a_follower(bench)
+    for _ in range(3):
+        bench.client.send(produce("t", batch(b"a"), acks=-1), 9)
+    assert partition.log_end_offset == 3
+    assert not bench.client.connection.is_muted
+    bench.client.send(messages.MetadataRequest(topics=[]), 8)  # Kafka answers it after them
+    assert bench.client.connection.is_muted
+    bench.client.send(produce("t", batch(b"a"), acks=-1), 9)
+    assert partition.log_end_offset == 3
+    follower_fetched(bench, partition, 2)
+    assert answered(bench) == [1, 2]
+    assert answered(bench) == []
+    follower_fetched(bench, partition, 3)
+    assert answered(bench) == [3]
+    assert answered(bench) == [4]
+    assert partition.log_end_offset == 4
+    follower_fetched(bench, partition, 4)
+    assert answered(bench) == [5]
+
+
+async def test_no_more_produces_are_read_than_may_wait(bench: "Bench") -> None:
+    await bench.create_topic("t")
+    partition = lead_with_a_follower(bench)
+    for _ in range(PRODUCES_WAITING_MAX):
+        assert not bench.client.connection.is_muted
+        bench.client.send(produce("t", batch(b"a"), acks=-1), 9)
+    assert bench.client.connection.is_muted
+    bench.client.send(produce("t", batch(b"a"), acks=-1), 9)
+    assert partition.log_end_offset == PRODUCES_WAITING_MAX
+    follower_fetched(bench, partition, PRODUCES_WAITING_MAX)
+    assert len(answered(bench)) == PRODUCES_WAITING_MAX
+    assert partition.log_end_offset == PRODUCES_WAITING_MAX + 1
 
 
 async def test_a_fetch_behind_a_produce_sees_its_records(bench: "Bench") -> None:

@@ -1,0 +1,196 @@
+"""`/metrics` over HTTP, on a listener of its own.
+
+Whoever connects may be hostile: a request's head is bounded in bytes and time, so are the
+connections that are open, one scrape is made at a time, and nothing of a request but its first
+line is looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from ...runtime.offload import run_in_thread
+from ..config.definition import ConfigError
+from ..config.listeners import PORT_MAX, Listener, parse_listeners
+from ..server import bind_listener
+from .http_request import (
+    FAILED,
+    HEAD_BYTES_MAX,
+    METRICS_PATH,
+    TOO_LONG,
+    TOO_MANY,
+    TOO_SLOW,
+    answer,
+    check_request,
+    head_is_complete,
+    refuse,
+)
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from .exposition import BrokerCollector
+
+logger = logging.getLogger(__name__)
+
+CONNECTIONS_MAX = 32
+"""Prometheus opens one or two; more than this are refused with 503."""
+REQUEST_SECONDS_MAX = 5.0
+ANSWER_SECONDS_MAX = 30.0
+"""How long a client may take to read its answer."""
+TURN_AWAY_SECONDS_MAX = 0.1
+LINGER_SECONDS_MAX = 1.0
+LINGER_BYTES_MAX = 64 * 1024
+"""What a client still sends is read away so far, or its system would drop the answer unread."""
+
+_NAME = "METRICS"
+_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class MetricsListener(NamedTuple):
+    """Where one broker's metrics are to be had; bound, not yet served."""
+
+    host: str
+    port: int
+    sockets: tuple[socket.socket, ...]
+
+    @property
+    def url(self) -> str:
+        """What to give to Prometheus."""
+        return f"http://{Listener(_NAME, '', self.host, self.port).address}{METRICS_PATH}"
+
+
+def bind_metrics(address: str, count: int = 1) -> list[MetricsListener]:
+    """Bind the endpoints of `count` brokers: HOST:PORT and the ports that follow.
+
+    Args:
+        address: of the first; port 0 takes a free one for each.
+        count: how many.
+
+    Raises:
+        ConfigError: it is no address, or cannot be had.
+    """
+    try:
+        (first,) = parse_listeners("--metrics", [f"{_NAME}://{address}"], {_NAME: "PLAINTEXT"})
+    except ConfigError as error:
+        raise ConfigError(f"--metrics {address}: write it as HOST:PORT.") from error
+    if first.port and first.port + count - 1 > PORT_MAX:
+        raise ConfigError(f"--metrics {address}: {count} brokers need {count} ports from there on.")
+    bound: list[MetricsListener] = []
+    try:
+        for index in range(count):
+            port = first.port + index if first.port else 0
+            sockets = bind_listener(first._replace(port=port), "--metrics")
+            port = sockets[0].getsockname()[1]
+            bound.append(MetricsListener(first.host or "localhost", port, sockets))
+    except ConfigError:
+        close_all(bound)
+        raise
+    return bound
+
+
+def close_all(listeners: Sequence[MetricsListener]) -> None:
+    """Close sockets that will not be served."""
+    for listener in listeners:
+        for sock in listener.sockets:
+            sock.close()
+
+
+class MetricsEndpoint:
+    """Serves one broker's metrics.
+
+    Args:
+        broker: runs.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._open = 0
+        self._turn = trio.Lock()
+        self._collector: BrokerCollector | None = None
+
+    async def serve(self, listener: MetricsListener) -> None:
+        """Answer scrapes until cancelled."""
+        listeners = []
+        for sock in listener.sockets:
+            sock.setblocking(False)
+            listeners.append(trio.SocketListener(trio.socket.from_stdlib_socket(sock)))
+        await trio.serve_listeners(self.serve_stream, listeners)
+
+    async def serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
+        """Answer one connection's request, and close it."""
+        if self._open >= CONNECTIONS_MAX:
+            await _turn_away(stream)
+            return
+        self._open += 1
+        try:
+            async with stream:
+                with trio.move_on_after(ANSWER_SECONDS_MAX):
+                    for part in await self._answer(stream):
+                        await stream.send_all(part)
+                    await _linger(stream)
+        except _GONE:
+            pass  # it does not wait for its answer
+        finally:
+            self._open -= 1
+
+    async def _answer(self, stream: trio.abc.HalfCloseableStream) -> list[bytes]:
+        head = b""
+        with trio.move_on_after(REQUEST_SECONDS_MAX) as patience:
+            while not head_is_complete(head):
+                if len(head) > HEAD_BYTES_MAX:
+                    return refuse(TOO_LONG)
+                data = await stream.receive_some(HEAD_BYTES_MAX)
+                if not data:
+                    break
+                head += data
+        if patience.cancelled_caught:
+            return refuse(TOO_SLOW)
+        refusal = check_request(head)
+        if refusal is not None:
+            return refuse(refusal)
+        try:
+            return await self._metrics()
+        except Exception:
+            logger.exception("the metrics could not be read")
+            return refuse(FAILED)
+
+    async def _metrics(self) -> list[bytes]:
+        async with self._turn:
+            if self._collector is None:
+                self._collector = await run_in_thread(lambda: _make_collector(self._broker))
+            text = await self._collector.text(trio.lowlevel.checkpoint)
+        from .exposition import CONTENT_TYPE
+
+        return answer(text, CONTENT_TYPE)
+
+
+def _make_collector(broker: Broker) -> BrokerCollector:
+    """In a thread: prometheus-client takes a tenth of a second to load."""
+    from .exposition import BrokerCollector
+
+    return BrokerCollector(broker)
+
+
+async def _turn_away(stream: trio.abc.HalfCloseableStream) -> None:
+    """Close at once; the answer fits what the system takes without waiting."""
+    with trio.move_on_after(TURN_AWAY_SECONDS_MAX), suppress(*_GONE):
+        await stream.send_all(b"".join(refuse(TOO_MANY)))
+    await trio.aclose_forcefully(stream)
+
+
+async def _linger(stream: trio.abc.HalfCloseableStream) -> None:
+    """Say that this was all, and let the client close."""
+    await stream.send_eof()
+    left = LINGER_BYTES_MAX
+    with trio.move_on_after(LINGER_SECONDS_MAX):
+        while left > 0:
+            data = await stream.receive_some(left)
+            if not data:
+                return
+            left -= len(data)

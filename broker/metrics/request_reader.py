@@ -1,0 +1,64 @@
+"""Requests by API and version, and how long they took."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...protocol.messages import request_message
+from ..request_times import BUCKETS, RequestTimes, quantiles
+from .metric import Sample, Summary
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..dispatch import Route
+
+QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+"""Those that the exporter shows of Kafka's histograms, as it writes them."""
+
+_SHARES = tuple(float(each) for each in QUANTILES)
+
+
+def request_samples(broker: Broker) -> Iterator[Sample]:
+    """Every API that was asked for.
+
+    A Fetch counts twice, as in Kafka: under its own name, and as FetchConsumer or FetchFollower.
+    """
+    times_of: dict[str, list[RequestTimes]] = defaultdict(list)
+    for route in broker.dispatcher.routes:
+        for name, times in _named_times(route):
+            times_of[name].append(times)
+        for name, count in _counts(route).items():
+            labels = (name, str(route.api_version))
+            yield "kafka_network_requestmetrics_requests_total", labels, count
+    now_ms = broker.clock.monotonic_ms()
+    for name, several in times_of.items():
+        yield "kafka_network_requestmetrics_totaltimems", (name,), _summary(several, now_ms)
+
+
+def _named_times(route: Route) -> Iterator[tuple[str, RequestTimes]]:
+    name = request_message(route.api_key).name.removesuffix("Request")
+    yield name, route.times
+    if route.follower_times is not None:
+        yield name, route.follower_times
+        yield f"{name}Consumer", route.times
+        yield f"{name}Follower", route.follower_times
+
+
+def _counts(route: Route) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for name, times in _named_times(route):
+        counts[name] += times.count
+    return counts
+
+
+def _summary(several: list[RequestTimes], now_ms: int) -> Summary:
+    buckets = [0] * BUCKETS
+    for times in several:
+        buckets = [a + b for a, b in zip(buckets, times.recent(now_ms), strict=True)]
+    return Summary(
+        sum(times.count for times in several),
+        sum(times.sum_ms for times in several),
+        tuple(zip(QUANTILES, quantiles(buckets, _SHARES), strict=True)),
+    )

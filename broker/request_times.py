@@ -1,0 +1,117 @@
+"""How many requests of a kind were answered, and how long they took (Kafka's RequestMetrics).
+
+Counting is all that a request pays for: a few additions and one step in a list. Quantiles are
+worked out when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+PRECISION_BITS = 5
+"""A bucket is at most 1/32 of its value wide."""
+EXACT_MS = 2 << PRECISION_BITS
+"""Times below are counted to the millisecond."""
+TIME_MS_MAX = (1 << 31) - 1
+WINDOW_MS_MIN = 60_000
+"""Quantiles are of what was answered in the current window and the one before it. A window ends
+with the first look at it after so long."""
+
+
+def bucket_of(time_ms: int) -> int:
+    """The bucket that a time falls into."""
+    if time_ms < EXACT_MS:
+        return time_ms
+    shift = time_ms.bit_length() - PRECISION_BITS - 1
+    return (shift << PRECISION_BITS) + (time_ms >> shift)
+
+
+def bucket_middle(bucket: int) -> float:
+    """A time in the middle of a bucket, in milliseconds."""
+    if bucket < EXACT_MS:
+        return float(bucket)
+    shift = (bucket >> PRECISION_BITS) - 1
+    lowest = (bucket - (shift << PRECISION_BITS)) << shift
+    return lowest + ((1 << shift) - 1) / 2
+
+
+BUCKETS = bucket_of(TIME_MS_MAX) + 1
+
+
+class RequestTimes:
+    """The requests of one version of one API that were answered.
+
+    Attributes:
+        instant: how many took less than a millisecond; a hot path adds to it by itself.
+        sum_ms: how long all took together.
+    """
+
+    __slots__ = (
+        "_before",
+        "_instant_before",
+        "_now",
+        "_slow",
+        "_window_began_ms",
+        "instant",
+        "sum_ms",
+    )
+
+    def __init__(self) -> None:
+        self.instant = 0
+        self.sum_ms = 0
+        self._slow = 0
+        self._instant_before = [0, 0]
+        self._now = [0] * BUCKETS
+        self._before = [0] * BUCKETS
+        self._window_began_ms: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many, since the start."""
+        return self.instant + self._slow
+
+    def record(self, time_ms: int) -> None:
+        """Count a request that took so long; a clock that was set back makes it 0."""
+        if time_ms <= 0:
+            self.instant += 1
+            return
+        self._slow += 1
+        time_ms = min(time_ms, TIME_MS_MAX)
+        self.sum_ms += time_ms
+        self._now[bucket_of(time_ms)] += 1
+
+    def recent(self, now_ms: int) -> list[int]:
+        """How many fell into each bucket lately.
+
+        Args:
+            now_ms: monotonic; windows end by it.
+        """
+        if self._window_began_ms is None:
+            self._window_began_ms = now_ms
+        elif now_ms - self._window_began_ms >= WINDOW_MS_MIN:
+            self._before, self._now = self._now, [0] * BUCKETS
+            self._instant_before = [self._instant_before[1], self.instant]
+            self._window_began_ms = now_ms
+        recent = [now + before for now, before in zip(self._now, self._before, strict=True)]
+        recent[0] += self.instant - self._instant_before[0]
+        return recent
+
+
+def quantiles(buckets: Sequence[int], wanted: Iterable[float]) -> list[float]:
+    """The times, in ms, that these shares of all requests did not exceed; 0 if there were none.
+
+    Args:
+        buckets: how many requests each bucket holds.
+        wanted: shares between 0 and 1, ascending.
+    """
+    total = sum(buckets)
+    found: list[float] = []
+    filled = [(bucket, count) for bucket, count in enumerate(buckets) if count]
+    position = -1
+    seen = 0
+    for share in wanted:
+        while position + 1 < len(filled) and (position < 0 or seen < share * total):
+            position += 1
+            seen += filled[position][1]
+        found.append(bucket_middle(filled[position][0]) if filled else 0.0)
+    return found

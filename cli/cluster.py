@@ -1,0 +1,166 @@
+"""`odradek cluster`: a live view of brokers, and of partitions that are in trouble."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .connection import DEFAULT_BOOTSTRAP_SERVER, check_addresses
+from .errors import CommandError, fail
+from .show import JsonOutput, note, show_json
+
+if TYPE_CHECKING:
+    from ..client.client import KafkaClient
+    from .cluster_metrics import MetricsSource
+    from .cluster_view import ClusterView
+
+ANSWER_MS_MAX = 5_000
+"""How long a broker may take before it counts as not answering."""
+RATE_SECONDS = 1.0
+"""Between the two readings that rates are made of, where only one table is shown."""
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "--bootstrap",
+        "-b",
+        envvar="ODRADEK_BOOTSTRAP_SERVER",
+        metavar="HOST:PORT",
+        help="A broker of the cluster; several may be given with commas between.",
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        "-m",
+        metavar="[ID=]URL",
+        help="A broker's metrics, for rates and lag: http://HOST:PORT/metrics, or HOST:PORT. "
+        "May be repeated. ID is needed where the page is not odradek's.",
+    ),
+]
+
+
+def cluster(
+    bootstrap_server: Bootstrap = DEFAULT_BOOTSTRAP_SERVER,
+    metrics: Metrics = None,
+    interval: Annotated[
+        float, typer.Option("--interval", "-i", min=0.2, help="Seconds between two looks.")
+    ] = 2.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Show one table and end, as it does in a pipe.")
+    ] = False,
+    json_output: JsonOutput = False,
+) -> None:
+    """Watch a cluster: its brokers, and partitions without leader or with replicas out of sync.
+
+    ```
+    odradek cluster
+    odradek cluster --metrics localhost:9404 --metrics localhost:9405 --metrics localhost:9406
+    odradek cluster --once --json | jq 'select(.type == "partition")'
+    ```
+    """
+    import trio
+
+    from .cluster_metrics import MetricsSource
+
+    check_addresses(bootstrap_server)
+    sources = [MetricsSource(each) for each in metrics or ()]
+    if once or json_output or not sys.stdout.isatty():
+        trio.run(_show_once, bootstrap_server, sources, json_output)
+        return
+    try:
+        trio.run(_show_live, bootstrap_server, sources, interval)
+    except* KeyboardInterrupt:
+        pass  # the way to leave it
+
+
+def _client(bootstrap_server: str) -> KafkaClient:
+    from ..client.client import KafkaClient
+    from ..client.settings import ClientSettings
+
+    return KafkaClient(
+        bootstrap_server,
+        ClientSettings(request_timeout_ms=ANSWER_MS_MAX, max_block_ms=ANSWER_MS_MAX),
+    )
+
+
+async def _show_once(
+    bootstrap_server: str, sources: list[MetricsSource], json_output: bool
+) -> None:
+    import trio
+
+    from .cluster_metrics import problems
+    from .cluster_view import as_json
+
+    async with _client(bootstrap_server) as client:
+        await _look(client, sources, bootstrap_server)
+        if sources:
+            await trio.sleep(RATE_SECONDS)
+        view = await _look(client, sources, bootstrap_server)
+    if json_output:
+        show_json(as_json(view))
+    else:
+        from .cluster_screen import print_view
+
+        print_view(view)
+    for problem in problems(sources):
+        note(problem)
+
+
+async def _show_live(bootstrap_server: str, sources: list[MetricsSource], interval: float) -> None:
+    import trio
+    from rich.live import Live
+
+    from .cluster_metrics import problems
+    from .cluster_screen import render
+
+    async with _client(bootstrap_server) as client:
+        view = await _look(client, sources, bootstrap_server)
+        with Live(auto_refresh=False) as live:
+            remarks = problems(sources)
+            while True:
+                live.update(render(view, remarks), refresh=True)
+                await trio.sleep(interval)
+                try:
+                    view = await _look(client, sources, bootstrap_server)
+                    remarks = problems(sources)
+                except CommandError as error:
+                    remarks = [str(error), "the last answer is shown"]
+
+
+async def _look(
+    client: KafkaClient, sources: list[MetricsSource], bootstrap_server: str
+) -> ClusterView:
+    """Ask a broker and all metrics. Raises CommandError: no broker answers."""
+    import trio
+
+    from ..client.errors import ClientError
+    from ..protocol import messages
+    from .cluster_metrics import BrokerMetrics
+    from .cluster_view import make_view
+
+    measured: dict[int, BrokerMetrics] = {}
+
+    async def read(source: MetricsSource) -> None:
+        found = await trio.to_thread.run_sync(source.read)
+        if found is not None:
+            measured[found[0]] = found[1]
+
+    request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    async with trio.open_nursery() as nursery:
+        for source in sources:
+            nursery.start_soon(read, source)
+        try:
+            answer = await client.send_to_any(request, timeout_ms=ANSWER_MS_MAX)
+        except ClientError:
+            answer = None
+    if answer is None:
+        fail(
+            f"no broker answers at {bootstrap_server}; start one with 'odradek serve', or give"
+            " the address of another with --bootstrap-server"
+        )
+    return make_view(answer, measured)

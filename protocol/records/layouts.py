@@ -1,0 +1,89 @@
+"""Where the records of batches begin that come again and again in the same form.
+
+A producer under load fills its batches up to the same size with as many records, most often of
+the same lengths. If the lengths lie in a batch where they lay in one that was walked over, and
+are the same, then the records tile this batch as they tiled that: the first one proves where
+the second begins, and so on to the end. So they are taken from their places in one call, and
+compared in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+
+from .batch import BATCH_HEADER_BYTES, Buffer
+from .validation import records_tile
+from .varint import read_raw_varint
+
+RECORDS_MIN = 6
+"""Batches of fewer records are walked over as fast."""
+
+RECORDS_MAX = 128
+"""Those of more are not remembered, so that a layout takes a few kilobytes at most."""
+
+LAYOUTS_MAX = 64
+
+WALKS_MIN = 4
+"""So many batches of a size and a count are walked over before their layout is remembered, and
+twice as many each time that another takes its place: learning costs as much as a few walks."""
+
+Layout = tuple[Callable[[Buffer], tuple[bytes, ...]], tuple[bytes, ...]]
+"""Takes the lengths out of a batch, and what they have to be."""
+
+
+class RecordLayouts:
+    """The layouts of the batches that came most lately, by size and number of records."""
+
+    __slots__ = ("_known", "_walks")
+
+    def __init__(self) -> None:
+        self._known: dict[int, Layout] = {}
+        self._walks: dict[int, int] = {}
+        """How often one was walked over, the latest to come last."""
+
+    def __len__(self) -> int:
+        """How many are remembered."""
+        return len(self._known)
+
+    def tile(self, batch: Buffer, count: int) -> bool:
+        """Whether exactly `count` records fill a batch behind its header.
+
+        Args:
+            batch: a whole one, uncompressed, and nothing else.
+            count: as its header says it.
+        """
+        size = len(batch)
+        if not RECORDS_MIN <= count <= RECORDS_MAX:
+            return records_tile(batch, BATCH_HEADER_BYTES, size, count)
+        key = size << 8 | count
+        known = self._known.get(key)
+        if known is not None and known[0](batch) == known[1]:
+            return True
+        if not records_tile(batch, BATCH_HEADER_BYTES, size, count):
+            return False
+        self._note_walk(key, batch, count)
+        return True
+
+    def _note_walk(self, key: int, batch: Buffer, count: int) -> None:
+        walks = self._walks.get(key, 0) + 1
+        if walks == 1 and len(self._walks) >= LAYOUTS_MAX:
+            oldest = next(iter(self._walks))
+            del self._walks[oldest]
+            self._known.pop(oldest, None)
+        self._walks[key] = walks
+        if walks >= WALKS_MIN and walks & walks - 1 == 0:
+            self._known[key] = _layout_of(batch, count)
+
+
+def _layout_of(batch: Buffer, count: int) -> Layout:
+    """The layout of a batch whose records tile it."""
+    position = BATCH_HEADER_BYTES
+    places = [f"{position}x"]
+    for _ in range(count):
+        raw, body = read_raw_varint(batch, position)
+        end = body + (raw >> 1)
+        places.append(f"{body - position}s{end - body}x")
+        position = end
+    take = Struct("".join(places)).unpack_from
+    return take, take(batch)

@@ -1,0 +1,25 @@
+"""What fetches took out of each topic, counted when they are answered."""
+
+from __future__ import annotations
+
+from .fetch import FetchParams, FetchResults
+from .hosted_partitions import HostedPartitions
+
+
+def count_fetches(hosted: HostedPartitions, params: FetchParams, results: FetchResults) -> None:
+    """Count one fetch's answer.
+
+    Each partition counts once; in Kafka twice if its fetch had to wait, for it is read twice.
+    """
+    find = hosted.topic_stats.find
+    replica_id = params.replica_id
+    is_follower = replica_id >= 0
+    for asked, data in results:
+        stats = find(asked.topic_partition.topic)
+        if stats is None:
+            continue
+        is_moving = False
+        if is_follower:
+            partition = hosted.online.get(asked.topic_partition)
+            is_moving = partition is not None and replica_id in partition.adding_replicas
+        stats.count_fetch(data.error, len(data.records), follower=is_follower, moving=is_moving)

@@ -1,0 +1,72 @@
+"""Three brokers under load lose any one of them, and links and sessions; nothing that was
+acknowledged is lost, and nothing that was read changes.
+
+What is checked is told by `support.replication_checker`, what happens by
+`support.replication_faults`. Every choice is made by a seed, which a failure names; the timing
+is not, so that a seed gives the same faults in the same order, but not the same moments. To run
+the same faults again, or others:
+
+    ODRADEK_FAULTS_SEED=17 make test ARGS="tests/cluster/test_replication_under_faults.py"
+
+`ODRADEK_FAULTS_COUNT` changes how many there are.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.replicated_cluster import ASSIGNMENT, TOPIC, ReplicatedCluster, finish_and_check
+from support.replication_faults import FaultRun
+from support.steady_load import SteadyLoad
+from support.zookeeper_process import ZooKeeperProcess
+
+SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
+COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "7"))
+SOAK_RUNS = 25
+SOAK_COUNT = 20
+
+
+def lose_nothing(
+    folder: Path, count: int, seed: int, zookeeper: ZooKeeperProcess | None = None
+) -> None:
+    with ReplicatedCluster(folder / f"{folder.name}-cluster", zookeeper) as cluster:
+        cluster.create_topic(*ASSIGNMENT)
+        with SteadyLoad(cluster.ports, TOPIC, len(ASSIGNMENT), seed=seed) as load:
+            run = FaultRun(cluster, load, seed)
+            try:
+                run.run(count)
+                checker = finish_and_check(cluster, load)
+            except BaseException as trouble:
+                trouble.add_note(f"{run.report()}\n{load.history.checker.report()}")
+                trouble.add_note(cluster.logs())
+                raise
+    report = f"{run.report()}\n{checker.report()}"
+    print(report)
+    assert not checker.violations, f"{report}\n{cluster.logs()}"
+    counts = checker.counts
+    assert counts["acknowledged"] == counts["sent"] > 100 * count, report
+    assert counts["read"] > counts["acknowledged"], report
+    assert counts["kept"] == 3 * counts["acknowledged"], report
+    assert counts["listed"] > 3 * count, report
+    assert not cluster.links.strangers, "who they are is not known, so their links cannot be cut"
+
+
+def test_nothing_is_lost_by_brokers_that_share_a_file(tmp_path: Path) -> None:
+    lose_nothing(tmp_path, COUNT, SEED)
+
+
+def test_nothing_is_lost_by_brokers_on_zookeeper(
+    tmp_path: Path, zookeeper: ZooKeeperProcess
+) -> None:
+    lose_nothing(tmp_path, COUNT, SEED, zookeeper)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("number", range(SOAK_RUNS))
+def test_nothing_is_lost_by_many_faults(
+    tmp_path: Path, zookeeper: ZooKeeperProcess, number: int
+) -> None:
+    lose_nothing(tmp_path, SOAK_COUNT, SEED + number, zookeeper if number % 2 else None)

@@ -1,0 +1,203 @@
+"""The fast walk over a batch's lengths agrees with the plain one, whatever the bytes are."""
+
+from __future__ import annotations
+
+import random
+import timeit
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from odradek.protocol.records import BATCH_HEADER_BYTES
+from odradek.protocol.records.layouts import (
+    LAYOUTS_MAX,
+    RECORDS_MAX,
+    RECORDS_MIN,
+    WALKS_MIN,
+    RecordLayouts,
+)
+from odradek.protocol.records.validation import RECORDS_APART, RUN_RECORDS, records_tile
+
+RECORD_BYTES_MIN = 6
+LENGTH_BYTES_MAX = 5
+
+Buffer = bytes | bytearray | memoryview
+
+
+def tile_plainly(buffer: bytes, position: int, end: int, count: int) -> bool:
+    """One record after the other, a byte at a time: what the walk has to prove."""
+    for _ in range(count):
+        if position >= end:
+            return False
+        raw = 0
+        for index in range(LENGTH_BYTES_MAX):
+            if position >= len(buffer):
+                return False
+            byte = buffer[position]
+            position += 1
+            raw |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:
+                break
+        else:
+            return False
+        if raw % 2 or raw // 2 < RECORD_BYTES_MIN:
+            return False
+        position += raw // 2
+    return position == end
+
+
+def record(size: int, length_bytes: int = 1, filler: int = 0) -> bytes:
+    """A record of `size` bytes behind its length, which takes `length_bytes` or as many as it
+    must."""
+    raw, length = size << 1, bytearray()
+    while raw > 0x7F or len(length) + 1 < length_bytes:
+        length.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    length.append(raw)
+    return bytes(length) + bytes([filler]) * size
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.sampled_from([6, 7, 8, 62, 63, 64, 65, 127, 128, 140, 8191, 8192]),
+        st.integers(1, 3),  # bytes of its length, of which some are needless
+        st.sampled_from([0, 12, 0x0C, 0x80, 0xFF]),  # what a record is made of looks like a length
+        st.sampled_from([1, 1, 2, 5, 6, 7, 8, 20, RUN_RECORDS, RUN_RECORDS + 1, 200]),
+    ),
+    max_size=6,
+)
+
+
+def built(runs: list[tuple[int, int, int, int]]) -> tuple[bytearray, int]:
+    parts = [record(size, width, filler) * times for size, width, filler, times in runs]
+    return bytearray(b"".join(parts)), sum(times for *_, times in runs)
+
+
+@given(RUNS, st.integers(0, 80))
+@settings(max_examples=150, deadline=None)
+def test_runs_of_records_of_one_size_tile(runs: list[tuple[int, int, int, int]], at: int) -> None:
+    data, count = built(runs)
+    buffer = bytes(at) + data
+    for kind in (bytes, bytearray, memoryview):
+        assert records_tile(kind(buffer), at, len(buffer), count)
+    for wrong in (count - 1, count + 1):
+        assert not records_tile(buffer, at, len(buffer), wrong) or wrong < 0
+    assert not data or not records_tile(buffer, at, len(buffer) - 1, count)
+    assert not records_tile(buffer + b"\x0c" + bytes(6), at, len(buffer) + 7, count)
+
+
+@given(
+    RUNS,
+    st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=4),
+    st.integers(-2, 2),
+    st.integers(-20, 20),
+    st.integers(0, 20),
+)
+@settings(max_examples=400, deadline=None)
+def test_damaged_records_are_judged_as_by_the_plain_walk(
+    runs: list[tuple[int, int, int, int]],
+    damages: list[tuple[int, int]],
+    miscounted: int,
+    moved_end: int,
+    cut: int,
+) -> None:
+    data, count = built(runs)
+    for where, byte in damages:
+        if data:
+            data[where % len(data)] = byte
+    end = len(data) + min(moved_end, 0)
+    for buffer in (data, data[: len(data) - cut]):  # the end may lie behind the bytes
+        for number in (count, count + miscounted):
+            found = records_tile(memoryview(buffer), 0, end, number)
+            assert found == tile_plainly(bytes(buffer), 0, end, number)
+
+
+@given(st.binary(max_size=600), st.integers(-3, 90), st.integers(0, 40), st.integers(0, 700))
+@example(b"\x0c" * 700, 100, 0, 700)
+@example(bytes(700), 100, 0, 700)
+@example(b"\x80" * 700, 100, 0, 700)
+@example(b"\xff" * 700, 100, 0, 700)
+@settings(max_examples=400, deadline=None)
+def test_any_bytes_are_judged_as_by_the_plain_walk(
+    data: bytes, count: int, start: int, end: int
+) -> None:
+    expected = tile_plainly(data, start, end, count)
+    assert records_tile(memoryview(data), start, end, count) == expected
+
+
+@pytest.mark.parametrize("at", [1, 5, 7, RUN_RECORDS, RUN_RECORDS + RECORDS_APART, 250, 299])
+@pytest.mark.parametrize("size", [50, 100])
+def test_one_length_that_differs_in_a_long_run_is_found(size: int, at: int) -> None:
+    one = record(size)
+    good = bytearray(one * 300)
+    assert records_tile(good, 0, len(good), 300)
+    for byte in range(len(one) - size):
+        damaged = bytearray(good)
+        damaged[at * len(one) + byte] ^= 2
+        assert not records_tile(damaged, 0, len(damaged), 300)
+
+
+@pytest.mark.parametrize("period", [1, 2, 3, 7, 17, 33])
+def test_sizes_that_deceive_the_walk_cost_little_more_than_others(period: int) -> None:
+    def slowest_of_few(data: bytes, count: int) -> float:
+        view = memoryview(data)
+        return min(
+            timeit.repeat(lambda: records_tile(view, 0, len(view), count), number=5, repeat=5)
+        )
+
+    count = 4000
+    honest = b"".join(record(70 + number * 37 % 50) for number in range(count))
+    deceiving = b"".join(record(70 + number // period % 2) for number in range(count))
+    assert slowest_of_few(deceiving, count) < 4 * slowest_of_few(honest, count)
+
+
+def batch_of(sizes: list[int]) -> bytearray:
+    return bytearray(BATCH_HEADER_BYTES) + b"".join(record(size) for size in sizes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_layouts_remember_never_passes_other_records(seed: int) -> None:
+    chance = random.Random(seed)
+    layouts = RecordLayouts()
+    forms = []
+    for _ in range(3):
+        sizes = [chance.choice([6, 63, 64, 70, 8191, 8192]) for _ in range(chance.randint(4, 12))]
+        forms += [sizes, chance.sample(sizes, len(sizes))]  # of the same size and count
+    for _ in range(300):
+        sizes = chance.choice(forms)
+        batch, count = batch_of(sizes), len(sizes)
+        if chance.random() < 0.5:
+            begins = BATCH_HEADER_BYTES
+            for size in chance.sample(sizes, chance.randrange(count)):
+                begins += len(record(size))
+            where = min(begins + chance.choice([0, 0, 1, 2, 5]), len(batch) - 1)
+            batch[where] = chance.choice([batch[where] ^ 0x80, batch[where] ^ 2, 0, 12, 0xFF])
+        if chance.random() < 0.1:
+            count += chance.choice([-1, 1, 256, -300])
+        if chance.random() < 0.1:
+            del batch[-chance.randint(1, len(batch)) :]
+        expected = tile_plainly(bytes(batch), BATCH_HEADER_BYTES, len(batch), count)
+        assert layouts.tile(memoryview(batch), count) == expected
+
+
+@pytest.mark.parametrize("count", [RECORDS_MIN - 1, RECORDS_MIN, RECORDS_MAX, RECORDS_MAX + 1])
+def test_a_batch_that_comes_again_is_checked_again(count: int) -> None:
+    layouts = RecordLayouts()
+    batch = batch_of([100] * (count - 1) + [101])
+    for _ in range(3 * WALKS_MIN):
+        assert layouts.tile(batch, count)
+        assert not layouts.tile(batch, count - 1)
+        assert not layouts.tile(batch, count + 1)
+    batch[BATCH_HEADER_BYTES + 1] ^= 1
+    assert not layouts.tile(batch, count)
+
+
+def test_layouts_of_more_forms_than_are_remembered_are_checked_all_the_same() -> None:
+    layouts = RecordLayouts()
+    forms = [batch_of([6 + more] * 8) for more in range(2 * LAYOUTS_MAX)]
+    for _ in range(WALKS_MIN + 1):
+        for batch in forms:
+            assert all(layouts.tile(batch, 8) for _ in range(WALKS_MIN))
+            assert not layouts.tile(batch[:-1], 8)
+    assert len(layouts) <= LAYOUTS_MAX

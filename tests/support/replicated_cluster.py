@@ -1,0 +1,269 @@
+"""Three broker processes with a replicated topic under load, and links that can be cut."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import sqlite3
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from odradek.broker.metadata_store import znodes
+from odradek.broker.metadata_store.errors import NoNode
+from odradek.broker.metadata_store.store import MetadataStore
+from odradek.protocol import messages
+from odradek.protocol.errors import ErrorCode
+from odradek.testing.broker_process import BrokerProcess
+
+from .broker_cluster import (
+    BROKER_IDS,
+    METADATA_FILE,
+    BrokerCluster,
+    PartitionView,
+    View,
+    wait_until,
+)
+from .cut_links import CuttableLinks
+from .replica_files import read_replica, values_of
+from .replication_checker import ReplicationChecker
+from .steady_load import SteadyLoad, token_of
+from .zookeeper_process import ZooKeeperProcess
+
+TOPIC = "replicated"
+ASSIGNMENT = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
+LAG_MS_MAX = 2_000
+SESSION_MS = 6_000
+"""In ZooKeeper, of a broker: longer than one is frozen that is to keep its session."""
+CREATE_VERSION = 5
+SETTLE_SECONDS_MAX = 60.0
+PORTS = range(15_000, 32_000)
+"""Below those that connections take by themselves, so that a broker finds its port again."""
+
+SETTINGS = {
+    "replica.lag.time.max.ms": str(LAG_MS_MAX),
+    "replica.fetch.wait.max.ms": "200",
+    "min.insync.replicas": "2",
+    "offsets.topic.num.partitions": "3",
+    "default.replication.factor": "3",
+    "inter.broker.listener.name": "INTER",
+    "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTER:PLAINTEXT",
+}
+
+_port_offsets = itertools.count(os.getpid() * 31)
+
+
+def free_port() -> int:
+    """A port that nobody listens on, and that no outgoing connection will take."""
+    for _ in PORTS:
+        port = PORTS[next(_port_offsets) % len(PORTS)]
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
+
+
+class BrokenBrokerProcess(BrokerProcess):
+    """A broker with a part of replication switched off; see `broken_broker`.
+
+    Args:
+        sound: is the same but for the fault.
+        fault: what is switched off.
+    """
+
+    def __init__(self, sound: BrokerProcess, fault: str) -> None:
+        self._fault = fault
+        super().__init__(
+            sound.data_dir, settings=sound.settings, arguments=sound.arguments, start=False
+        )
+
+    def command(self) -> list[str]:
+        """The command line of the next start."""
+        python, _, _, *rest = super().command()
+        return [python, str(Path(__file__).with_name("broken_broker.py")), self._fault, *rest]
+
+
+class ReplicatedCluster(BrokerCluster):
+    """Brokers that reach each other through links of their own.
+
+    Args:
+        folder: where all their files lie.
+        zookeeper: the server to use; None: a file.
+        settings: for every broker, besides `SETTINGS`.
+        fault: what is switched off in every broker; "": nothing.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        zookeeper: ZooKeeperProcess | None = None,
+        settings: dict[str, str] | None = None,
+        fault: str = "",
+    ) -> None:
+        self._inner_ports = {broker_id: free_port() for broker_id in BROKER_IDS}
+        self._outer_ports = {broker_id: free_port() for broker_id in BROKER_IDS}
+        self._fault = fault
+        self.links = CuttableLinks(self._inner_ports)
+        super().__init__(folder, zookeeper, {**SETTINGS, **(settings or {})})
+
+    @property
+    def ports(self) -> dict[int, int]:
+        """Of all brokers, for clients."""
+        return dict(self._outer_ports)
+
+    def _broker(self, broker_id: int) -> BrokerProcess:
+        broker = super()._broker(broker_id)
+        outer = f"CLIENT://127.0.0.1:{self._outer_ports[broker_id]}"
+        broker.settings["listeners"] = f"{outer},INTER://127.0.0.1:{self._inner_ports[broker_id]}"
+        broker.settings["advertised.listeners"] = (
+            f"{outer},INTER://127.0.0.1:{self.links.ports[broker_id]}"
+        )
+        if self.zookeeper is not None:
+            broker.settings["zookeeper.session.timeout.ms"] = str(SESSION_MS)
+        return BrokenBrokerProcess(broker, self._fault) if self._fault else broker
+
+    def __enter__(self) -> ReplicatedCluster:
+        self.links.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        self.links.__exit__(kind, error, traceback)
+
+    # -- the topic ----------------------------------------------------------------------
+
+    def create_topic(
+        self, *assignment: tuple[int, ...], configs: dict[str, str] | None = None
+    ) -> None:
+        """Make the topic, and wait until all its replicas are in sync."""
+        make = messages.CreateTopicsRequest
+        topic = make.CreatableTopic(
+            name=TOPIC,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[
+                make.CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
+                for index, ids in enumerate(assignment)
+            ],
+            configs=[
+                make.CreatableTopicConfig(name=name, value=value)
+                for name, value in (configs or {}).items()
+            ],
+        )
+        request = make(topics=[topic], timeout_ms=5_000)
+        (result,) = self.ask(self.running[0], request, CREATE_VERSION).topics
+        assert result.error_code == ErrorCode.NONE, result.error_message
+        self.wait_in_sync()
+
+    def partitions(self) -> dict[int, PartitionView]:
+        """The topic's, as the metadata store has them."""
+        return self.tree().topics[TOPIC]
+
+    def wait_in_sync(self) -> None:
+        """Wait until all brokers are there and all replicas are in sync."""
+
+        def is_whole() -> bool:
+            view = self.tree_or_none()
+            return (
+                view is not None
+                and view.brokers == frozenset(self.running)
+                and TOPIC in view.topics
+                and all(
+                    each.leader in view.brokers and each.isr == set(each.replicas)
+                    for each in view.topics[TOPIC].values()
+                )
+            )
+
+        wait_until(is_whole, SETTLE_SECONDS_MAX, [f"replicas are not in sync again: {self.folder}"])
+
+    def tree_or_none(self) -> View | None:
+        """What the metadata store holds; None while there is no controller."""
+        try:
+            return self.tree()
+        except NoNode:
+            return None
+
+    def registration(self, broker_id: int) -> int | None:
+        """Which of a broker's registrations is the one in the store; None: it has none."""
+
+        async def read(store: MetadataStore) -> int | None:
+            try:
+                return (await store.get(f"{znodes.BROKER_IDS}/{broker_id}")).creation_id
+            except NoNode:
+                return None
+
+        return self._read(read)
+
+    def end_lease(self, broker_id: int) -> None:
+        """Have the embedded store end a broker's session, though the broker is well."""
+        connection = sqlite3.connect(self.shared / METADATA_FILE, timeout=10)
+        try:
+            with connection:
+                done = connection.execute(
+                    "UPDATE sessions SET expires_at_ms = 0 WHERE id = (SELECT session FROM nodes "
+                    "WHERE parent = '/brokers/ids' AND name = ?)",
+                    (str(broker_id),),
+                )
+                assert done.rowcount == 1, f"broker {broker_id} has no session"
+        finally:
+            connection.close()
+
+    def start_together(self, *broker_ids: int) -> None:
+        """Start several brokers at once, and wait until they are ready."""
+        troubles: list[BaseException] = []
+
+        def start(broker_id: int) -> None:
+            try:
+                self.brokers[broker_id].start()
+            except BaseException as trouble:
+                troubles.append(trouble)
+
+        threads = [threading.Thread(target=start, args=(each,)) for each in broker_ids]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if troubles:
+            raise troubles[0]
+
+    def logs(self) -> str:
+        """The end of each broker's log."""
+        return "\n".join(
+            f"--- broker {broker_id}\n{broker.log[-6000:]}"
+            for broker_id, broker in self.brokers.items()
+        )
+
+
+def finish_and_check(cluster: ReplicatedCluster, load: SteadyLoad) -> ReplicationChecker:
+    """Bring all to rest, read all once more, kill the brokers, and hold their files to it all."""
+    load.stop_sending()
+    cluster.wait_in_sync()
+    ends = load.end_offsets()
+    load.read_all("the last reader", threading.Event(), ends)
+    load.stop()
+    cluster.kill_all()
+    checker = load.history.checker
+    for partition in load.partitions:
+        replicas = [
+            read_replica(broker_id, cluster.folder / f"broker-{broker_id}", TOPIC, partition)
+            for broker_id in BROKER_IDS
+        ]
+        checker.compare_replicas(partition, replicas, ends[partition])
+        for replica in replicas:
+            contents = {
+                offset: token_of(value)
+                for offset, value in values_of(replica.batches, ends[partition])
+            }
+            checker.finish(partition, contents, replica.log_start_offset)
+    return checker
