@@ -101,6 +101,8 @@ class Broker:
                 self._log_config,
                 self._min_insync_replicas,
                 config["replica.lag.time.max.ms"],
+                config["replication.quota.window.num"],
+                config["replication.quota.window.size.seconds"] * 1000,
             ),
             log_manager,
             clock,

@@ -38,9 +38,11 @@ async def leave_cluster(broker: Broker) -> None:
     while _others(cache.snapshot, broker_id):
         controller_id = cache.controller_id
         trouble = await _try_to_leave(broker)
-        if trouble is None:
+        if trouble is None and cache.controller_id == controller_id:
             logger.info("broker %d leads nothing any more", broker_id)
             return
+        if trouble is None:
+            continue  # the next controller does not know that this broker is leaving
 
         def changed(snapshot: MetadataSnapshot, former: int | None = controller_id) -> bool:
             return snapshot.controller_id != former or not _others(snapshot, broker_id)

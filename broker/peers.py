@@ -30,6 +30,9 @@ from .isr_writer import IsrWriter
 if TYPE_CHECKING:
     from .broker import Broker
 
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+
 
 class BrokerPeers:
     """The peers of a broker that runs.
@@ -64,9 +67,12 @@ class BrokerPeers:
             config["num.replica.fetchers"],
             broker.replica_manager.get_partition,
             FetcherTasks(broker.start_task, broker.links.to_broker, endpoint, broker.clock),
+            quota=broker.replica_manager.hosted.quotas.follower,
             on_appended=self._appended,
         )
         config.subscribe(("num.replica.fetchers",), self._resize)
+        config.subscribe((LEADER_RATE, FOLLOWER_RATE), self._bound)
+        self._bound()
 
     def start(self) -> None:
         """Begin to look for followers that do not keep up."""
@@ -124,6 +130,11 @@ class BrokerPeers:
 
     def _resize(self) -> None:
         self.fetchers.resize(self._broker.config["num.replica.fetchers"])
+
+    def _bound(self) -> None:
+        quotas, config = self._broker.replica_manager.hosted.quotas, self._broker.config
+        quotas.leader.bytes_per_second_max = config[LEADER_RATE]
+        quotas.follower.bytes_per_second_max = config[FOLLOWER_RATE]
 
     def _schedule_shrinking(self) -> None:
         """Half of `replica.lag.time.max.ms` from now (Kafka's isr-expiration)."""

@@ -50,6 +50,8 @@ class DelayedFetch(DelayedOperation):
                 partition.check_leader(asked.current_leader_epoch, must_lead=must_lead)
                 if end <= asked.fetch_offset <= partition.log_end_offset:
                     continue
+                if self._hosted.must_wait(partition, self._params):
+                    continue
                 if seen is None or seen[0] != end:
                     read = partition.read_records(
                         asked.fetch_offset, asked.max_bytes, isolation, minimum_one_batch=True

@@ -1,4 +1,4 @@
-"""What fetches took out of each topic, counted when they are answered."""
+"""What fetches took out of each topic, counted when they are answered; so are throttled bytes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def count_fetches(hosted: HostedPartitions, params: FetchParams, results: FetchR
             continue
         is_moving = False
         if is_follower:
+            if len(data.records) and hosted.quotas.leader.is_throttled(asked.topic_partition):
+                hosted.quotas.leader.record(len(data.records))
             partition = hosted.online.get(asked.topic_partition)
             is_moving = partition is not None and replica_id in partition.adding_replicas
         stats.count_fetch(data.error, len(data.records), follower=is_follower, moving=is_moving)

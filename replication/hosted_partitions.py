@@ -23,6 +23,7 @@ from .partition import Partition
 from .partition_state import NO_LEADER, PartitionState
 from .partition_table import PartitionTable
 from .peers import NoPeers, Peers
+from .replication_quota import ReplicationQuotas
 from .topic_stats import TopicStatsTable
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,10 @@ class ReplicaSettings(NamedTuple):
     min_insync_replicas: Callable[[Mapping[str, str]], int]
     lag_ms_max: int = 30_000
     """`replica.lag.time.max.ms`."""
+    quota_windows_max: int = 11
+    """`replication.quota.window.num`."""
+    quota_window_ms: int = 1000
+    """`replication.quota.window.size.seconds`."""
 
 
 class HostedPartitions:
@@ -69,6 +74,7 @@ class HostedPartitions:
     Attributes:
         online: the partitions themselves; it knows of those offline too.
         peers: the other brokers; none until there are some.
+        quotas: bounds on the bytes that replication takes.
         topic_stats: what goes in and out of each topic.
         leadership_listeners: told when a partition comes to be led here, or no longer.
     """
@@ -83,6 +89,13 @@ class HostedPartitions:
         self.online = PartitionTable()
         self.peers: Peers = NoPeers()
         self.topic_stats = TopicStatsTable()
+        self.quotas = ReplicationQuotas(
+            settings.broker_id,
+            clock.monotonic_ms,
+            settings.quota_windows_max,
+            settings.quota_window_ms,
+        )
+        self.online.leader_quota = self.quotas.leader
         self.leadership_listeners: list[LeadershipListener] = []
         self._settings = settings
         self._log_manager = log_manager
@@ -184,6 +197,7 @@ class HostedPartitions:
     def _create_partition(self, state: PartitionState) -> Partition:
         topic_partition = state.topic_partition
         self._overrides[state.topic] = state.config
+        self.quotas.configure_topic(state.topic, state.config)
         config, min_insync_replicas = self._settings_of(state.config)
         log = self._log_manager.get_or_create_log(
             topic_partition, state.topic_id, config, is_new=state.is_new
@@ -264,6 +278,7 @@ class HostedPartitions:
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's changed settings in force on every partition hosted here."""
         self._overrides[topic] = overrides
+        self.quotas.configure_topic(topic, overrides)
         self._configure(
             partition
             for partition in self.online.values()

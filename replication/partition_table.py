@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from ..protocol.errors import ErrorCode
 from ..storage.topic_partition import TopicPartition
+from .fetch import FetchParams
+from .fetcher_partition import UNBOUNDED_QUOTA, ReplicaQuota
 from .partition import Partition
 from .replica_selector import SelectReplica, select_leader
 
@@ -18,12 +20,23 @@ class PartitionTable(dict[TopicPartition, Partition]):
         offline: those whose log lies, or may lie, in a directory that is offline. They stay
             so until a restart, unless their topic is deleted elsewhere.
         select_replica: where the consumers of those led here are sent.
+        leader_quota: the bound on what followers out of sync are given.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.offline: set[TopicPartition] = set()
         self.select_replica: SelectReplica = select_leader
+        self.leader_quota: ReplicaQuota = UNBOUNDED_QUOTA
+
+    def must_wait(self, partition: Partition, params: FetchParams) -> bool:
+        """Whether a follower gets nothing now, since it is throttled and out of sync."""
+        return (
+            params.is_from_follower
+            and params.replica_id not in partition.isr
+            and self.leader_quota.is_throttled(partition.topic_partition)
+            and self.leader_quota.is_quota_exceeded()
+        )
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The topic of this id, if one of its partitions is online.

@@ -70,7 +70,8 @@ def _read_partition(
         diverging_epoch = _diverging_epoch(partition, asked)
         preferred = partitions.select_replica(partition, params, asked.fetch_offset)
         at_the_end = asked.fetch_offset == partition.readable_end(params.isolation)
-        if diverging_epoch is None and not at_the_end and preferred == NO_REPLICA:
+        is_read_here = preferred == NO_REPLICA and not partitions.must_wait(partition, params)
+        if diverging_epoch is None and not at_the_end and is_read_here:
             read = partition.read_records(
                 asked.fetch_offset,
                 min(asked.max_bytes, bytes_left),

@@ -95,6 +95,8 @@ class BrokerQueue:
         self._waiting: deque[tuple[ControllerRequest, OnAnswer | None]] = deque()
         self._wake = trio.Event()
         self._scope = trio.CancelScope()
+        self._failures = 0
+        """Of sending the first that waits, one after the other."""
 
     def put(self, request: ControllerRequest, on_answer: OnAnswer | None) -> None:
         """Queue a request."""
@@ -122,13 +124,19 @@ class BrokerQueue:
                     async with self._connect(endpoint) as link:
                         await self._send_all(link)
                 except ClientError as error:
-                    logger.warning(
-                        "%d requests to broker %d wait: %s",
-                        len(self._waiting),
-                        self._broker.broker_id,
-                        error,
-                    )
+                    self._note_failure(error)
                 await trio.sleep(RETRY_BACKOFF_MS / 1000)
+
+    def _note_failure(self, error: ClientError) -> None:
+        """Once is no trouble: a broker that stops is often gone before its registration."""
+        self._failures += 1
+        logger.log(
+            logging.INFO if self._failures == 1 else logging.WARNING,
+            "%d requests to broker %d wait: %s",
+            len(self._waiting),
+            self._broker.broker_id,
+            error,
+        )
 
     async def _wait_for_requests(self) -> None:
         while not self._waiting:
@@ -142,6 +150,7 @@ class BrokerQueue:
             request, on_answer = self._waiting[0]
             message, version = await run_in_steps(encode(request, self._listener_name))
             response = await link.request(message, version=version, timeout_ms=self._timeout_ms)
+            self._failures = 0
             self._waiting.popleft()
             if on_answer is not None:
                 on_answer(decode_errors(request, response))

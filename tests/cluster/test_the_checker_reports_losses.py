@@ -1,7 +1,8 @@
 """The checker and its load are proved on brokers that lose records, and on ones that do not.
 
 A leader gets records that its followers, frozen, do not have, and is killed; others lead, and
-get other records; the former leader returns, follows them, and leads again.
+get other records; the former leader returns, follows them, and leads again. Records are alone
+in their batches, so that what it fetches fits behind whatever it has.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import pytest
 from support.broker_cluster import wait_until
 from support.replicated_cluster import TOPIC, ReplicatedCluster, finish_and_check
 from support.replication_checker import ReplicationChecker
-from support.steady_load import SteadyLoad, send_unconfirmed
+from support.steady_load import History, SteadyLoad, send_once
 
 FIRST, SECOND, THIRD = 1, 2, 3
-UNCONFIRMED = 100
+ALONE = 100
 MORE = 300
 NOBODY_LAGS = {"replica.lag.time.max.ms": "60000"}
 
@@ -23,15 +24,18 @@ NOBODY_LAGS = {"replica.lag.time.max.ms": "60000"}
 def lead_alone_die_and_lead_again(folder: Path, fault: str) -> ReplicationChecker:
     with ReplicatedCluster(folder, settings=NOBODY_LAGS, fault=fault) as cluster:
         cluster.create_topic((FIRST, SECOND, THIRD))
-        with SteadyLoad(cluster.ports, TOPIC, partitions=1, batched=False) as load:
-            assert load.history.wait_acknowledged(load.history.mark(), load.partitions)
-            for follower in (SECOND, THIRD):
-                cluster.pause(follower)
-            end = send_unconfirmed(cluster.ports[FIRST], TOPIC, UNCONFIRMED, load.history)
-            cluster.brokers[FIRST].kill()
-            for follower in (SECOND, THIRD):
-                cluster.resume(follower)
-            load.wait_end(0, end + MORE)
+        history = History()
+        port = cluster.ports[FIRST]
+        assert send_once(port, TOPIC, "all", ALONE, history) == ALONE
+        for follower in (SECOND, THIRD):
+            cluster.pause(follower)
+        assert send_once(port, TOPIC, "1", ALONE, history) == 2 * ALONE
+        send_once(port, TOPIC, "all", ALONE, history)  # the leader has them, whatever it says
+        cluster.brokers[FIRST].kill()
+        for follower in (SECOND, THIRD):
+            cluster.resume(follower)
+        with SteadyLoad(cluster.ports, TOPIC, 1, history=history, batched=False) as load:
+            load.wait_end(0, 3 * ALONE + MORE)
             cluster.brokers[FIRST].start()
             cluster.wait_in_sync()
             load.stop_sending()

@@ -7,6 +7,7 @@ to their end, and again from their start; and a poller asks for starts and ends.
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -28,6 +29,7 @@ RECORDS_PER_SECOND = 200
 DELIVERY_SECONDS_MAX = 120
 REQUEST_SECONDS_MAX = 5
 SILENT_SECONDS_MAX = 30.0
+SEND_ONCE_MS_MAX = 1_500
 VALUE_BYTES_MAX = 600
 POLL_SECONDS = 0.1
 READ_ON_SECONDS = 4.0
@@ -37,6 +39,8 @@ LIST_OFFSETS_VERSION = 6
 LATEST, EARLIEST = -1, -2
 LIBRDKAFKA_LOG_LEVEL = 2
 """Critical: that connections end while brokers are gone is no news here."""
+
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def value_of(token: Token, padding: int = 0) -> bytes:
@@ -63,10 +67,18 @@ class History:
         self.checker = ReplicationChecker()
         self.trouble: list[BaseException] = []
         self._changed = threading.Condition()
+        self._senders = 0
         self._next: dict[tuple[str, int], int] = {}
         self._acknowledged: dict[tuple[str, int], int] = {}
 
+    def new_sender(self, client: str) -> str:
+        """A name that no other sender has."""
+        with self._changed:
+            self._senders += 1
+            return f"{client} {self._senders}"
+
     def send(self, sender: str, partition: int) -> Token:
+        """A sender is about to send."""
         with self._changed:
             token = self.checker.sent(sender, partition)
             self._next[sender, partition] = token.number + 1
@@ -218,34 +230,40 @@ class KafkaPythonSender:
         self._producer.close()
 
 
-def send_unconfirmed(port: int, topic: str, count: int, history: History) -> int:
-    """Send records to partition 0 with acks=1, which promises nothing once its leader is gone.
+def send_once(port: int, topic: str, acks: str, count: int, history: History) -> int:
+    """Send records to partition 0, each once, and wait for what comes of it.
+
+    With acks=1 nothing is promised once the leader is gone; with acks=all the history is told
+    which were acknowledged, and that the others were not is no fault.
 
     Returns:
-        The offset of the last.
+        The end of the last that was answered, -1 if none was.
     """
     producer = Producer(
         {
             "bootstrap.servers": f"127.0.0.1:{port}",
             "log_level": LIBRDKAFKA_LOG_LEVEL,
-            "acks": 1,
+            "acks": acks,
             "retries": 0,
             "batch.num.messages": 1,
+            "message.timeout.ms": SEND_ONCE_MS_MAX,
         }
     )
-    offsets: list[int] = []
+    ends = [-1]
 
     def on_delivery(error: object, message: Message) -> None:
         offset = message.offset()
-        assert error is None, error
-        assert offset is not None
-        offsets.append(offset)
+        if error is None and offset is not None:
+            ends.append(offset + 1)
+            if acks == "all":
+                history.acknowledge(token_of(message.value()), 0, offset)
 
+    sender = history.new_sender(f"acks={acks}")
     for _ in range(count):
-        token = history.send("unconfirmed", 0)
+        token = history.send(sender, 0)
         producer.produce(topic, value_of(token), partition=0, on_delivery=on_delivery)
-    assert producer.flush(REQUEST_SECONDS_MAX) == 0
-    return max(offsets)
+    assert producer.flush(2 * SEND_ONCE_MS_MAX / 1000) == 0
+    return max(ends)
 
 
 class SteadyLoad:
@@ -255,6 +273,7 @@ class SteadyLoad:
         ports: of the brokers, by id.
         topic: it exists, with so many partitions.
         partitions: how many.
+        history: of another load before this one; its senders have ended.
         seed: of the choice of partitions and sizes.
         batched: whether records may share a batch.
     """
@@ -265,10 +284,11 @@ class SteadyLoad:
         topic: str,
         partitions: int,
         *,
+        history: History | None = None,
         seed: int = 0,
         batched: bool = True,
     ) -> None:
-        self.history = History()
+        self.history = history or History()
         self.partitions = range(partitions)
         self._ports = ports
         self._topic = topic
@@ -350,10 +370,11 @@ class SteadyLoad:
 
     def _send(self, make: Callable[..., Sender], chance: random.Random) -> None:
         sender = make(self._bootstrap, self.history, self._batched)
+        name = self.history.new_sender(sender.name)
         due = time.monotonic()
         while not self._stop_sending.is_set():
             partition = chance.choice(self.partitions)
-            token = self.history.send(sender.name, partition)
+            token = self.history.send(name, partition)
             padding = chance.randrange(VALUE_BYTES_MAX)
             try:
                 sender.send(self._topic, partition, token, value_of(token, padding))
