@@ -3,7 +3,9 @@
     python benchmarks/record_walk.py [--rounds 25]
 
 `records tile` is what every uncompressed batch of a producer goes through: from length to
-length, copying nothing. The walks below it read more of each record; `iter_records` makes them.
+length, copying nothing. It is shown for records of one size, which are compared in runs, and
+for records each of another size; and so is what a batch costs whose layout is remembered, of
+16 KB as producers send them. The walks below read more of each record; `iter_records` makes them.
 Rounds are interleaved, so that all meet the same machine; the table shows medians.
 """
 
@@ -23,6 +25,7 @@ from odradek.protocol.compression import Compression
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.batch import BATCH_HEADER_BYTES
 from odradek.protocol.records.crc import crc32c
+from odradek.protocol.records.layouts import RecordLayouts
 from odradek.protocol.records.light_records import iter_keys, iter_offsets_and_timestamps
 from odradek.protocol.records.validation import records_tile, summarize_records
 
@@ -32,15 +35,30 @@ RECORD_BYTES = (100, 1000)
 FOREVER_MS = 1 << 62
 CODECS = (Compression.NONE, Compression.LZ4, Compression.ZSTD)
 CRC_REPEAT = 200
+TILE_REPEAT = 200
 
 Call = Callable[[], Any]
 
 
-def batch_of(record_bytes: int, codec: Compression) -> RecordBatch:
-    """A batch of a mebibyte whose records have ten bytes of key, and values that compress."""
+def batch_of(
+    record_bytes: int, codec: Compression, batch_bytes: int = BATCH_BYTES, spread: int = 1
+) -> RecordBatch:
+    """A batch whose records have ten bytes of key, and values that compress.
+
+    Args:
+        record_bytes: of a value.
+        codec: of the batch.
+        batch_bytes: of the batch, about.
+        spread: over so many sizes, up to `record_bytes`, the values are spread.
+    """
     records = [
-        (b"key-%06d" % number, (b"value %d " % number * 200)[:record_bytes], number, [])
-        for number in range(BATCH_BYTES // (record_bytes + 17))
+        (
+            b"key-%06d" % number,
+            (b"value %d " % number * 200)[: record_bytes - number * 31 % spread],
+            number,
+            [],
+        )
+        for number in range(batch_bytes // (record_bytes + 17))
     ]
     return RecordBatch(memoryview(build_batch(records, compression=codec)))
 
@@ -59,6 +77,20 @@ def walks(batch: RecordBatch) -> dict[str, Call]:
         tile = partial(records_tile, batch.buffer, BATCH_HEADER_BYTES, end, count)
         return {"records tile": tile} | calls
     return calls
+
+
+def tile_batches(record_bytes: int, spread: int, rounds: int) -> tuple[float, float]:
+    """Nanoseconds a record of a batch of 16 KB: walked over, and its layout remembered."""
+    batch = batch_of(record_bytes, Compression.NONE, 16 * 1024, spread)
+    view, count = memoryview(batch.buffer), batch.records_count
+    layouts = RecordLayouts()
+    walked, remembered = [], []
+    walk = partial(records_tile, view, BATCH_HEADER_BYTES, len(view), count)
+    for _ in range(rounds):
+        walked.append(seconds(lambda: [walk() for _ in range(TILE_REPEAT)]))
+        remembered.append(seconds(lambda: [layouts.tile(view, count) for _ in range(TILE_REPEAT)]))
+    per_record = 1e9 / count / TILE_REPEAT
+    return statistics.median(walked) * per_record, statistics.median(remembered) * per_record
 
 
 def seconds(call: Call) -> float:
@@ -90,6 +122,13 @@ def main() -> None:
             ]
             label = f"{codec.name.lower()}: {name}"
             print(f"{label:<44}" + "".join(f"{median:>12.0f}" for median in medians))
+    for spread, sizes in ((1, "of one size"), (40, "of forty sizes")):
+        pairs = [tile_batches(size, spread, rounds) for size in RECORD_BYTES]
+        for label, values in zip(
+            ("walked over", "remembered"), zip(*pairs, strict=True), strict=True
+        ):
+            name = f"batch of 16 KB {sizes}: {label}"
+            print(f"{name:<44}" + "".join(f"{value:>12.0f}" for value in values))
     content = memoryview(bytes(range(256)) * (CRC_BYTES // 256 + 1))[:CRC_BYTES]
     checksums = [
         seconds(lambda: [crc32c(content) for _ in range(CRC_REPEAT)]) / CRC_REPEAT

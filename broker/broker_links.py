@@ -14,6 +14,9 @@ from .controller.live_broker import EndPoint
 if TYPE_CHECKING:
     from .metadata_cache import MetadataCache
 
+TRUSTED_BYTES = 16 << 20
+"""Brokers of one cluster mean what they announce; a follower is given 10 MiB at a time."""
+
 
 class BrokerLinks:
     """Opens connections to brokers.
@@ -37,7 +40,9 @@ class BrokerLinks:
         self, endpoint: EndPoint, versions: Mapping[int, int], client_id: str | None = None
     ) -> AsyncIterator[Connection]:
         """A connection to where a broker is reached, for these APIs. Raises ClientError."""
-        settings = ClientSettings(client_id=client_id or str(self._broker_id))
+        settings = ClientSettings(
+            client_id=client_id or str(self._broker_id), trusted_answer_bytes=TRUSTED_BYTES
+        )
         async with open_connection(
             endpoint.host, endpoint.port, settings, fixed_versions=dict(versions)
         ) as connection:

@@ -18,6 +18,7 @@ from ..protocol.error_response import error_response
 from ..protocol.errors import ErrorCode, KafkaError, ProtocolError
 from ..protocol.headers import read_request_header, response_header_version
 from ..protocol.messages import request_message, response_message
+from .error_counts import ErrorCounts
 from .handlers.registry import Registration
 from .long_work import run_in_steps
 from .produce_shortcut import MISSES_BEFORE_LEARNING, learn_shortcut
@@ -43,6 +44,7 @@ class Route:
     """One version of one API: how to decode it, who handles it, how to encode the answer.
 
     Attributes:
+        errors: in the answers.
         times: of the requests that were answered.
         follower_times: of a Fetch: of those that came from other brokers, which `times` leaves
             out; None of all other APIs.
@@ -55,6 +57,7 @@ class Route:
         "api_version",
         "decode",
         "decode_in_steps",
+        "errors",
         "follower_times",
         "handler",
         "name",
@@ -72,7 +75,9 @@ class Route:
         self.decode_in_steps = (
             message.stepwise_decoder(api_version) if api_key in CLUSTER_APIS else None
         )
-        self._encode = response_message(api_key).encoder(api_version)
+        response = response_message(api_key)
+        self._encode = response.encoder(api_version)
+        self.errors = ErrorCounts(response, api_version)
         self._flexible_header = response_header_version(api_key, api_version) >= 1
         self.times = RequestTimes()
         self.follower_times = RequestTimes() if api_key is ApiKey.FETCH else None

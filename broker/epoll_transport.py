@@ -13,6 +13,7 @@ import logging
 import os
 import select
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import trio
@@ -132,9 +133,13 @@ class EpollTransport:
         self._epoll.close()
 
     @property
-    def connections(self) -> list[Connection]:
-        """Those that are open."""
-        return [link.connection for link in self._links.values()]
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._links)
+
+    def connections_by_listener(self) -> Counter[str]:
+        """The same for each listener, by its name."""
+        return Counter(link.connection.listener_name for link in self._links.values())
 
     # -- the loop --------------------------------------------------------------------
 

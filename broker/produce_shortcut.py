@@ -207,11 +207,13 @@ class ProduceShortcut:
         time_ms = self._manager.flushed_ms - received_ms
         if time_ms > 0:
             self.route.times.record(time_ms)
+            self.route.errors.count_one(ErrorCode.NONE)
         else:
             self.route.times.instant += 1
 
-    def note_answered(self, received_ms: int) -> None:
+    def note_answered(self, received_ms: int, error: ErrorCode) -> None:
         """A request that came at this wall time is answered."""
+        self.route.errors.count_one(error)
         self.route.times.record(self._broker.clock.now_ms() - received_ms)
 
     def _answer(self, result: PartitionResponse) -> messages.ProduceResponse:
@@ -302,7 +304,7 @@ class QuickProduce:
         if not self.connection.is_closed:
             shortcut = self._shortcut
             self.buffers = shortcut.encode_answer(self._correlation_id, result)
-            shortcut.note_answered(self._received_ms)
+            shortcut.note_answered(self._received_ms, result.error)
             self.connection.note_answered()
 
 

@@ -42,7 +42,7 @@ class RequestTimes:
     """The requests of one version of one API that were answered.
 
     Attributes:
-        instant: how many took less than a millisecond; a hot path adds to it by itself.
+        instant: how many a hot path answered within a millisecond; it adds to it by itself.
         sum_ms: how long all took together.
     """
 
@@ -50,7 +50,7 @@ class RequestTimes:
         "_before",
         "_instant_before",
         "_now",
-        "_slow",
+        "_recorded",
         "_window_began_ms",
         "instant",
         "sum_ms",
@@ -59,7 +59,7 @@ class RequestTimes:
     def __init__(self) -> None:
         self.instant = 0
         self.sum_ms = 0
-        self._slow = 0
+        self._recorded = 0
         self._instant_before = [0, 0]
         self._now = [0] * BUCKETS
         self._before = [0] * BUCKETS
@@ -68,15 +68,12 @@ class RequestTimes:
     @property
     def count(self) -> int:
         """How many, since the start."""
-        return self.instant + self._slow
+        return self.instant + self._recorded
 
     def record(self, time_ms: int) -> None:
         """Count a request that took so long; a clock that was set back makes it 0."""
-        if time_ms <= 0:
-            self.instant += 1
-            return
-        self._slow += 1
-        time_ms = min(time_ms, TIME_MS_MAX)
+        self._recorded += 1
+        time_ms = min(max(time_ms, 0), TIME_MS_MAX)
         self.sum_ms += time_ms
         self._now[bucket_of(time_ms)] += 1
 

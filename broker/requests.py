@@ -80,6 +80,7 @@ class Request:
             return
         for buffer in self.buffers:
             connection.unsent_bytes += len(buffer)
+        self.route.errors.count(response)
         self._note_time()
         connection.note_answered()
 

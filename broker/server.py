@@ -150,7 +150,7 @@ class Server:
         """By listener: how many connections are open, and how many were accepted so far."""
         open_ = Counter({name: traffic.streams for name, traffic in self._traffic.items()})
         if self._epoll is not None:
-            open_.update(connection.listener_name for connection in self._epoll.connections)
+            open_ += self._epoll.connections_by_listener()
         return {name: (open_[name], traffic.accepted) for name, traffic in self._traffic.items()}
 
     def _connection_factory(self, listener_name: str) -> ConnectionFactory:

@@ -73,7 +73,9 @@ class Connection:
         """Why it is closed, once it is."""
         self._stream = stream
         self._clock = clock or TrioClock()
-        self._pipeline = RequestPipeline(settings.client_id, settings.response_max_bytes)
+        self._pipeline = RequestPipeline(
+            settings.client_id, settings.response_max_bytes, settings.trusted_answer_bytes
+        )
         in_flight_max = settings.max_in_flight_requests_per_connection
         self._slots = trio.Semaphore(in_flight_max, max_value=in_flight_max)
         self._outgoing: list[Outgoing] = []
@@ -252,18 +254,35 @@ class Connection:
         try:
             while self.failure is None:
                 with trio.CancelScope(deadline=self._next_deadline()) as self._receive_scope:
-                    received = await self._stream.receive_some(RECEIVE_BYTES)
+                    size = await self._receive_some()
                 if self._receive_scope.cancelled_caught:
                     self._close_if_late()
-                elif not received:
+                elif not size:
                     self.close(DisconnectedError(self._ended_by_peer()))
                 else:
-                    self._pipeline.receive(received)
                     self._idle_since_ms = self._clock.monotonic_ms()
-        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+        except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
             self.close(DisconnectedError(f"the connection to {self.peer} broke: {error}"))
         except ClientError as error:
             self.close(type(error)(f"{self.peer}: {error}"))
+
+    async def _receive_some(self) -> int:
+        """Take what has come, and complete what it answers; 0: the peer sends no more.
+
+        Raises:
+            PeerProtocolError: it is no answer to what was asked.
+            OSError: the socket broke. So do trio's errors say it of other streams.
+        """
+        region = self._pipeline.region()
+        if region is None or not isinstance(self._stream, trio.SocketStream):
+            received = await self._stream.receive_some(RECEIVE_BYTES)
+            if received:
+                self._pipeline.receive(received)
+            return len(received)
+        size = await self._stream.socket.recv_into(region)
+        if size:
+            self._pipeline.received_in_region(size)
+        return size
 
     def _ended_by_peer(self) -> str:
         where = " in the middle of an answer" if self._pipeline.is_within_answer else ""

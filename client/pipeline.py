@@ -83,9 +83,11 @@ class RequestPipeline:
         response_max_bytes: a broker that announces a larger answer is cut off.
     """
 
-    def __init__(self, client_id: str | None, response_max_bytes: int) -> None:
+    def __init__(
+        self, client_id: str | None, response_max_bytes: int, trusted_answer_bytes: int = 0
+    ) -> None:
         self._client_id = client_id
-        self._reader = FrameReader(response_max_bytes)
+        self._reader = FrameReader(response_max_bytes, trusted_answer_bytes)
         self._response_max_bytes = response_max_bytes
         self._in_flight: deque[InFlight] = deque()
         self._next_correlation_id = 0
@@ -134,6 +136,24 @@ class RequestPipeline:
         """
         for frame in self._reader.receive(memoryview(received)):
             self._complete_oldest(frame)
+        self._check_reader()
+
+    def region(self) -> memoryview | None:
+        """Where the rest of an answer that has begun can be received to, which spares a copy."""
+        return self._reader.tail_region()
+
+    def received_in_region(self, size: int) -> None:
+        """So many bytes have come to the `region`; completes the request if they are the last.
+
+        Raises:
+            PeerProtocolError: it is not what was asked for.
+        """
+        frame = self._reader.feed_tail(size)
+        if frame is not None:
+            self._complete_oldest(frame)
+        self._check_reader()
+
+    def _check_reader(self) -> None:
         if self._reader.failure is not None:
             raise PeerProtocolError(
                 "the broker announced an answer of a negative length, or of more than "

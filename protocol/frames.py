@@ -62,12 +62,15 @@ class FrameReader:
 
     Args:
         frame_bytes_max: larger frames are the peer's fault (`socket.request.max.bytes`).
+        trusted_bytes: of a frame that announces no more than this, all room is made at once;
+            for who knows how much he asked for.
     """
 
-    __slots__ = ("_frame_bytes_max", "_tail", "_tail_filled", "failure")
+    __slots__ = ("_frame_bytes_max", "_tail", "_tail_filled", "_trusted_bytes", "failure")
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, trusted_bytes: int = 0) -> None:
         self._frame_bytes_max = frame_bytes_max
+        self._trusted_bytes = trusted_bytes
         self._tail: bytearray | None = None
         self._tail_filled = 0
         self.failure: str | None = None
@@ -171,8 +174,7 @@ class FrameReader:
     def _keep(self, part: memoryview) -> None:
         size_known = len(part) >= LENGTH_BYTES
         wanted = LENGTH_BYTES + (_unpack_length(part)[0] if size_known else 0)
-        # Never more than twice what has arrived: the announced length is only a claim.
-        capacity = min(wanted, max(2 * len(part), TAIL_BYTES_MIN))
+        capacity = self._room_for(wanted, len(part))
         self._tail = tail = bytearray(max(capacity, len(part)))
         tail[: len(part)] = part
         self._tail_filled = len(part)
@@ -181,9 +183,15 @@ class FrameReader:
         wanted = LENGTH_BYTES
         if self._tail_filled >= LENGTH_BYTES:
             wanted += _unpack_length(tail)[0]
-        grown = bytearray(min(wanted, max(2 * len(tail), TAIL_BYTES_MIN)))
+        grown = bytearray(self._room_for(wanted, len(tail)))
         grown[: self._tail_filled] = tail
         self._tail = grown
+
+    def _room_for(self, wanted: int, arrived: int) -> int:
+        """Never more than twice what has arrived: the announced length is only a claim."""
+        if wanted <= self._trusted_bytes:
+            return wanted
+        return min(wanted, max(2 * arrived, TAIL_BYTES_MIN))
 
     def _allows(self, size: int) -> bool:
         if 0 <= size <= self._frame_bytes_max:

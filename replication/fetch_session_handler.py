@@ -34,6 +34,7 @@ class FetchSessionHandler:
         self.session_id = NO_SESSION_ID
         self.session_epoch = INITIAL_EPOCH
         self._wanted: dict[TopicPartition, WantedPartition] = {}
+        self._topic_names: dict[bytes, str] = {}
 
     @property
     def is_full(self) -> bool:
@@ -46,15 +47,11 @@ class FetchSessionHandler:
         Args:
             wanted: in the order in which the leader shall fill its answer. Kept.
         """
-        topic_names = {
-            partition.topic_id: tp.topic
-            for tp, partition in wanted.items()
-            if partition.topic_id != ZERO_UUID
-        }
         if self.is_full:
             self._wanted = wanted
+            self._topic_names = _names_in(wanted)
             return FetchAsk(
-                self.session_id, self.session_epoch, dict(wanted), (), (), wanted, topic_names
+                self.session_id, self.session_epoch, dict(wanted), (), (), wanted, self._topic_names
             )
         session = self._wanted
         to_send: dict[TopicPartition, WantedPartition] = {}
@@ -80,6 +77,8 @@ class FetchSessionHandler:
             )
         to_send.update(altered)
         self._wanted = wanted
+        if to_send or forgotten:  # else there are no new ids, nor old ones to let go of
+            self._topic_names = _names_in(wanted)
         return FetchAsk(
             self.session_id,
             self.session_epoch,
@@ -87,7 +86,7 @@ class FetchSessionHandler:
             forgotten,
             tuple(replaced),
             wanted,
-            topic_names,
+            self._topic_names,
         )
 
     def handle_answer(self, answer: FetchAnswer) -> bool:
@@ -145,3 +144,10 @@ class FetchSessionHandler:
                 f"{missing} not among them"
             )
         return ""
+
+
+def _names_in(wanted: dict[TopicPartition, WantedPartition]) -> dict[bytes, str]:
+    """The names of the topics that have ids."""
+    names = {partition.topic_id: tp.topic for tp, partition in wanted.items()}
+    names.pop(ZERO_UUID, None)
+    return names

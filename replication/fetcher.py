@@ -9,7 +9,7 @@ for a partition only if its fetch offset and leader epoch are still those of the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..storage.errors import is_disk_failure
@@ -119,7 +119,9 @@ class ReplicaFetcher(ResettingFetcher):
         for _ in self.take_fetched(ask, answer, now_ms):
             pass
 
-    def take_fetched(self, ask: FetchAsk, answer: FetchAnswer, now_ms: int) -> Iterator[int]:
+    def take_fetched(
+        self, ask: FetchAsk, answer: FetchAnswer, now_ms: int
+    ) -> Generator[int, None, None]:
         """As `fetch_answered`, in steps: the bytes of each partition once it is done.
 
         Partitions may come and go between the steps.
@@ -223,6 +225,8 @@ class ReplicaFetcher(ResettingFetcher):
             )
         size = 0
         if len(fetched.records):
+            if _begins_within_batch(fetched, partition):
+                partition.truncate_fully_and_start_at(fetched.log_start_offset)
             info = partition.append_records_to_follower(
                 memoryview(fetched.records), state.fetch_offset, state.current_leader_epoch
             )
@@ -263,6 +267,19 @@ class ReplicaFetcher(ResettingFetcher):
 def _is_short_of_room(error: KafkaError) -> bool:
     """Whether a disk is full, say, rather than broken: nothing was appended, and it may be yet."""
     return isinstance(error.__cause__, OSError) and not is_disk_failure(error.__cause__)
+
+
+def _begins_within_batch(fetched: FetchedPartition, partition: FollowedPartition) -> bool:
+    """Whether the leader's log begins where ours ends, and its first batch before.
+
+    Ours was another one, then. Nothing in it is the leader's any more, who has deleted the
+    records of those offsets, and with them the epochs that could tell where the logs part.
+    """
+    end_offset = partition.log_end_offset
+    return (
+        fetched.log_start_offset == end_offset > partition.log_start_offset
+        and int.from_bytes(fetched.records[:8], "big") < end_offset
+    )
 
 
 def _is_stale(state: PartitionFetchState, asked: WantedPartition, now_ms: int) -> bool:

@@ -6,7 +6,13 @@ Kafka's maybeTruncate and maybeFetch (article 004), and RemoteLeaderEndPoint's b
 from __future__ import annotations
 
 from ..storage.topic_partition import TopicPartition
-from .fetcher_partition import FollowedPartition, PartitionFetchState, ReplicaState, Truncation
+from .fetcher_partition import (
+    UNBOUNDED_QUOTA,
+    FollowedPartition,
+    PartitionFetchState,
+    ReplicaState,
+    Truncation,
+)
 from .fetcher_partitions import FetcherPartitions
 from .fetcher_requests import (
     EARLIEST_TIMESTAMP,
@@ -85,36 +91,36 @@ class AskingFetcher(FetcherPartitions):
         """A fetch of all that is ready for it, if anything is."""
         wanted: dict[TopicPartition, WantedPartition] = {}
         max_bytes = self.settings.fetch_max_bytes
+        names_epochs = self.settings.truncation is Truncation.FETCH
+        has_quota = self._quota is not UNBOUNDED_QUOTA
         held_back = False
-        for tp, state in list(self._states.items()):
+        gone: list[TopicPartition] = []
+        for tp, state in self._states.items():
             if not state.is_ready_for_fetch(now_ms):
                 continue
-            if self._must_wait_for_quota(tp, state):
+            if has_quota and self._must_wait_for_quota(tp, state):
                 held_back = True
                 continue
             partition = self._partition_of(tp)
             if partition is None:
-                # Its disk went offline or it is being deleted: whoever did that removes it here.
-                self._back_off(tp, now_ms)
+                gone.append(tp)
                 continue
+            epoch = state.last_fetched_epoch
             wanted[tp] = WantedPartition(
                 state.topic_id,
                 state.fetch_offset,
                 partition.log_start_offset,
                 max_bytes,
                 state.current_leader_epoch,
-                self._named_epoch(state),
+                epoch if names_epochs and epoch is not None else UNDEFINED_EPOCH,
             )
+        # The disk went offline, or they are being deleted: whoever did that removes them here.
+        self._delay(gone, now_ms + self.settings.fetch_backoff_ms)
         ask = self._session.build(wanted)
         if not ask.wanted and not ask.to_forget:
             return self._wait(now_ms, held_back)
         self.requests_count += 1
         return ask
-
-    def _named_epoch(self, state: PartitionFetchState) -> int:
-        if self.settings.truncation is Truncation.FETCH and state.last_fetched_epoch is not None:
-            return state.last_fetched_epoch
-        return UNDEFINED_EPOCH
 
     def _must_wait_for_quota(self, tp: TopicPartition, state: PartitionFetchState) -> bool:
         """Partitions in sync are fetched whatever the quota says, or the ISR would flap."""

@@ -112,7 +112,9 @@ class PartitionFetchState(NamedTuple):
 
     def is_ready_for_fetch(self, now_ms: int) -> bool:
         """Whether its records may be asked for, and an answer with them counts."""
-        return self.state is ReplicaState.FETCHING and not self.is_delayed(now_ms)
+        return self.state is ReplicaState.FETCHING and (
+            self.delayed_until_ms is None or not self.is_delayed(now_ms)
+        )
 
     @property
     def is_in_sync(self) -> bool:

@@ -7,8 +7,8 @@ a time on a connection of the fetcher's own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, closing
 from typing import Any, Protocol
 
 import trio
@@ -148,14 +148,15 @@ class FetcherTask:
         return True
 
 
-async def _in_steps(steps: Iterator[int]) -> None:
+async def _in_steps(steps: Generator[int, None, None]) -> None:
     """An answer may hold megabytes, and the loop has others to serve."""
     taken = 0
-    for size in steps:
-        taken += size
-        if taken >= BYTES_PER_STEP:
-            taken = 0
-            await trio.lowlevel.checkpoint()
+    with closing(steps):  # at once, should this be cancelled: others wait for what was appended
+        for size in steps:
+            taken += size
+            if taken >= BYTES_PER_STEP:
+                taken = 0
+                await trio.lowlevel.checkpoint()
 
 
 class FetcherTasks:

@@ -41,8 +41,6 @@ from .producer_state_manager import ProducerStateManager
 from .staged_appends import StagedAppends
 from .topic_partition import TopicPartition
 
-_tuple_of = tuple.__new__
-
 
 class LogAppender(KeptLog):
     """The state of a log, and all that makes it grow; `Log` adds reading and cutting.
@@ -170,31 +168,17 @@ class LogAppender(KeptLog):
                     origin=origin,
                 )
                 if duplicate is not None:
-                    return LogAppendInfo(
-                        duplicate.first_offset,
-                        duplicate.last_offset,
-                        duplicate.timestamp,
-                        duplicate.timestamp,
-                        self.log_start_offset,
-                        0,
-                        True,
-                    )
+                    first, last = duplicate.first_offset, duplicate.last_offset
+                    at = duplicate.timestamp
+                    return LogAppendInfo(first, last, at, at, self.log_start_offset, 0, True)
         OFFSET_LENGTH_AND_EPOCH.pack_into(
             view, 0, base_offset, size - LOG_OVERHEAD_BYTES, leader_epoch
         )
         self._stage(view, size, base_offset, last_offset, max_timestamp, leader_epoch, now_ms)
-        return _tuple_of(  # a named tuple's own constructor takes twice as long
-            LogAppendInfo,
-            (
-                base_offset,
-                last_offset,
-                max_timestamp,
-                now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1,
-                self.log_start_offset,
-                size,
-                False,
-            ),
-        )
+        append_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1
+        start = self.log_start_offset
+        info = (base_offset, last_offset, max_timestamp, append_ms, start, size, False)
+        return tuple.__new__(LogAppendInfo, info)  # its own constructor takes twice as long
 
     def append_as_follower(
         self, records: Buffer, *, leader_epoch: int | None = None, now_ms: int = 0
@@ -304,8 +288,7 @@ class LogAppender(KeptLog):
         segment = self.segments.active
         new_segments: list[LogSegment] = []
         try:
-            if self._was_refused:
-                self._forget_refused()
+            self._forget_refused()
             if self._earlier_staged:
                 new_segments = self._write_to_new_segments()
             else:
@@ -365,7 +348,7 @@ class LogAppender(KeptLog):
             if leader_epoch != latest_epoch and leader_epoch >= 0:
                 self.assign_epoch_start(leader_epoch, base_offset)
                 latest_epoch = self.epochs.latest_epoch
-        segment.published_all(staged.batches)
+        segment.published(staged.batches)
         self.size += staged.size
 
     def _publish_producers(self, end_offset: int) -> None:

@@ -179,18 +179,7 @@ class LogSegment:
 
     # --- growing -----------------------------------------------------------------------
 
-    def published(self, base_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
-        """Note a batch that the file now ends with.
-
-        Args:
-            base_offset: its first offset.
-            last_offset: its last.
-            max_timestamp: its latest record's, in ms.
-            size: its bytes.
-        """
-        self.published_all(((base_offset, last_offset, max_timestamp, size, 0),))
-
-    def published_all(self, batches: Iterable[StagedBatch]) -> None:
+    def published(self, batches: Iterable[StagedBatch]) -> None:
         """Note batches that the file now ends with, in their order."""
         position = self.size
         recent = self._recent_positions

@@ -46,7 +46,8 @@ def recover_segment(
         epoch = batch.partition_leader_epoch
         if epoch > epochs.latest_epoch:
             epochs.note(epoch, batch.base_offset)
-        segment.published(batch.base_offset, last_offset, batch.max_timestamp, batch.size_in_bytes)
+        found = (batch.base_offset, last_offset, batch.max_timestamp, batch.size_in_bytes, epoch)
+        segment.published((found,))
         if producers is not None:
             producers.take(segment, batch)
         next_offset = last_offset + 1

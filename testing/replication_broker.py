@@ -68,9 +68,10 @@ class IsrCall:
 
     Attributes:
         version: what it was written as, None: it was refused.
+        was_sent: whether it may have been written.
     """
 
-    __slots__ = ("broker", "change", "life", "partition", "version")
+    __slots__ = ("broker", "change", "life", "partition", "version", "was_sent")
 
     def __init__(self, broker: ReplicatingBroker, partition: Partition, change: IsrChange) -> None:
         self.broker = broker
@@ -78,6 +79,7 @@ class IsrCall:
         self.partition = partition
         self.change = change
         self.version: int | None = None
+        self.was_sent = False
 
     @property
     def is_wanted(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..protocol.errors import ErrorCode
@@ -13,6 +14,7 @@ from ..storage.append_origin import AppendOrigin
 from ..storage.file_slice import FileSlice
 from ..storage.topic_partition import TopicPartition
 from .replication_controller import TOPIC_ID
+from .replication_invariants import InvariantBroken
 
 if TYPE_CHECKING:
     from .replication_broker import ReplicatingBroker
@@ -39,7 +41,7 @@ class ReplicationClients:
         dice = self._random.random()
         if dice < 0.7:
             self.produce()
-        elif dice < 0.97:
+        elif dice < 0.97 or not self._world.deletes_records:
             self._consume()
         else:
             self._delete_records()
@@ -61,20 +63,37 @@ class ReplicationClients:
         if found is None:
             return
         broker, partition = found
-        world = self._world
 
         def append() -> None:
             for _ in range(2 if self._random.random() < 0.2 else 1):
-                self._append(broker, partition)
+                acks = -1 if self._random.random() < 0.8 else 1
+                self._append(broker, partition, acks)
 
-        world.act(broker, append)
+        self._world.act(broker, append)
 
-    def _append(self, broker: ReplicatingBroker, partition: TopicPartition) -> None:
+    def produce_to(self, partition: TopicPartition) -> None:
+        """One batch that must be acknowledged, since nothing is wrong."""
+        broker = next(each for each in self._world.brokers if each.leads(partition))
+        self._world.invariants.unanswered += 1
+
+        def answered(response: PartitionResponse) -> None:
+            if response.error:
+                raise InvariantBroken(f"at rest {partition} refuses records: {response}")
+            self._world.invariants.unanswered -= 1
+
+        self._world.act(broker, lambda: self._append(broker, partition, -1, answered))
+
+    def _append(
+        self,
+        broker: ReplicatingBroker,
+        partition: TopicPartition,
+        acks: int,
+        answered: Callable[[PartitionResponse], None] = lambda response: None,
+    ) -> None:
         values = []
         for _ in range(self._random.randint(1, RECORDS_MAX)):
             self._sent += 1
             values.append(b"%d" % self._sent)
-        acks = -1 if self._random.random() < 0.8 else 1
         now_ms = self._world.clock.now_ms()
         batch = build_batch([(None, value, now_ms, ()) for value in values])
 
@@ -82,6 +101,7 @@ class ReplicationClients:
             response = answer[partition]
             if acks == -1 and response.error is ErrorCode.NONE:
                 self._world.invariants.note_acknowledged(partition, response.base_offset, values)
+            answered(response)
 
         broker.replica_manager.append_records(
             timeout_ms=PRODUCE_TIMEOUT_MS,
@@ -124,6 +144,7 @@ class ReplicationClients:
         hosted = broker.partitions[partition]
         offset = self._random.randint(hosted.log_start_offset, hosted.high_watermark)
         self._world.tell(f"records of {partition} before {offset} are to be deleted")
+        self._world.invariants.note_deletion(partition, offset)
         delete = broker.replica_manager.delete_records
         self._world.act(
             broker, lambda: delete({partition: offset}, PRODUCE_TIMEOUT_MS, lambda results: None)

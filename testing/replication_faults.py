@@ -129,7 +129,7 @@ class ReplicationFaults:
         if self._armed == broker.broker_id:
             self._armed = None
         broker.end()
-        world.forget_connections_of(broker, all_that_was_sent=power)
+        world.forget_connections_of(broker, lost_power=power)
         if power:
             broker.files = broker.files.after_power_cut(self._random)
             world.invariants.lost_power(broker.broker_id)
@@ -155,6 +155,8 @@ class ReplicationFaults:
             self._end(broker, "loses power", power=True)
 
     def _arm(self, broker: ReplicatingBroker) -> None:
+        if self._armed is not None:
+            return
         self._world.tell(f"broker {broker.broker_id} is about to crash")
         self._armed = broker.broker_id
         operations = self._random.randint(0, OPERATIONS_TO_GO_MAX)
@@ -183,7 +185,7 @@ class ReplicationFaults:
             world.controller.let_go(broker.broker_id)
         broker.close()
         broker.files = broker.files.after_kill()
-        world.forget_connections_of(broker, all_that_was_sent=False)
+        world.forget_connections_of(broker, lost_power=False)
         world.store.unregister(broker.broker_id)
 
     def _expire_session(self, broker: ReplicatingBroker) -> None:

@@ -62,8 +62,9 @@ class ReplicaView:
             self._read_on(log)
         return is_anew
 
-    def match(self, committed: Sequence[Entry], upto: int, who: str) -> None:
+    def match(self, committed: Sequence[Entry], first: int, upto: int, who: str) -> None:
         """Compare with what is committed. Raises InvariantBroken."""
+        self.matched = max(self.matched, first)
         for offset in range(self.matched, min(upto, self.end, len(committed))):
             if self.entries[offset - self.start] != committed[offset]:
                 raise InvariantBroken(
@@ -92,14 +93,17 @@ class History:
 
     Attributes:
         committed: by offset, everything that any leader's high watermark has passed.
+        deleted_to: records before were to be deleted. They may come back after a crash, and a
+            replica that was behind may have others there, as in Kafka: nobody looks at them.
         state: as the store holds it.
         is_lossy: somebody led it uncleanly: what was committed may be gone.
     """
 
-    __slots__ = ("committed", "is_lossy", "leaders", "state", "views", "watermarks")
+    __slots__ = ("committed", "deleted_to", "is_lossy", "leaders", "state", "views", "watermarks")
 
     def __init__(self, state: StoredState, brokers: Iterable[int]) -> None:
         self.committed: list[Entry] = []
+        self.deleted_to = 0
         self.state = state
         self.is_lossy = False
         self.views = {broker_id: ReplicaView() for broker_id in brokers}
@@ -118,6 +122,8 @@ class ReplicationInvariants:
     Attributes:
         damaged: brokers that lost power and are still in an ISR, where they promise more
             than they have until the controller has noticed.
+        acknowledged: how many records were.
+        unanswered: how many batches must still be acknowledged before there can be rest.
     """
 
     def __init__(
@@ -130,12 +136,13 @@ class ReplicationInvariants:
         self._allows_unclean = allows_unclean
         self.damaged: set[int] = set()
         self.acknowledged = 0
+        self.unanswered = 0
         self._promised: list[tuple[TopicPartition, int, bytes]] = []
         self._histories = {each: History(state, brokers) for each, state in states.items()}
 
-    def committed_end(self, partition: TopicPartition) -> int:
-        """The offset after the last that is committed."""
-        return len(self._histories[partition].committed)
+    def state_of(self, partition: TopicPartition) -> StoredState:
+        """As the store held it last."""
+        return self._histories[partition].state
 
     # -- at each step -------------------------------------------------------------------
 
@@ -169,6 +176,11 @@ class ReplicationInvariants:
         self.acknowledged += len(values)
         self._promised += [(partition, base_offset + at, each) for at, each in enumerate(values)]
 
+    def note_deletion(self, partition: TopicPartition, offset: int) -> None:
+        """Somebody wants the records before an offset to be deleted."""
+        history = self._histories[partition]
+        history.deleted_to = max(history.deleted_to, offset)
+
     def note_consumed(self, partition: TopicPartition, offset: int, value: bytes) -> None:
         """A consumer was given a record: it must be committed."""
         self._promised.append((partition, offset, value))
@@ -179,7 +191,9 @@ class ReplicationInvariants:
         for partition, offset, value in promised:
             history = self._histories[partition]
             found = history.committed[offset : offset + 1]
-            if not history.is_lossy and [each.value for each in found] != [value]:
+            if history.is_lossy or offset < history.deleted_to:
+                continue
+            if [each.value for each in found] != [value]:
                 raise InvariantBroken(
                     f"{partition} promised {value!r} at {offset}, where {found} is committed"
                 )
@@ -230,7 +244,7 @@ class ReplicationInvariants:
         if history.is_lossy:
             return
         committed = history.committed
-        view.match(committed, high_watermark, who)
+        view.match(committed, history.deleted_to, high_watermark, who)
         if high_watermark > len(committed):
             if not partition.is_leader:
                 raise InvariantBroken(
@@ -273,7 +287,7 @@ class ReplicationInvariants:
                     f"{view.end}, and {len(committed)} records are committed: {history.state}"
                 )
             who = f"broker {broker_id}, in sync with {topic_partition},"
-            view.match(committed, len(committed), who)
+            view.match(committed, history.deleted_to, len(committed), who)
 
     # -- at rest ------------------------------------------------------------------------
 
@@ -292,7 +306,8 @@ class ReplicationInvariants:
                     f"not all are in sync with {topic_partition}: {history.state}"
                 )
             leader = replicas[history.state.leader][topic_partition]
-            first = max(history.views[each].start for each in brokers)
+            starts = (replicas[each][topic_partition].log_start_offset for each in brokers)
+            first = max(history.deleted_to, *starts)
             kept = history.views[history.state.leader]
             for broker_id in brokers:
                 view = history.views[broker_id]
@@ -314,7 +329,7 @@ class ReplicationInvariants:
         self, topic_partition: TopicPartition, history: History, kept: ReplicaView
     ) -> None:
         """What was acknowledged is committed, and what is committed is there."""
-        for offset in range(kept.start, len(history.committed)):
+        for offset in range(max(kept.start, history.deleted_to), len(history.committed)):
             if kept.entries[offset - kept.start : offset - kept.start + 1] != [
                 history.committed[offset]
             ]:

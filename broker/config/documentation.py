@@ -319,7 +319,10 @@ BROKER_TEXTS: dict[str, str] = {
     "zookeeper.session.timeout.ms": (
         "A broker not heard of for this many milliseconds counts as gone."
     ),
-    "zookeeper.set.acl": "Whether nodes in ZooKeeper may be changed by brokers only.",
+    "zookeeper.set.acl": (
+        "Whether nodes in ZooKeeper may be changed by brokers only: those with the same "
+        "zookeeper.digest, or the same certificate."
+    ),
     "zookeeper.ssl.cipher.suites": "Cipher suites towards ZooKeeper.",
     "zookeeper.ssl.client.enable": "Whether ZooKeeper is spoken to over TLS.",
     "zookeeper.ssl.crl.enable": "Whether revocation lists are checked towards ZooKeeper.",
@@ -327,14 +330,18 @@ BROKER_TEXTS: dict[str, str] = {
     "zookeeper.ssl.endpoint.identification.algorithm": (
         "How a ZooKeeper server's certificate is matched with its name."
     ),
-    "zookeeper.ssl.keystore.location": "Key store shown to ZooKeeper.",
-    "zookeeper.ssl.keystore.password": "Password of that key store.",
-    "zookeeper.ssl.keystore.type": "Format of that key store.",
+    "zookeeper.ssl.keystore.location": "PEM file of the key and certificate shown to ZooKeeper.",
+    "zookeeper.ssl.keystore.password": "Password of that key.",
+    "zookeeper.ssl.keystore.type": "Format of that file: PEM, or unset.",
     "zookeeper.ssl.ocsp.enable": "Whether OCSP is asked about ZooKeeper's certificates.",
-    "zookeeper.ssl.protocol": "TLS version tried first towards ZooKeeper.",
-    "zookeeper.ssl.truststore.location": "Trust store for ZooKeeper's certificates.",
-    "zookeeper.ssl.truststore.password": "Password of that trust store.",
-    "zookeeper.ssl.truststore.type": "Format of that trust store.",
+    "zookeeper.ssl.protocol": (
+        "Oldest TLS version spoken to ZooKeeper, where zookeeper.ssl.enabled.protocols lists none."
+    ),
+    "zookeeper.ssl.truststore.location": (
+        "PEM file of the certificates that ZooKeeper's is checked with; unset: the system's."
+    ),
+    "zookeeper.ssl.truststore.password": "Password of that file, which PEM has none of.",
+    "zookeeper.ssl.truststore.type": "Format of that file: PEM, or unset.",
     # Groups and offsets
     "group.consumer.assignment.interval.ms": (
         "Milliseconds between two assignments of a group, at least."

@@ -1,7 +1,8 @@
 """A metadata store in ZooKeeper, for brokers of several machines; speaks through kazoo.
 
-Reads are tried again when the connection breaks. A write is not: whether it was done is
-unknown then, and whoever asked must look.
+What is asked while there is no connection waits for one, as long as the session may last. When
+a connection breaks, reads under way are asked again. Writes are not: whether they were done is
+unknown, and whoever asked must look.
 """
 
 from __future__ import annotations

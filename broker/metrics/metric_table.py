@@ -162,6 +162,12 @@ METRICS: dict[str, Metric] = dict(
             ("request", "version"),
         ),
         _metric(
+            _COUNTER,
+            "kafka.network:RequestMetrics,ErrorsPerSec",
+            "Error codes in answers, NONE among them; each partition's counts.",
+            ("request", "error"),
+        ),
+        _metric(
             _SUMMARY,
             "kafka.network:RequestMetrics,TotalTimeMs",
             "From a request's arrival to its answer, in ms; quantiles of the last minutes.",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...protocol.errors import ErrorCode
 from ...protocol.messages import request_message
 from ..request_times import BUCKETS, RequestTimes, quantiles
 from .metric import Sample, Summary
@@ -26,19 +27,30 @@ def request_samples(broker: Broker) -> Iterator[Sample]:
     A Fetch counts twice, as in Kafka: under its own name, and as FetchConsumer or FetchFollower.
     """
     times_of: dict[str, list[RequestTimes]] = defaultdict(list)
+    errors: Counter[tuple[str, str]] = Counter()
     for route in broker.dispatcher.routes:
         for name, times in _named_times(route):
             times_of[name].append(times)
         for name, count in _counts(route).items():
             labels = (name, str(route.api_version))
             yield "kafka_network_requestmetrics_requests_total", labels, count
+        for error, count in route.errors.by_name():
+            errors[_name(route), error] += count
+        if route.times.instant:
+            errors[_name(route), ErrorCode.NONE.name] += route.times.instant
+    for request_and_error, count in errors.items():
+        yield "kafka_network_requestmetrics_errors_total", request_and_error, count
     now_ms = broker.clock.monotonic_ms()
     for name, several in times_of.items():
         yield "kafka_network_requestmetrics_totaltimems", (name,), _summary(several, now_ms)
 
 
+def _name(route: Route) -> str:
+    return request_message(route.api_key).name.removesuffix("Request")
+
+
 def _named_times(route: Route) -> Iterator[tuple[str, RequestTimes]]:
-    name = request_message(route.api_key).name.removesuffix("Request")
+    name = _name(route)
     yield name, route.times
     if route.follower_times is not None:
         yield name, route.follower_times

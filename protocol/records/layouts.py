@@ -19,8 +19,8 @@ from .varint import read_raw_varint
 RECORDS_MIN = 6
 """Batches of fewer records are walked over as fast."""
 
-RECORDS_MAX = 128
-"""Those of more are not remembered, so that a layout takes a few kilobytes at most."""
+RECORDS_MAX = 255
+"""Those of more are not remembered, so that a layout takes some twenty kilobytes at most."""
 
 LAYOUTS_MAX = 64
 

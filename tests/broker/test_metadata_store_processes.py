@@ -30,7 +30,7 @@ from odradek.runtime.clock import SystemClock
 
 LONG_MS = 60_000
 """A lease that does not run out while a test lasts."""
-SHORT_MS = 900
+SHORT_MS = 2_000
 SECONDS_MAX = 10
 INCREMENTS = 150
 

@@ -60,6 +60,18 @@ def test_quantiles_forget_what_is_two_windows_old_and_counts_do_not(time_ms):
     assert (times.count, times.sum_ms) == (1, time_ms)
 
 
+def test_what_a_hot_path_counted_by_itself_is_recent_for_as_long():
+    times = RequestTimes()
+    times.recent(1)
+    times.instant += 3
+    assert times.recent(2)[0] == 3
+    assert times.recent(WINDOW_MS_MIN + 1)[0] == 3
+    assert times.recent(2 * WINDOW_MS_MIN + 1)[0] == 0
+    times.instant += 1
+    assert times.recent(2 * WINDOW_MS_MIN + 2)[0] == 1
+    assert times.count == 4
+
+
 def test_nothing_is_forgotten_for_having_been_asked_late():
     times = RequestTimes()
     times.recent(1)

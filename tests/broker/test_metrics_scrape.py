@@ -185,6 +185,18 @@ def test_every_answered_request_is_counted_by_its_version(scraped):
         )
 
 
+def test_error_codes_are_counted_one_for_each_partition_answered(scraped):
+    errors = "kafka_network_requestmetrics_errors_total"
+    of = scraped.page.of
+    assert of(errors, request="JoinGroup", error="MEMBER_ID_REQUIRED") == 1
+    assert of(errors, request="JoinGroup", error="NONE") == 1
+    assert of(errors, request="CreateTopics", error="NONE") == 2
+    assert of(errors, request="Produce", error="MESSAGE_TOO_LARGE") == 1
+    produced = of(TOPICS + "totalproducerequests_total", topic="events")
+    assert of(errors, request="Produce", error="NONE") == produced
+    assert of(errors, request="OffsetCommit", error="NONE") >= PARTITIONS
+
+
 def test_names_labels_and_types_are_kafkas(scraped):
     theirs = set(KAFKAS_OWN.read_text().splitlines())
     page = scraped.page
@@ -226,6 +238,38 @@ def test_help_and_type_stand_once_above_a_metrics_lines(scraped):
         assert block[0].startswith(metric.help)
         assert block[1] == f"# TYPE {name} {metric.type.value}"
         assert all(line.startswith(name) for line in block[2:] if line)
+
+
+def test_the_common_produce_is_counted_like_any_other(scraped):
+    """One record a request, on one connection: what takes the broker's shortcut."""
+    create(scraped.broker, NewTopic("steady", 1))
+    requests = "kafka_network_requestmetrics_requests_total"
+    errors = "kafka_network_requestmetrics_errors_total"
+    producer = Producer({"bootstrap.servers": scraped.broker.bootstrap, "acks": "1"})
+    producer.produce("steady", b"the first")
+    assert producer.flush(10) == 0
+    before = scrape(scraped.url)
+    for number in range(50):
+        producer.produce("steady", b"%d" % number)
+        assert producer.flush(10) == 0
+    after = scrape(scraped.url)
+
+    def grew(name: str, **labels: str) -> float:
+        return after.of(name, **labels) - before.of(name, **labels)
+
+    (version,) = (
+        dict(labels)["version"]
+        for labels in after.all_of(requests)
+        if dict(labels)["request"] == "Produce"
+    )
+    assert grew(requests, request="Produce", version=version) == 50
+    assert grew(errors, request="Produce", error="NONE") == 50
+    assert grew("kafka_network_requestmetrics_totaltimems_count", request="Produce") == 50
+    assert grew(TOPICS + "totalproducerequests_total", topic="steady") == 50
+    assert grew(TOPICS + "messagesin_total", topic="steady") == 50
+    assert grew(TOPICS + "bytesin_total", topic="steady") == grew(
+        "kafka_log_log_size", topic="steady", partition="0"
+    )
 
 
 def test_a_metric_of_many_partitions_is_whole(scraped):

@@ -58,6 +58,16 @@ def test_an_acknowledged_record_that_is_gone_or_elsewhere_is_lost() -> None:
     assert "lost" in found_at_the_end({**cut, 6: CONTENTS[5]})
 
 
+def test_a_record_acknowledged_without_its_offset_must_be_somewhere() -> None:
+    checker = ReplicationChecker()
+    token = checker.sent("a", 0)
+    checker.acknowledged(token, 0, None)
+    checker.finish(0, {7: token})
+    assert not checker.violations
+    checker.finish(0, {7: checker.sent("b", 0)})
+    assert checker.kinds() == {"lost"}
+
+
 def test_two_records_acknowledged_at_one_offset_are_a_loss() -> None:
     checker = ReplicationChecker()
     for sender in "ab":

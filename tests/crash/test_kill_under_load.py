@@ -243,7 +243,7 @@ def run(start_broker, kills: int) -> None:
 
 
 @pytest.mark.clients
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_kills_while_segments_come_and_go_cost_nothing(start_broker) -> None:
     run(start_broker, KILLS)
 

@@ -34,10 +34,11 @@ from .zookeeper_process import ZooKeeperProcess
 TOPIC = "replicated"
 ASSIGNMENT = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 LAG_MS_MAX = 2_000
-SESSION_MS = 6_000
+SESSION_MS = 4_000
 """In ZooKeeper, of a broker: longer than one is frozen that is to keep its session."""
 CREATE_VERSION = 5
 SETTLE_SECONDS_MAX = 60.0
+LOG_TAIL = 20_000
 PORTS = range(15_000, 32_000)
 """Below those that connections take by themselves, so that a broker finds its port again."""
 
@@ -168,7 +169,7 @@ class ReplicatedCluster(BrokerCluster):
 
     def partitions(self) -> dict[int, PartitionView]:
         """The topic's, as the metadata store has them."""
-        return self.tree().topics[TOPIC]
+        return self.settled_tree().topics[TOPIC]
 
     def wait_in_sync(self) -> None:
         """Wait until all brokers are there and all replicas are in sync."""
@@ -186,6 +187,19 @@ class ReplicatedCluster(BrokerCluster):
             )
 
         wait_until(is_whole, SETTLE_SECONDS_MAX, [f"replicas are not in sync again: {self.folder}"])
+
+    def settled_tree(self) -> View:
+        """What the metadata store holds, as soon as there is a controller."""
+        found: list[View | None] = [None]
+
+        def is_there() -> bool:
+            found[0] = self.tree_or_none()
+            return found[0] is not None
+
+        wait_until(is_there, SETTLE_SECONDS_MAX, ["there is no controller"])
+        view = found[0]
+        assert view is not None
+        return view
 
     def tree_or_none(self) -> View | None:
         """What the metadata store holds; None while there is no controller."""
@@ -240,7 +254,7 @@ class ReplicatedCluster(BrokerCluster):
     def logs(self) -> str:
         """The end of each broker's log."""
         return "\n".join(
-            f"--- broker {broker_id}\n{broker.log[-6000:]}"
+            f"--- broker {broker_id}\n{broker.log[-LOG_TAIL:]}"
             for broker_id, broker in self.brokers.items()
         )
 

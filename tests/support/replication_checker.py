@@ -51,6 +51,7 @@ class ReplicationChecker:
         self._violations: list[Violation] = []
         self._sent: dict[tuple[int, str], int] = defaultdict(int)
         self._acknowledged: dict[int, dict[int, Token]] = defaultdict(dict)
+        self._somewhere: dict[int, list[Token]] = defaultdict(list)
         self._seen: dict[int, dict[int, Token]] = defaultdict(dict)
         self._positions: dict[tuple[str, int], int] = {}
         self._listed: dict[tuple[str, int, str], int] = {}
@@ -64,12 +65,17 @@ class ReplicationChecker:
         self.counts["sent"] += 1
         return Token(sender, number)
 
-    def acknowledged(self, token: Token, partition: int, offset: int) -> None:
-        """A sender was told that its record is safe at this offset.
+    def acknowledged(self, token: Token, partition: int, offset: int | None) -> None:
+        """A sender was told that its record is safe at this offset; None: it is not told where.
 
+        librdkafka infers that when a later batch is acknowledged whose sequence follows on.
         "lost": another record was acknowledged at that offset before.
         """
         self.counts["acknowledged"] += 1
+        if offset is None:
+            self.counts["acknowledged without offset"] += 1
+            self._somewhere[partition].append(token)
+            return
         former = self._acknowledged[partition].setdefault(offset, token)
         if former != token:
             self._break("lost", f"{former} and {token} both acknowledged at {partition}:{offset}")
@@ -123,9 +129,9 @@ class ReplicationChecker:
     ) -> None:
         """Nobody sends any more: hold what a partition contains to what was promised.
 
-        "lost": what was acknowledged is not at its offset. "vanished": the same of what was
-        read. "doubled": a record is there twice. "reordered": a sender's records are not in the
-        order of their numbers. "invented": nobody has sent it.
+        "lost": what was acknowledged is not at its offset, or nowhere. "vanished": the same of
+        what was read. "doubled": a record is there twice. "reordered": a sender's records are
+        not in the order of their numbers. "invented": nobody has sent it.
 
         Args:
             partition: which one.
@@ -138,6 +144,10 @@ class ReplicationChecker:
                 if offset >= log_start_offset and contents.get(offset) != token:
                     found = contents.get(offset, "nothing")
                     self._break(kind, f"{token} at {partition}:{offset}, where there is {found}")
+        kept = set(contents.values())
+        for token in self._somewhere[partition]:
+            if token not in kept and not log_start_offset:
+                self._break("lost", f"{token} is nowhere in {partition}")
         offsets: dict[Token, int] = {}
         latest: dict[str, int] = {}
         for offset, token in sorted(contents.items()):

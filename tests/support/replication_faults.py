@@ -101,8 +101,9 @@ class FaultRun:
         began, mark = self._struck or (time.monotonic(), history.mark())
         self._struck = None
         where = self._load.partitions if partitions is None else partitions
-        if not history.wait_acknowledged(mark, where):
-            text = f"no acknowledgements for {SILENT_SECONDS_MAX} s {when}"
+        missing = history.wait_acknowledged(mark, where)
+        if missing:
+            text = f"no acknowledgements for {SILENT_SECONDS_MAX} s of {missing} {when}"
             history.tell(lambda checker: checker.silent(text))
         self._silent_seconds = max(self._silent_seconds, time.monotonic() - began)
 
@@ -126,7 +127,7 @@ class FaultRun:
         return self._revive(leader, f"broker {leader}, the leader of {partition}")
 
     def _kill_controller(self) -> str:
-        controller = self._cluster.tree().controller
+        controller = self._cluster.settled_tree().controller
         return self._kill(controller, f"broker {controller}")
 
     def _kill(self, broker_id: int, text: str) -> str:

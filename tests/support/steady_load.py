@@ -27,7 +27,7 @@ from .replication_checker import ReplicationChecker, Token
 
 RECORDS_PER_SECOND = 200
 DELIVERY_SECONDS_MAX = 120
-REQUEST_SECONDS_MAX = 5
+REQUEST_SECONDS_MAX = 3
 SILENT_SECONDS_MAX = 30.0
 SEND_ONCE_MS_MAX = 1_500
 VALUE_BYTES_MAX = 600
@@ -84,7 +84,8 @@ class History:
             self._next[sender, partition] = token.number + 1
             return token
 
-    def acknowledge(self, token: Token, partition: int, offset: int) -> None:
+    def acknowledge(self, token: Token, partition: int, offset: int | None) -> None:
+        """A record is acknowledged; None: nobody says where it is."""
         with self._changed:
             self.checker.acknowledged(token, partition, offset)
             key = token.sender, partition
@@ -109,20 +110,25 @@ class History:
         mark: Mapping[tuple[str, int], int],
         partitions: Collection[int],
         seconds: float = SILENT_SECONDS_MAX,
-    ) -> bool:
-        """Wait until each sender got an acknowledgement from each partition after a mark."""
+    ) -> list[tuple[str, int]]:
+        """Wait until each sender got an acknowledgement from each partition after a mark.
 
-        def is_acknowledged() -> bool:
+        Returns:
+            Senders and partitions of which that did not come true in time.
+        """
+
+        def missing() -> list[tuple[str, int]]:
             if self.trouble:
                 raise self.trouble[0]
-            return all(
-                self._acknowledged.get(key, -1) >= number
+            return [
+                key
                 for key, number in mark.items()
-                if key[1] in partitions
-            )
+                if key[1] in partitions and self._acknowledged.get(key, -1) < number
+            ]
 
         with self._changed:
-            return self._changed.wait_for(is_acknowledged, seconds)
+            self._changed.wait_for(lambda: not missing(), seconds)
+            return missing()
 
     def trouble_within(self, seconds: float) -> None:
         """Let so much time pass, unless a thread ends in trouble, which is raised."""
@@ -172,6 +178,7 @@ class ConfluentSender:
                 "linger.ms": 5,
                 "compression.type": "lz4",
                 "request.timeout.ms": REQUEST_SECONDS_MAX * 1000,
+                "socket.timeout.ms": REQUEST_SECONDS_MAX * 1000,
                 "delivery.timeout.ms": DELIVERY_SECONDS_MAX * 1000,
                 "reconnect.backoff.max.ms": 500,
             }
@@ -179,11 +186,10 @@ class ConfluentSender:
 
     def send(self, topic: str, partition: int, token: Token, value: bytes) -> None:
         def on_delivery(error: object, message: Message) -> None:
-            offset = message.offset()
-            if error is not None or offset is None:
-                self._history.refuse(token, partition, error)
+            if error is None:
+                self._history.acknowledge(token, partition, message.offset())
             else:
-                self._history.acknowledge(token, partition, offset)
+                self._history.refuse(token, partition, error)
 
         while True:
             try:

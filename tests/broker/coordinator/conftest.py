@@ -391,6 +391,7 @@ class HandlerBench:
         self.denied: set[tuple[str, str, str]] = set()
         self.created: list[str] = []
         self.group_coordinator = groups.coordinator
+        self.clock = groups.clock
         self.metadata_cache = MetadataCache(1)
         self.controller = self
         self.is_active = True
