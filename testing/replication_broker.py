@@ -17,7 +17,7 @@ from ..broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_e
 from ..protocol.api_keys import ApiKey
 from ..replication.fetcher import ReplicaFetcher
 from ..replication.fetcher_manager import FetcherManager
-from ..replication.fetcher_partition import InitialFetchState
+from ..replication.fetcher_partition import InitialFetchState, Truncation
 from ..replication.fetcher_settings import FetcherSettings
 from ..replication.hosted_partitions import ReplicaSettings
 from ..replication.isr_change import IsrChange, IsrChangeOutcome
@@ -103,6 +103,7 @@ class ReplicatingBroker:
         isr_calls: where changes of ISRs go.
         topic: the one there is.
         chance: decides what chance does.
+        truncation: how its followers find out where logs part.
 
     Attributes:
         alive: whether the process runs.
@@ -121,6 +122,7 @@ class ReplicatingBroker:
         isr_calls: list[IsrCall],
         topic: str,
         chance: random.Random,
+        truncation: Truncation = Truncation.FETCH,
     ) -> None:
         self.broker_id = broker_id
         self.clock = clock
@@ -142,6 +144,7 @@ class ReplicatingBroker:
             fetch_max_bytes=FETCH_BYTES_MAX,
             fetch_response_max_bytes=2 * FETCH_BYTES_MAX,
             fetch_backoff_ms=BACKOFF_MS,
+            truncation=truncation,
         )
 
     # -- its life -----------------------------------------------------------------------

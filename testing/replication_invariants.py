@@ -320,6 +320,12 @@ class ReplicationInvariants:
                         f"broker {broker_id} ends {topic_partition} at {ends}, its leader at "
                         f"{leader.log_end_offset}"
                     )
+                kept_epochs = _epochs_from(leader, first)
+                if _epochs_from(partition, first) != kept_epochs:
+                    raise InvariantBroken(
+                        f"broker {broker_id} knows other epochs of {topic_partition} than its "
+                        f"leader: {partition.log.epochs.entries}, {leader.log.epochs.entries}"
+                    )
                 if view.entries[first - view.start :] != kept.entries[first - kept.start :]:
                     raise InvariantBroken(f"logs of {topic_partition} differ on {broker_id}")
             if not history.is_lossy:
@@ -334,3 +340,14 @@ class ReplicationInvariants:
                 history.committed[offset]
             ]:
                 raise InvariantBroken(f"{topic_partition} has lost {history.committed[offset]}")
+
+
+def _epochs_from(partition: Partition, first: int) -> list[tuple[int, int]]:
+    """Epochs and where they begin, of records from an offset on."""
+    epochs = partition.log.epochs.entries
+    ends = [start for _, start in epochs[1:]] + [partition.log_end_offset]
+    return [
+        (epoch, max(start, first))
+        for (epoch, start), end in zip(epochs, ends, strict=True)
+        if end > first
+    ]

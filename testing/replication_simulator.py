@@ -22,6 +22,8 @@ import logging
 import random
 from collections.abc import Callable
 
+from ..protocol.errors import KafkaError
+from ..replication.fetcher_partition import Truncation
 from ..replication.isr_change import IsrChange, IsrChangeOutcome
 from ..runtime.clock import ManualClock
 from ..storage.topic_partition import TopicPartition
@@ -47,6 +49,20 @@ IDLE_MS = 10
 SOCKET_TIMEOUT_MS = 150
 
 
+class Mishaps(logging.Handler):
+    """Exceptions that a broker would live with, and only write into its log: none may happen."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep those that are no refusals."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, KafkaError):
+            self.seen.append(f"{record.getMessage()}: {error!r}")
+
+
 class ReplicationWorld:
     """The cluster and the scheduler.
 
@@ -58,6 +74,7 @@ class ReplicationWorld:
     def __init__(self, seed: int, story: Callable[[str], None] | None = None) -> None:
         self.random = random.Random(seed)
         self.steps = 0
+        self.mishaps = Mishaps()
         self._story = story
         self.allows_unclean = seed % 5 == 4
         self.deletes_records = seed % 3 == 2
@@ -78,7 +95,13 @@ class ReplicationWorld:
         self._silent: list[tuple[int, int]] = []
         self.brokers = [
             ReplicatingBroker(
-                each, self.clock, self.network, self._isr_requests, TOPIC, self.random
+                each,
+                self.clock,
+                self.network,
+                self._isr_requests,
+                TOPIC,
+                self.random,
+                Truncation.EPOCH_REQUEST if seed % 7 == 3 else Truncation.FETCH,
             )
             for each in BROKERS
         ]
@@ -144,6 +167,8 @@ class ReplicationWorld:
         except PowerCut:
             self._faults.strike(broker)
             return
+        if self.mishaps.seen:
+            raise InvariantBroken(self.mishaps.seen[0])
         with self._faults.undisturbed(broker):
             self.invariants.check_broker(broker.broker_id, broker.life, broker.partitions)
 
@@ -432,6 +457,8 @@ def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None 
         InvariantBroken: with the command that replays it.
     """
     world = ReplicationWorld(seed, story)
+    logger = logging.getLogger("odradek")
+    logger.addHandler(world.mishaps)
     try:
         world.run(steps)
     except Exception as error:
@@ -439,6 +466,8 @@ def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None 
             f"{type(error).__name__} at step {world.steps}: {error}\n"
             f"replay: python -m odradek.testing.replication_simulator {seed} {steps}"
         ) from error
+    finally:
+        logger.removeHandler(world.mishaps)
     return world.steps
 
 

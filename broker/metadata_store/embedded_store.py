@@ -13,7 +13,6 @@ with their default settings; a sync for each change would cost milliseconds.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ import trio
 
 from ...runtime.clock import Clock
 from .errors import MetadataStoreError, NoNode, SessionExpired, StoreUnreachable
-from .node_table import SCHEMA_VERSION, NodeTable, Paths
+from .node_table import Paths
 from .session_locks import SessionLocks
 from .store import (
     ANY_VERSION,
@@ -37,6 +36,7 @@ from .store import (
     SetData,
     WatchCallback,
 )
+from .store_file import StoreFile, is_busy
 from .watches import EmbeddedWatch, Watches
 
 logger = logging.getLogger(__name__)
@@ -83,19 +83,17 @@ class EmbeddedStore:
         poll_interval_ms: int = POLL_INTERVAL_MS,
         busy_wait_ms_max: int = BUSY_WAIT_MS_MAX,
     ) -> None:
-        self._path = path
+        self._file = StoreFile(path)
         self._clock = clock
         self._owner = owner
         self._session_timeout_ms = session_timeout_ms
         self._poll_interval_ms = poll_interval_ms
         self._busy_wait_ms_max = busy_wait_ms_max
-        self._connection: sqlite3.Connection | None = None
         self._session_id = 0
         self._session_state = SessionState.CLOSED
         self._listeners: list[SessionListener] = []
         self._data_version = 0
         self._renew_at_ms = 0
-        self._identity: tuple[int, int] | None = None
         self._unchecked = False
         self._watch_added = trio.Event()
         self._locks = SessionLocks(str(path))
@@ -129,76 +127,46 @@ class EmbeddedStore:
             StoreUnreachable: the file is no store, or another process keeps it locked.
         """
         self._locks.release(remove=True)
-        self._disconnect()
+        self._file.close()
         try:
             await self._connect()
         except BaseException:
-            self._disconnect()
+            self._file.close()
             raise
         self._change_state(SessionState.CONNECTED)
 
     async def _connect(self) -> None:
-        try:
-            self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-        except sqlite3.Error as error:
-            raise StoreUnreachable(str(self._path), str(error)) from error
-        self._identity = None
-        self._table = NodeTable(self._connection)
-        self._watches = Watches(self._table.stamp)
-        await self._retry(self._prepare_file)
+        self._file.open()
+        self._watches = Watches(self._file.table.stamp)
+        await self._retry(self._file.prepare)
 
         def begin() -> tuple[int, Paths]:
             now_ms = self._clock.now_ms()
-            begun = self._table.begin_session(self._owner, now_ms, self._session_timeout_ms)
+            begun = self._file.table.begin_session(self._owner, now_ms, self._session_timeout_ms)
             self._locks.hold(begun[0])
             return begun
 
-        self._identity = _identity_of(self._path)
-        self._session_id, _ = await self._retry(lambda: self._in_transaction(begin))
+        self._session_id, _ = await self._retry(lambda: self._file.in_transaction(begin))
         self._renew_at_ms = self._clock.now_ms() + self._session_timeout_ms // 3
-        self._data_version = self._read_data_version()
-
-    def _prepare_file(self) -> None:
-        connection = self._connection
-        assert connection is not None
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        (schema_version,) = connection.execute("PRAGMA user_version").fetchone()
-        if schema_version == 0:
-
-            def create_schema() -> None:
-                if connection.execute("PRAGMA user_version").fetchone() == (0,):
-                    self._table.create_schema()
-
-            self._in_transaction(create_schema)
-        elif schema_version != SCHEMA_VERSION:
-            raise StoreUnreachable(
-                str(self._path),
-                f"written in format {schema_version}, this release reads {SCHEMA_VERSION}",
-            )
+        self._data_version = self._file.data_version()
 
     async def close(self) -> None:
         """End the session: its ephemeral nodes are gone at once."""
         if self._session_state in (SessionState.CONNECTED, SessionState.LOST):
             try:
-                await self._write(lambda: (None, self._table.end_session(self._session_id)))
+                await self._write(lambda: (None, self._file.table.end_session(self._session_id)))
             except MetadataStoreError as error:
                 logger.warning("the session's lease is left to run out: %s", error)
         self._locks.release(remove=True)
-        self._disconnect()
+        self._file.close()
         if self._session_state is not SessionState.CLOSED:
             self._change_state(SessionState.CLOSED)
 
     def abandon(self) -> None:
         """Let go of everything as a process that is killed does; others end the session."""
         self._locks.release(remove=False)
-        self._disconnect()
+        self._file.close()
         self._change_state(SessionState.CLOSED)
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     def _change_state(self, state: SessionState) -> None:
         if state is self._session_state:
@@ -234,17 +202,17 @@ class EmbeddedStore:
             if now_ms >= self._look_for_dead_at_ms:
                 self._look_for_dead_at_ms = now_ms + LOOK_FOR_DEAD_MS
                 self._end_sessions_of_others(now_ms)
-            data_version = self._read_data_version()
+            data_version = self._file.data_version()
             if data_version != self._data_version or self._unchecked:
                 self._data_version = data_version
                 self._unchecked = False
-                if not self._table.has_session(self._session_id):
+                if not self._file.table.has_session(self._session_id):
                     self._expire()
                 self._watches.check()
         except StoreUnreachable as error:
             self._lose(error)
         except sqlite3.OperationalError as error:
-            if not _is_busy(error):
+            if not is_busy(error):
                 self._lose(error)
         else:
             if self._session_state is SessionState.LOST:
@@ -253,10 +221,10 @@ class EmbeddedStore:
     def _renew(self, now_ms: int) -> None:
         def renew() -> tuple[bool, Paths]:
             expires_at_ms = now_ms + self._session_timeout_ms
-            renewed = self._table.renew_session(self._session_id, expires_at_ms)
-            return renewed, self._table.end_expired_sessions(now_ms)
+            renewed = self._file.table.renew_session(self._session_id, expires_at_ms)
+            return renewed, self._file.table.end_expired_sessions(now_ms)
 
-        renewed, touched = self._in_transaction(renew)
+        renewed, touched = self._file.in_transaction(renew)
         self._renew_at_ms = now_ms + self._session_timeout_ms // 3
         if not renewed:
             self._expire()
@@ -267,21 +235,21 @@ class EmbeddedStore:
 
         A process that was killed keeps no lock: its session ends before its lease does.
         """
-        others = self._table.sessions()
+        others = self._file.table.sessions()
         others.pop(self._session_id, None)
         dead = [each for each in others if not self._locks.is_held(each)]
         if not dead and not any(expires_at_ms <= now_ms for expires_at_ms in others.values()):
             return
 
         def end() -> Paths:
-            touched = self._table.end_expired_sessions(now_ms)
+            touched = self._file.table.end_expired_sessions(now_ms)
             for session_id in dead:
-                touched |= self._table.end_session(session_id)
+                touched |= self._file.table.end_session(session_id)
             return touched
 
         if dead:
             logger.info("ended the sessions of processes that are gone: %s", dead)
-        self._watches.check(self._in_transaction(end))
+        self._watches.check(self._file.in_transaction(end))
 
     def _expire(self) -> None:
         self._locks.release(remove=True)
@@ -290,13 +258,8 @@ class EmbeddedStore:
 
     def _lose(self, error: Exception) -> None:
         if self._session_state is SessionState.CONNECTED:
-            logger.error("the metadata store at %s does not answer: %s", self._path, error)
+            logger.error("the metadata store at %s does not answer: %s", self._file.path, error)
             self._change_state(SessionState.LOST)
-
-    def _read_data_version(self) -> int:
-        assert self._connection is not None
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return int(version)
 
     # -- the verbs ------------------------------------------------------------------
 
@@ -310,14 +273,14 @@ class EmbeddedStore:
 
     async def get(self, path: str) -> Node:
         """Read a node; raises NoNode where there is none."""
-        node = await self._read(lambda: self._table.get(path))
+        node = await self._read(lambda: self._file.table.get(path))
         if node is None:
             raise NoNode(path)
         return node
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """Read many nodes, None where there is none."""
-        return await self._read(lambda: [self._table.get(path) for path in paths])
+        return await self._read(lambda: [self._file.table.get(path) for path in paths])
 
     async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> int:
         """Replace a node's data. Raises: see `MetadataStore.set`."""
@@ -331,7 +294,7 @@ class EmbeddedStore:
 
     async def children(self, path: str) -> list[str]:
         """The sorted names of a node's children; raises NoNode where there is no node."""
-        names = await self._read(lambda: self._table.children(path))
+        names = await self._read(lambda: self._file.table.children(path))
         if names is None:
             raise NoNode(path)
         return names
@@ -344,7 +307,7 @@ class EmbeddedStore:
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """Do all of the operations in order, or none."""
-        return await self._write(lambda: self._table.apply(operations, self._session_id))
+        return await self._write(lambda: self._file.table.apply(operations, self._session_id))
 
     # -- around them ----------------------------------------------------------------
 
@@ -362,11 +325,11 @@ class EmbeddedStore:
 
         def change_within_session() -> tuple[ResultT, Paths] | None:
             # A lease that ran out fences its holder: what it still writes is refused.
-            if not self._table.has_session(self._session_id):
+            if not self._file.table.has_session(self._session_id):
                 return None
             return change()
 
-        outcome = await self._retry(lambda: self._in_transaction(change_within_session))
+        outcome = await self._retry(lambda: self._file.in_transaction(change_within_session))
         if outcome is None:
             self._expire()
             raise SessionExpired(reason=SessionState.EXPIRED.value)
@@ -377,22 +340,6 @@ class EmbeddedStore:
             self._unchecked = True  # the next poll looks at all of them
         return result
 
-    def _in_transaction(self, work: Callable[[], ResultT]) -> ResultT:
-        connection = self._connection
-        assert connection is not None
-        if self._identity is not None and _identity_of(self._path) != self._identity:
-            # SQLite would go on with a file that has lost its name, and all would be lost.
-            raise StoreUnreachable(str(self._path), "the file was removed or replaced")
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            result = work()
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        return result
-
     async def _retry(self, work: Callable[[], ResultT]) -> ResultT:
         """Do work on the file, waiting while another process holds its lock."""
         waited_ms = 0
@@ -400,24 +347,10 @@ class EmbeddedStore:
             try:
                 return work()
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or waited_ms >= self._busy_wait_ms_max:
+                if not is_busy(error) or waited_ms >= self._busy_wait_ms_max:
                     self._lose(error)
-                    raise StoreUnreachable(str(self._path), str(error)) from error
+                    raise StoreUnreachable(str(self._file.path), str(error)) from error
             except sqlite3.Error as error:
-                raise StoreUnreachable(str(self._path), str(error)) from error
+                raise StoreUnreachable(str(self._file.path), str(error)) from error
             await trio.sleep(BUSY_RETRY_MS / 1000)
             waited_ms += BUSY_RETRY_MS
-
-
-def _identity_of(path: Path | str) -> tuple[int, int] | None:
-    """Which file has the name, None if none has."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    """Whether another connection's lock is in the way; extended codes keep it in one byte."""
-    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

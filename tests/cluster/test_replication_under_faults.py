@@ -24,14 +24,22 @@ from support.zookeeper_process import ZooKeeperProcess
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "7"))
+TEST_SECONDS_MAX = 400
 SOAK_RUNS = 25
 SOAK_COUNT = 20
 
 
 def lose_nothing(
-    folder: Path, count: int, seed: int, zookeeper: ZooKeeperProcess | None = None
+    folder: Path,
+    count: int,
+    seed: int,
+    zookeeper: ZooKeeperProcess | None = None,
+    *,
+    in_one_process: bool = False,
 ) -> None:
-    with ReplicatedCluster(folder / f"{folder.name}-cluster", zookeeper) as cluster:
+    with ReplicatedCluster(
+        folder / f"{folder.name}-cluster", zookeeper, in_one_process=in_one_process
+    ) as cluster:
         cluster.create_topic(*ASSIGNMENT)
         with SteadyLoad(cluster.ports, TOPIC, len(ASSIGNMENT), seed=seed) as load:
             run = FaultRun(cluster, load, seed)
@@ -53,14 +61,21 @@ def lose_nothing(
     assert not cluster.links.strangers, "who they are is not known, so their links cannot be cut"
 
 
+@pytest.mark.timeout(TEST_SECONDS_MAX)
 def test_nothing_is_lost_by_brokers_that_share_a_file(tmp_path: Path) -> None:
     lose_nothing(tmp_path, COUNT, SEED)
 
 
+@pytest.mark.timeout(TEST_SECONDS_MAX)
 def test_nothing_is_lost_by_brokers_on_zookeeper(
     tmp_path: Path, zookeeper: ZooKeeperProcess
 ) -> None:
     lose_nothing(tmp_path, COUNT, SEED, zookeeper)
+
+
+@pytest.mark.timeout(TEST_SECONDS_MAX)
+def test_nothing_is_lost_by_brokers_in_one_process(tmp_path: Path) -> None:
+    lose_nothing(tmp_path, COUNT, SEED, in_one_process=True)
 
 
 @pytest.mark.soak

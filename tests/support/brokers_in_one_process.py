@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ import trio
 from odradek.broker.broker import Broker
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.start import make_broker
+from odradek.testing.broker_process import BrokerProcess
 
 ANSWER_SECONDS_MAX = 30.0
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
@@ -40,6 +42,7 @@ class BrokersProcess:
     def __init__(self, log_path: Path) -> None:
         self.log_path = log_path
         self._process: subprocess.Popen[bytes] | None = None
+        self._one_order = threading.Lock()
 
     @property
     def log(self) -> str:
@@ -48,11 +51,13 @@ class BrokersProcess:
 
     def start(self, settings: Mapping[str, str]) -> str:
         """Start a broker; returns its first address."""
-        return self._order({"do": "start", "settings": dict(settings)})
+        with self._one_order:
+            return self._order({"do": "start", "settings": dict(settings)})
 
     def kill(self, broker_id: int) -> None:
         """Kill a broker."""
-        self._order({"do": "kill", "broker": broker_id})
+        with self._one_order:
+            self._order({"do": "kill", "broker": broker_id})
 
     def end(self) -> None:
         """SIGKILL to the whole process."""
@@ -92,47 +97,46 @@ class BrokersProcess:
         return str(found["done"])
 
 
-class BrokerInside:
-    """One broker of a `BrokersProcess`, with the face of a `BrokerProcess`.
+class BrokerInside(BrokerProcess):
+    """One broker of a `BrokersProcess`.
 
     Args:
         process: where it runs.
         broker_id: its number.
-        settings: all of them.
+        alike: has its folder and settings, and is never started itself.
+        shared: the folder of the cluster's metadata.
     """
 
-    def __init__(self, process: BrokersProcess, broker_id: int, settings: dict[str, str]) -> None:
-        self.settings = settings
-        self.is_running = False
-        self._process = process
+    def __init__(
+        self, process: BrokersProcess, broker_id: int, alike: BrokerProcess, shared: Path
+    ) -> None:
+        settings = {
+            **alike.settings,
+            "broker.id": str(broker_id),
+            "log.dirs": str(alike.data_dir),
+            "metadata.log.dir": str(shared),
+        }
+        super().__init__(alike.data_dir, settings=settings, log_path=process.log_path, start=False)
+        self._host = process
         self._broker_id = broker_id
-        self._address = ""
+        self._lives = False
 
     @property
-    def port(self) -> int:
-        """The port of the first listener."""
-        return int(self._address.rpartition(":")[2])
-
-    @property
-    def bootstrap(self) -> str:
-        """The address to give to clients."""
-        return self._address
-
-    @property
-    def log(self) -> str:
-        """What all brokers of the process have logged."""
-        return self._process.log
+    def is_running(self) -> bool:
+        """Whether it was started and not killed."""
+        return self._lives
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
-        self._address = self._process.start(self.settings)
-        self.is_running = True
+        _, _, port = self._host.start(self.settings).rpartition(":")
+        self._port = int(port)
+        self._lives = True
 
     def kill(self) -> None:
         """Kill it, if it runs."""
-        if self.is_running:
-            self.is_running = False
-            self._process.kill(self._broker_id)
+        if self._lives:
+            self._lives = False
+            self._host.kill(self._broker_id)
 
 
 # -- in the process -----------------------------------------------------------------------

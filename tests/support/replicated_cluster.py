@@ -25,7 +25,8 @@ from .broker_cluster import (
     View,
     wait_until,
 )
-from .cut_links import CuttableLinks
+from .brokers_in_one_process import BrokerInside, BrokersProcess
+from .cut_links import Cut, CuttableLinks
 from .replica_files import read_replica, values_of
 from .replication_checker import ReplicationChecker
 from .steady_load import SteadyLoad, token_of
@@ -97,6 +98,7 @@ class ReplicatedCluster(BrokerCluster):
         zookeeper: the server to use; None: a file.
         settings: for every broker, besides `SETTINGS`.
         fault: what is switched off in every broker; "": nothing.
+        in_one_process: whether all brokers are in one, and die one by one all the same.
     """
 
     def __init__(
@@ -105,10 +107,13 @@ class ReplicatedCluster(BrokerCluster):
         zookeeper: ZooKeeperProcess | None = None,
         settings: dict[str, str] | None = None,
         fault: str = "",
+        *,
+        in_one_process: bool = False,
     ) -> None:
         self._inner_ports = {broker_id: free_port() for broker_id in BROKER_IDS}
         self._outer_ports = {broker_id: free_port() for broker_id in BROKER_IDS}
         self._fault = fault
+        self._process = BrokersProcess(folder / "brokers.log") if in_one_process else None
         self.links = CuttableLinks(self._inner_ports)
         super().__init__(folder, zookeeper, {**SETTINGS, **(settings or {})})
 
@@ -126,6 +131,8 @@ class ReplicatedCluster(BrokerCluster):
         )
         if self.zookeeper is not None:
             broker.settings["zookeeper.session.timeout.ms"] = str(SESSION_MS)
+        if self._process is not None:
+            return BrokerInside(self._process, broker_id, broker, self.shared)
         return BrokenBrokerProcess(broker, self._fault) if self._fault else broker
 
     def __enter__(self) -> ReplicatedCluster:
@@ -139,8 +146,28 @@ class ReplicatedCluster(BrokerCluster):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        super().__exit__(kind, error, traceback)
-        self.links.__exit__(kind, error, traceback)
+        try:
+            super().__exit__(kind, error, traceback)
+        finally:
+            if self._process is not None:
+                self._process.end()
+            self.links.__exit__(kind, error, traceback)
+
+    def pause(self, broker_id: int) -> None:
+        """Freeze a broker; in one process, cut it off from the other brokers."""
+        if self._process is None:
+            super().pause(broker_id)
+        else:
+            for other in set(BROKER_IDS) - {broker_id}:
+                self.links.cut((broker_id, other), Cut.SILENT)
+
+    def resume(self, broker_id: int) -> None:
+        """Undo `pause`."""
+        if self._process is None:
+            super().resume(broker_id)
+        else:
+            for other in set(BROKER_IDS) - {broker_id}:
+                self.links.heal((broker_id, other))
 
     # -- the topic ----------------------------------------------------------------------
 
