@@ -20,7 +20,7 @@ from ..replication.fetcher_manager import FetcherManager
 from ..replication.fetcher_partition import InitialFetchState, Truncation
 from ..replication.fetcher_settings import FetcherSettings
 from ..replication.hosted_partitions import ReplicaSettings
-from ..replication.isr_change import IsrChange, IsrChangeOutcome
+from ..replication.isr_change import IsrChange
 from ..replication.leader_endpoint import LeaderEndpoint
 from ..replication.partition import Partition
 from ..replication.replica_manager import ReplicaManager
@@ -31,7 +31,8 @@ from ..storage.log_config import LogConfig
 from ..storage.log_manager import LogManager
 from ..storage.topic_partition import TopicPartition
 from .memory_files import MemoryFiles
-from .replication_controller import TOPIC_ID, Order, StoredState
+from .replication_controller import TOPIC_ID, Order
+from .replication_isr_calls import IsrCall
 from .replication_network import Call, FetcherDriver, Network, ReceivedRequest
 
 if TYPE_CHECKING:
@@ -63,36 +64,6 @@ class SimulatedMetadata:
         return topic == self._topic
 
 
-class IsrCall:
-    """A change of an ISR on its way to the store, and then its answer on the way back.
-
-    Attributes:
-        version: what it was written as, None: it was refused.
-        was_sent: whether it may have been written.
-    """
-
-    __slots__ = ("broker", "change", "life", "partition", "version", "was_sent")
-
-    def __init__(self, broker: ReplicatingBroker, partition: Partition, change: IsrChange) -> None:
-        self.broker = broker
-        self.life = broker.life
-        self.partition = partition
-        self.change = change
-        self.version: int | None = None
-        self.was_sent = False
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether anybody waits for it."""
-        is_same_life = self.broker.alive and self.broker.life == self.life
-        return is_same_life and self.partition.pending_isr_change is self.change
-
-    def state(self) -> StoredState:
-        """What is to be written."""
-        change = self.change
-        return StoredState(change.controller_epoch, change.leader, change.leader_epoch, change.isr)
-
-
 class ReplicatingBroker:
     """A broker's process, one life after another on the same disk.
 
@@ -100,7 +71,7 @@ class ReplicatingBroker:
         broker_id: which one.
         clock: the time.
         network: where fetchers' requests go.
-        isr_calls: where changes of ISRs go.
+        send_isr_change: where changes of ISRs go.
         topic: the one there is.
         chance: decides what chance does.
         truncation: how its followers find out where logs part.
@@ -119,7 +90,7 @@ class ReplicatingBroker:
         broker_id: int,
         clock: ManualClock,
         network: Network,
-        isr_calls: list[IsrCall],
+        send_isr_change: Callable[[IsrCall], None],
         topic: str,
         chance: random.Random,
         truncation: Truncation = Truncation.FETCH,
@@ -136,7 +107,7 @@ class ReplicatingBroker:
         self.drivers: list[FetcherDriver] = []
         self.metadata_cache = SimulatedMetadata([topic])
         self.config = {"fetch.max.bytes": 1 << 20}
-        self._isr_calls = isr_calls
+        self._send_isr_change = send_isr_change
         self._chance = chance
         self._settings = FetcherSettings(
             broker_id,
@@ -221,7 +192,7 @@ class ReplicatingBroker:
 
     def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
         """It is on its way to the store."""
-        self._isr_calls.append(IsrCall(self, partition, change))
+        self._send_isr_change(IsrCall(self, partition, change))
 
     def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:
         """Follow."""
@@ -262,13 +233,6 @@ class ReplicatingBroker:
         response = handlers[call.api_key](broker, received)
         if response is not None:
             request.answer(response)
-
-    def isr_answered(self, call: IsrCall) -> None:
-        """The store has answered."""
-        if call.version is None:
-            call.partition.isr_change_failed(call.change, IsrChangeOutcome.REFUSED)
-        else:
-            call.partition.isr_changed(call.change, call.version)
 
     # -- what it does by itself ---------------------------------------------------------
 

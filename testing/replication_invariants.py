@@ -7,9 +7,11 @@ has passed is committed: it is written down here, and no log may ever say otherw
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..protocol.errors import KafkaError
 from ..protocol.records import iter_batches, iter_records
 from ..replication.partition import Partition
 from ..storage.file_slice import FileSlice
@@ -18,7 +20,7 @@ from ..storage.topic_partition import TopicPartition
 from .controller_invariants import InvariantBroken
 from .replication_controller import StoredState
 
-__all__ = ["Entry", "InvariantBroken", "ReplicationInvariants"]
+__all__ = ["Entry", "InvariantBroken", "Mishaps", "ReplicationInvariants"]
 
 
 class Entry(NamedTuple):
@@ -109,6 +111,20 @@ class History:
         self.views = {broker_id: ReplicaView() for broker_id in brokers}
         self.leaders: dict[int, int] = {}
         self.watermarks: dict[tuple[int, int, int], int] = {}
+
+
+class Mishaps(logging.Handler):
+    """Exceptions that a broker would live with, and only write into its log: none may happen."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep those that are no refusals."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, KafkaError):
+            self.seen.append(f"{record.getMessage()}: {error!r}")
 
 
 class ReplicationInvariants:
@@ -348,6 +364,6 @@ def _epochs_from(partition: Partition, first: int) -> list[tuple[int, int]]:
     ends = [start for _, start in epochs[1:]] + [partition.log_end_offset]
     return [
         (epoch, max(start, first))
-        for (epoch, start), end in zip(epochs, ends, strict=True)
+        for (epoch, start), end in zip(epochs, ends, strict=False)
         if end > first
     ]

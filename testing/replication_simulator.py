@@ -22,17 +22,17 @@ import logging
 import random
 from collections.abc import Callable
 
-from ..protocol.errors import KafkaError
 from ..replication.fetcher_partition import Truncation
 from ..replication.isr_change import IsrChange, IsrChangeOutcome
 from ..runtime.clock import ManualClock
 from ..storage.topic_partition import TopicPartition
 from .disk_faults import PowerCut
-from .replication_broker import IsrCall, ReplicatingBroker
+from .replication_broker import ReplicatingBroker
 from .replication_clients import ReplicationClients
 from .replication_controller import ReplicationController, ReplicationStore, StoredState
 from .replication_faults import ReplicationFaults
-from .replication_invariants import InvariantBroken, ReplicationInvariants
+from .replication_invariants import InvariantBroken, Mishaps, ReplicationInvariants
+from .replication_isr_calls import IsrCall, IsrCalls
 from .replication_network import Call, FetcherDriver, Network
 
 BROKERS = (1, 2, 3)
@@ -47,20 +47,6 @@ CALM_STEPS = 8
 STEP_MS_MAX = 4
 IDLE_MS = 10
 SOCKET_TIMEOUT_MS = 150
-
-
-class Mishaps(logging.Handler):
-    """Exceptions that a broker would live with, and only write into its log: none may happen."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.seen: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep those that are no refusals."""
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, KafkaError):
-            self.seen.append(f"{record.getMessage()}: {error!r}")
 
 
 class ReplicationWorld:
@@ -90,15 +76,14 @@ class ReplicationWorld:
             min_insync_replicas=1 if seed % 4 == 3 else 2,
             allows_unclean=self.allows_unclean,
         )
-        self._isr_requests: list[IsrCall] = []
-        self._isr_answers: list[IsrCall] = []
+        self._isr_calls = IsrCalls(self.random)
         self._silent: list[tuple[int, int]] = []
         self.brokers = [
             ReplicatingBroker(
                 each,
                 self.clock,
                 self.network,
-                self._isr_requests,
+                self._isr_calls.send,
                 TOPIC,
                 self.random,
                 Truncation.EPOCH_REQUEST if seed % 7 == 3 else Truncation.FETCH,
@@ -186,9 +171,9 @@ class ReplicationWorld:
         for call in network.answers:
             if not network.is_cut(call) and not call.driver.broker.frozen:
                 choices.append(lambda call=call: self._deliver_answer(call))  # type: ignore[misc]  # bound now
-        for isr_call in self._isr_requests:
+        for isr_call in self._isr_calls.requests:
             choices.append(lambda call=isr_call: self._write_isr(call))  # type: ignore[misc]  # bound now
-        for isr_call in self._isr_answers:
+        for isr_call in self._isr_calls.answers:
             if isr_call.broker.frozen:
                 continue
             choices.append(lambda call=isr_call: self._answer_isr(call))  # type: ignore[misc]  # bound now
@@ -283,13 +268,13 @@ class ReplicationWorld:
         if lost_power:
             if any(who not in state.isr for state in self.store.states.values()):
                 network.forget_requests_of(who)
-            self._isr_requests[:] = [e for e in self._isr_requests if e.broker is not broker]
+            self._isr_calls.forget_those_of(broker)
 
     # -- changes of ISRs ----------------------------------------------------------------
 
     def proposed_isrs(self, *, except_by: int) -> list[IsrChange]:
         """What leaders want to have written, or may have."""
-        on_the_way = [each.change for each in (*self._isr_requests, *self._isr_answers)]
+        on_the_way = [each.change for each in self._isr_calls]
         pending = [
             partition.pending_isr_change
             for broker in self.brokers
@@ -300,34 +285,17 @@ class ReplicationWorld:
         return [each for each in (*on_the_way, *pending) if each.leader != except_by]
 
     def _write_isr(self, call: IsrCall) -> None:
-        self._isr_requests.remove(call)
-        partition = call.change.topic_partition
-        may_fail = call.is_wanted and not call.was_sent and not call.broker.frozen
-        if may_fail and self.random.random() < 0.05:
-            outcome = IsrChangeOutcome.NOT_ATTEMPTED
-            self.act(call.broker, lambda: call.partition.isr_change_failed(call.change, outcome))
-            return
-        call.was_sent = True
-        wanted = call.state()
-        version = self.store.compare_and_set(partition, wanted, call.change.partition_epoch)
-        if version is None:
-            # It may be this very change, whose answer was lost.
-            written = self.store.states[partition]
-            if written._replace(version=0) == wanted:
-                version = written.version
-        call.version = version
-        if not call.is_wanted:
-            return
-        if self.random.random() < 0.1:
-            self.tell(f"broker {call.broker.broker_id} does not hear of its ISR {wanted.isr}")
-            self._isr_requests.append(call)
+        calls = self._isr_calls
+        calls.requests.remove(call)
+        if calls.is_never_sent(call):
+            self.act(call.broker, lambda: call.refuse(IsrChangeOutcome.NOT_ATTEMPTED))
         else:
-            self._isr_answers.append(call)
+            calls.write(call, self.store)
 
     def _answer_isr(self, call: IsrCall) -> None:
-        self._isr_answers.remove(call)
-        if call.broker.alive and call.broker.life == call.life:
-            self.act(call.broker, lambda: call.broker.isr_answered(call))
+        self._isr_calls.answers.remove(call)
+        if call.is_heard:
+            self.act(call.broker, call.answer)
 
     # -- the controller -----------------------------------------------------------------
 
@@ -410,7 +378,7 @@ class ReplicationWorld:
         A follower may not know yet that all of it is committed: a session's leader tells its
         high watermark once, even if that answer came to an epoch that was over.
         """
-        if self.controller.has_news or self._isr_requests or self._isr_answers or self._silent:
+        if self.controller.has_news or any(self._isr_calls) or self._silent:
             return False
         for partition, state in self.store.states.items():
             if state.leader < 0 or len(state.isr) < len(BROKERS):

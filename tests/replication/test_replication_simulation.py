@@ -179,17 +179,6 @@ def use_answers_of_former_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 @mutation
-def hear_of_former_epochs(patch: pytest.MonkeyPatch) -> None:
-    """A leader takes fetches of another epoch for news of its followers."""
-    real = Partition.check_leader
-
-    def check_leader(partition: Partition, epoch: int = -1, *, must_lead: bool = True) -> None:
-        real(partition, must_lead=must_lead)
-
-    patch.setattr(Partition, "check_leader", check_leader)
-
-
-@mutation
 def let_the_high_watermark_go_back(patch: pytest.MonkeyPatch) -> None:
     """It is what the replicas have now."""
 
