@@ -146,13 +146,11 @@ class HostedPartitions:
         if not self.admit_controller(controller_epoch):
             return {state.topic_partition: ErrorCode.STALE_CONTROLLER_EPOCH for state in states}
         errors: dict[TopicPartition, ErrorCode] = {}
-        followed: list[Partition] = []
+        followed: dict[TopicPartition, InitialFetchState] = {}
         for state in states:
             errors[state.topic_partition] = self._apply_state(state, followed)
         if followed:
-            self.peers.add_fetchers(
-                {each.topic_partition: _initial_fetch_state(each) for each in followed}
-            )
+            self.peers.add_fetchers(followed)
         return errors
 
     def admit_controller(self, controller_epoch: int) -> bool:
@@ -162,7 +160,9 @@ class HostedPartitions:
         self._controller_epoch = controller_epoch
         return True
 
-    def _apply_state(self, state: PartitionState, followed: list[Partition]) -> ErrorCode:
+    def _apply_state(
+        self, state: PartitionState, followed: dict[TopicPartition, InitialFetchState]
+    ) -> ErrorCode:
         topic_partition = state.topic_partition
         if topic_partition in self.online.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -184,10 +184,14 @@ class HostedPartitions:
         was_leader = partition.is_leader
         if not was_leader and partition.leader != NO_LEADER:
             self.peers.remove_fetchers((topic_partition,))
-        if state.leader == self._settings.broker_id:
-            partition.make_leader(state)
-        elif partition.make_follower(state) and state.leader != NO_LEADER:
-            followed.append(partition)
+        try:
+            if state.leader == self._settings.broker_id:
+                partition.make_leader(state)
+            elif partition.make_follower(state) and state.leader != NO_LEADER:
+                followed[topic_partition] = _initial_fetch_state(partition)
+        except StorageError as failure:
+            logger.error("%s cannot be led or followed: %s", topic_partition, failure.message)
+            return failure.code
         if was_leader != partition.is_leader:
             for listener in self.leadership_listeners:
                 listener(topic_partition, partition.is_leader, partition.leader_epoch)

@@ -289,8 +289,11 @@ class Partition(InSyncReplicas):
     # -- following ----------------------------------------------------------------
 
     def latest_epoch(self) -> int | None:
-        """The last leader epoch that the log has records of, or knows the beginning of."""
-        epoch = self.log.epochs.latest_epoch
+        """The last leader epoch that the log has records of, or knows the beginning of.
+
+        Raises StorageError.
+        """
+        epoch = self.log.latest_epoch()
         return None if epoch == NO_EPOCH else epoch
 
     def append_records_to_follower(

@@ -113,6 +113,17 @@ class LeaderEpochCache:
             self.entries = [(before[-1][0], start_offset), *self.entries[len(before) :]]
             self._changed()
 
+    def take_over(self, other: LeaderEpochCache) -> None:
+        """Know what the cache of a log with the same batches knows.
+
+        Which is more than they tell: of an epoch without batches, and where one began of which
+        compaction has taken the first.
+        """
+        if self.entries != other.entries:
+            self.entries = list(other.entries)
+            self._changed()
+        self.is_trusted = other.is_trusted
+
     def clear(self) -> None:
         """Forget all epochs."""
         if self.entries:

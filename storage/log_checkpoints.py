@@ -52,7 +52,7 @@ class Checkpoints:
         changed: list[tuple[LogDirectory, Offsets]] = []
         for directory in self._directories:
             if directory.is_online:
-                offsets = checkpoint_of(name, directory.logs, high_watermarks)
+                offsets = checkpoint_of(name, directory.logs_in(name), high_watermarks)
                 if offsets != directory.written.get(name):
                     changed.append((directory, offsets))
         if not changed:
@@ -88,7 +88,7 @@ class Checkpoints:
             OSError: the disk fails.
         """
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
-            offsets = checkpoint_of(name, directory.logs, {})
+            offsets = checkpoint_of(name, directory.logs_in(name), {})
             if offsets == directory.written.get(name):
                 continue
             serial = next(self._serials)
@@ -113,7 +113,8 @@ class Checkpoints:
         """
         for name, written in list(directory.written.items()):
             if topic_partition in written:
-                self.write(directory, name, checkpoint_of(name, directory.logs, high_watermarks))
+                logs = directory.logs_in(name)
+                self.write(directory, name, checkpoint_of(name, logs, high_watermarks))
 
 
 def checkpoint_of(

@@ -127,3 +127,4 @@ class LogDirectories:
         for directory in self._all:
             directory.release()
             directory.logs.clear()
+            directory.futures.clear()

@@ -31,19 +31,24 @@ NO_BROKER_EPOCH = -1
 FOLDER_NAME_MAX = 255
 """Most file systems take no longer names."""
 
-SET_ASIDE_SUFFIXES = ("-future", "-stray")
-"""Folders that Kafka keeps beside the partitions': a copy on its way from another directory,
-and one that no topic wants. They are neither served nor removed here."""
+FUTURE_SUFFIX = "-future"
+"""Folders that end so hold a copy that a partition's log in another directory is to give way to."""
+
+SET_ASIDE_SUFFIXES = (FUTURE_SUFFIX, "-stray")
+"""Folders that are neither served nor removed: of Kafka's that no topic wants, and copies that
+do not say of which partition."""
 
 KRAFT_TOPIC = "__cluster_metadata"
 """Kafka's controllers keep their own log beside the topics'; it is none of ours."""
 
 
 class DirectoryContents(NamedTuple):
-    """What lies in a directory: partitions, and folders that are to be removed."""
+    """What lies in a directory: partitions, folders that are to be removed, copies."""
 
     partitions: list[TopicPartition]
     doomed: list[str]
+    futures: list[tuple[TopicPartition, str]]
+    """Of partitions whose logs are moving into this directory, with their folders."""
 
 
 class LogDirectory:
@@ -62,6 +67,7 @@ class LogDirectory:
     Attributes:
         failure: why it is offline; None while it is in use.
         logs: what it holds, while it is in use.
+        futures: copies of logs of other directories that are to be here; see `FutureLogs`.
         written: by checkpoint file, what it says.
         was_clean: whether the last broker to use it closed everything properly.
     """
@@ -71,6 +77,7 @@ class LogDirectory:
         self.path = path
         self.failure: str | None = None
         self.logs: dict[TopicPartition, Log] = {}
+        self.futures: dict[TopicPartition, Log] = {}
         self.written: dict[str, Mapping[TopicPartition, int]] = {}
         self.was_clean = False
         self._lock: FileLock | None = None
@@ -182,6 +189,7 @@ class LogDirectory:
         """
         partitions = []
         doomed = []
+        futures = []
         for name in self._files.list_directory(self.path):
             topic_partition = TopicPartition.from_folder_name(name)
             if topic_partition is not None:
@@ -191,9 +199,13 @@ class LogDirectory:
                     partitions.append(topic_partition)
             elif name.endswith(DELETE_SUFFIX) and self._files.is_directory(self._in(name)):
                 doomed.append(self._in(name))
+            elif (moving := future_partition(name)) is not None and self._files.is_directory(
+                self._in(name)
+            ):
+                futures.append((moving, self._in(name)))
             elif name.endswith(SET_ASIDE_SUFFIXES):
                 logger.warning("%s is left alone: no partition's log", self._in(name))
-        return DirectoryContents(partitions, doomed)
+        return DirectoryContents(partitions, doomed, futures)
 
     def holds(self, path: str) -> bool:
         """Whether a path is the directory's own, or of something in it."""
@@ -212,7 +224,20 @@ class LogDirectory:
         suffix = f"-{topic_partition.partition}.{unique}{DELETE_SUFFIX}"
         return self._in(topic_partition.topic[: FOLDER_NAME_MAX - len(suffix)] + suffix)
 
+    def future_folder_of(self, topic_partition: TopicPartition, unique: str) -> str:
+        """The folder of a partition whose log is on its way here."""
+        return self._in(future_folder_name(topic_partition, unique))
+
     # --- checkpoints -------------------------------------------------------------------
+
+    def logs_in(self, name: str) -> Mapping[TopicPartition, Log]:
+        """The logs that a checkpoint file speaks of.
+
+        High watermarks are those of replicas, and one has no more than one of them.
+        """
+        if name == HIGH_WATERMARKS_FILE or not self.futures:
+            return self.logs
+        return {**self.logs, **self.futures}
 
     def read_checkpoints(self) -> None:
         """Fill `written`. A file that is damaged counts as empty, as for Kafka.
@@ -278,3 +303,16 @@ class LogDirectory:
 
     def _in(self, name: str) -> str:
         return os.path.join(self.path, name)
+
+
+def future_folder_name(topic_partition: TopicPartition, unique: str) -> str:
+    """The name of a copy's folder (Kafka's logFutureDirName)."""
+    return f"{topic_partition.folder_name}.{unique}{FUTURE_SUFFIX}"
+
+
+def future_partition(name: str) -> TopicPartition | None:
+    """The partition that a folder is a copy of; None where it is no copy's name."""
+    if not name.endswith(FUTURE_SUFFIX):
+        return None
+    folder, _, unique = name.removesuffix(FUTURE_SUFFIX).rpartition(".")
+    return TopicPartition.from_folder_name(folder) if unique else None

@@ -83,6 +83,8 @@ class LogLoading:
         """Up to where the logs of each were compacted, if that is known."""
         self.doomed: list[tuple[LogDirectory, str]] = []
         """Folders found on their way out."""
+        self.futures: list[tuple[LogDirectory, TopicPartition, str]] = []
+        """Copies of logs of other directories, with their folders."""
 
     def stop(self) -> None:
         """Load no further; may be called by any thread. `run` raises then."""
@@ -134,6 +136,7 @@ class LogLoading:
         if contents.partitions and not directory.was_clean:
             logger.info("recovering the logs in %s, not closed properly", directory.path)
         self.doomed += [(directory, path) for path in contents.doomed]
+        self.futures += [(directory, *future) for future in contents.futures]
         return contents.partitions
 
     def _jobs(

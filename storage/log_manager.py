@@ -18,6 +18,7 @@ from ..runtime.randomness import random_uuid
 from .deferred_deletion import DeferredDeletion
 from .errors import StorageError, is_disk_failure
 from .files import REAL_FILES, Files
+from .future_logs import FutureLogs
 from .log import Log
 from .log_appender import LogAppender
 from .log_checkpoints import Checkpoints, checkpoint_of
@@ -41,10 +42,8 @@ logger = logging.getLogger(__name__)
 DEFAULT_RECOVERY_THREADS = 2
 """Kafka's num.recovery.threads.per.data.dir."""
 
-
 CLOSING_THREADS = 16
 """For each directory. They wait for the disk, which syncs many files at once as fast as a few."""
-
 
 GONE = (errno.ENOENT, errno.ENOTDIR)
 
@@ -75,6 +74,7 @@ class LogManager:
         logs: by partition, of all directories that are online.
         high_watermarks: as last written to the disk, for replicas to begin with.
         deletions: files and folders on their way out.
+        future_logs: copies of logs that are moving to another directory.
         recovery_threads: for each directory, to load and to close logs.
         on_rolled: called when a log has closed segments to flush; see `take_rolled`.
     """
@@ -89,7 +89,7 @@ class LogManager:
         chance: random.Random | None = None,
         recovery_threads: int = DEFAULT_RECOVERY_THREADS,
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self._files = files
         self._chance = chance or random.Random(clock.now_ms())
         self.recovery_threads = recovery_threads
@@ -103,6 +103,7 @@ class LogManager:
         self._loading: LogLoading | None = None
         self.directories = LogDirectories(files, log_dirs)
         self._checkpoints = Checkpoints(self.directories, self.directories.note_failure)
+        self.future_logs = FutureLogs(self, files, self._checkpoints, self._chance)
 
     @property
     def log_dirs(self) -> list[str]:
@@ -130,7 +131,7 @@ class LogManager:
         self._loading = LogLoading(
             self._files,
             online,
-            clock=self._clock,
+            clock=self.clock,
             default_config=self.default_config,
             topic_configs=topic_configs or {},
             threads=self.recovery_threads,
@@ -144,7 +145,8 @@ class LogManager:
             self._note_recovery(directory)
         for directory, path in self._loading.doomed:
             if directory.is_online:
-                self.deletions.add_folder(self._files, path, self._clock.monotonic_ms())
+                self.deletions.add_folder(self._files, path, self.clock.monotonic_ms())
+        self.future_logs.load(self._loading.futures)
         self._loading = None
 
     def _note_recovery(self, directory: LogDirectory) -> None:
@@ -171,7 +173,7 @@ class LogManager:
         self._directory_of[topic_partition] = directory
         log.keeper = self
         log.segments.active.spread(self.jitter(), log.config)
-        log.last_flush_ms = self._clock.now_ms()
+        log.last_flush_ms = self.clock.now_ms()
 
     def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Close all logs, write the checkpoints, and let go of the directories.
@@ -196,10 +198,11 @@ class LogManager:
                 failed.append(error)
 
         threads = max(self.recovery_threads, CLOSING_THREADS)
-        for_all(list(directory.logs.values()), close, threads, "log-closing")
+        logs = [*directory.logs.values(), *directory.futures.values()]
+        for_all(logs, close, threads, "log-closing")
         is_written = True
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
-            offsets = checkpoint_of(name, directory.logs, {})
+            offsets = checkpoint_of(name, directory.logs_in(name), {})
             is_written &= self._checkpoints.write(directory, name, offsets)
         if failed or not is_written:
             logger.warning("%s is not marked as closed properly: %s", directory.path, failed)
@@ -216,6 +219,7 @@ class LogManager:
     def _let_go(self) -> None:
         self.directories.release()
         self.logs.clear()
+        self.future_logs.logs.clear()
         self._directory_of.clear()
 
     # --- logs --------------------------------------------------------------------------
@@ -223,6 +227,10 @@ class LogManager:
     def get_log(self, topic_partition: TopicPartition) -> Log | None:
         """The log of a partition, if this broker has one."""
         return self.logs.get(topic_partition)
+
+    def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        """The directory that it lies in."""
+        return self._directory_of.get(topic_partition)
 
     def get_or_create_log(
         self,
@@ -232,7 +240,7 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> Log:
-        """The log of a partition, made in the directory with the fewest if there is none.
+        """The log of a partition, made if there is none, where it is wished or there are fewest.
 
         Args:
             topic_partition: whose log.
@@ -254,8 +262,11 @@ class LogManager:
             raise StorageError(
                 f"the log of {topic_partition} may lie in a directory that is offline"
             )
+        copy = self.future_logs.take_over(topic_partition, topic_id)
+        if copy is not None:
+            return copy
         failure = StorageError(f"no log directory is left for {topic_partition}")
-        for directory in sorted(self.directories.online, key=lambda each: len(each.logs)):
+        for directory in self.future_logs.candidates(topic_partition):
             try:
                 log = self._make_log(directory, topic_partition, topic_id, config)
             except OSError as error:
@@ -264,6 +275,7 @@ class LogManager:
                     self.disk_failed(directory.path, error)
                 continue
             self._take_up(directory, topic_partition, log)
+            self.future_logs.satisfied(topic_partition)
             return log
         raise failure
 
@@ -280,18 +292,19 @@ class LogManager:
             topic_partition,
             config or self.default_config,
             files=self._files,
-            now_ms=self._clock.now_ms(),
+            now_ms=self.clock.now_ms(),
             topic_id=topic_id,
         )
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
-        """Take away a partition's log; nothing happens if there is none.
+        """Take away a partition's log, and its copy first; nothing happens if there is none.
 
         Its folder gets another name at once, and is removed after `file.delete.delay.ms`.
 
         Raises:
             StorageError: the disk fails, or the log may lie in a directory that is offline.
         """
+        self.future_logs.delete(topic_partition)
         log = self.logs.get(topic_partition)
         if log is None:
             if self.directories.has_offline:
@@ -303,8 +316,15 @@ class LogManager:
         path = directory.deleted_folder_of(topic_partition, random_uuid(self._chance).hex())
         log.move_folder(path)
         self._drop(topic_partition)
-        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+        due_ms = self.clock.monotonic_ms() + log.config.file_delete_delay_ms
         self.deletions.add_folder(self._files, path, due_ms)
+
+    def use_log(self, directory: LogDirectory, topic_partition: TopicPartition, log: Log) -> None:
+        """From now on this is a partition's log, in the place of the one it may have."""
+        former = self._directory_of.get(topic_partition)
+        if former is not None:
+            del former.logs[topic_partition]
+        self._take_up(directory, topic_partition, log)
 
     def _drop(self, topic_partition: TopicPartition) -> None:
         del self.logs[topic_partition]
@@ -316,7 +336,7 @@ class LogManager:
 
     def delete_later(self, files: Files, paths: Sequence[str], delay_ms: int) -> None:
         """Remove files after a while."""
-        self.deletions.add_files(files, paths, self._clock.monotonic_ms() + delay_ms)
+        self.deletions.add_files(files, paths, self.clock.monotonic_ms() + delay_ms)
 
     def disk_failed(self, path: str, error: OSError) -> None:
         """Take note that the disk of a directory fails; may be called by any thread.
@@ -330,9 +350,10 @@ class LogManager:
         self.directories.note_failure(path, error)
 
     def _is_known(self, path: str) -> bool:
-        """Whether a path can be expected to be there, as that of a deleted partition cannot."""
+        """Whether a path can be there: not that of a partition that was deleted or has moved."""
         topic_partition = TopicPartition.from_folder_name(os.path.basename(path))
-        return topic_partition is None or topic_partition in self.logs
+        log = None if topic_partition is None else self.logs.get(topic_partition)
+        return topic_partition is None or (log is not None and log.directory == path)
 
     def rolled(self, log: LogAppender) -> None:
         """A log has a closed segment to flush."""
@@ -380,13 +401,14 @@ class LogManager:
             log = self.logs[topic_partition]
             self._drop(topic_partition)
             log.close_files()
+        self.future_logs.directory_failed(directory)
         return FailedDirectory(directory.path, why, partitions)
 
     # --- work for timers ---------------------------------------------------------------
 
     def delete_old_segments(self, high_watermark_of: HighWatermarkOf) -> int:
         """Drop what retention lets go in every log; returns how many segments."""
-        steps = delete_old_segments(self.logs, high_watermark_of, self._clock, len(self.logs) or 1)
+        steps = delete_old_segments(self.logs, high_watermark_of, self.clock, len(self.logs) or 1)
         return sum(steps)
 
     def prepare_high_watermarks(

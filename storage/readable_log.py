@@ -156,23 +156,33 @@ class ReadableLog(LogAppender):
             self._timestamps = SegmentTimestamps()
         return self._timestamps
 
-    def latest_epoch(self) -> int:
-        """The last leader epoch known to the log, or -1."""
-        return self.epochs.latest_epoch
-
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch not above `epoch` and where it ends, or (-1, -1).
 
         Raises:
             StorageError: the disk fails.
         """
-        if not self.epochs.is_trusted:
-            try:
-                bounds = (self.log_start_offset, self.log_end_offset)
-                check_epochs(self.segments, self.epochs, *bounds)
-            except OSError as error:
-                raise self._storage_error("read", error) from error
+        self._trust_epochs()
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def latest_epoch(self) -> int:
+        """The last leader epoch that began in this log, or -1.
+
+        Raises:
+            StorageError: the disk fails.
+        """
+        self._trust_epochs()
+        return self.epochs.latest_epoch
+
+    def _trust_epochs(self) -> None:
+        """Before epochs are relied upon, those of a file from an earlier process are checked."""
+        if self.epochs.is_trusted:
+            return
+        try:
+            bounds = (self.log_start_offset, self.log_end_offset)
+            check_epochs(self.segments, self.epochs, *bounds)
+        except OSError as error:
+            raise self._storage_error("read", error) from error
 
 
 def _below(found: TimestampAndOffset | None, upper_offset: int | None) -> TimestampAndOffset | None:

@@ -7,6 +7,7 @@ connection breaks, the request may still arrive, at any time later; only its ans
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import decode_body, encode_body
@@ -84,6 +85,8 @@ class FetcherDriver:
         self.broker = broker
         self.fetcher = fetcher
         self.under_way: Call | None = None
+        self.steps: Generator[int, None, None] | None = None
+        """An answer that is taken a partition at a time; others have turns in between."""
         self._endpoint = endpoint
         self._look_at_ms = 0
 
@@ -94,11 +97,13 @@ class FetcherDriver:
     def close(self) -> None:
         """Ask nothing any more."""
         self.under_way = None
+        if self.steps is not None:
+            self.steps.close()
         self.broker.drivers.remove(self)
 
     def is_ready(self, now_ms: int) -> bool:
         """Whether it may have something to ask."""
-        return self.under_way is None and self._look_at_ms <= now_ms
+        return self.under_way is None and self.steps is None and self._look_at_ms <= now_ms
 
     def send_next(self) -> None:
         """Ask what is next to be asked, if anything is."""
@@ -131,11 +136,17 @@ class FetcherDriver:
         now_ms = self.broker.clock.monotonic_ms()
         ask = call.ask
         if isinstance(ask, FetchAsk):
-            self.fetcher.fetch_answered(ask, decode_fetch(ask, response), now_ms)
+            self.steps = self.fetcher.take_fetched(ask, decode_fetch(ask, response), now_ms)
+            self.take_on()
         elif isinstance(ask, EpochsAsk):
             self.fetcher.epochs_answered(ask, decode_epochs(response), now_ms)
         else:
             self.fetcher.offsets_answered(ask, decode_offsets(response), now_ms)
+
+    def take_on(self) -> None:
+        """Take the next partition of an answer."""
+        if self.steps is not None and next(self.steps, None) is None:
+            self.steps = None
 
 
 class Network:

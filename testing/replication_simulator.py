@@ -34,6 +34,7 @@ from .replication_faults import ReplicationFaults
 from .replication_invariants import InvariantBroken, Mishaps, ReplicationInvariants
 from .replication_isr_calls import IsrCall, IsrCalls
 from .replication_network import Call, FetcherDriver, Network
+from .replication_rest import come_to_rest
 
 BROKERS = (1, 2, 3)
 TOPIC = "t"
@@ -41,10 +42,9 @@ NOW_MS = 1_700_000_000_000
 STEPS = 300
 """Steps of one run in which faults happen; about as many pass without."""
 STEPS_WITHOUT_REST_MAX = 400
-QUIET_STEPS_MAX = 5_000
-"""So many steps without a fault, and all replicas must be the same."""
-CALM_STEPS = 8
 STEP_MS_MAX = 4
+HOUSEKEEPING_STEPS = 50
+"""Between them, while nothing goes wrong."""
 IDLE_MS = 10
 SOCKET_TIMEOUT_MS = 150
 
@@ -90,8 +90,8 @@ class ReplicationWorld:
             )
             for each in BROKERS
         ]
-        self._clients = ReplicationClients(self)
-        self._faults = ReplicationFaults(self)
+        self.clients = ReplicationClients(self)
+        self.faults = ReplicationFaults(self)
 
     def tell(self, text: str) -> None:
         """Add to the story."""
@@ -110,28 +110,42 @@ class ReplicationWorld:
     def run(self, steps: int) -> None:
         """Let things happen, faults among them; let everything heal from time to time."""
         for broker in self.brokers:
-            self._faults.start(broker, is_at_risk=False)
+            self.faults.start(broker, is_at_risk=False)
         while steps > 0:
             without_rest = min(self.random.randint(100, STEPS_WITHOUT_REST_MAX), steps)
             steps -= without_rest
             for _ in range(without_rest):
                 self._step()
-            self._rest()
+            come_to_rest(self)
 
     def _step(self) -> None:
         self.steps += 1
         self._pass_time(self.random.randint(0, STEP_MS_MAX))
         dice = self.random.random()
         if dice < 0.03:
-            self._faults.let_one_happen()
+            self.faults.let_one_happen()
         elif dice < 0.05:
             self._lose_something()
         elif dice < 0.25:
-            self._clients.ask()
+            self.clients.ask()
         elif dice < 0.32:
             self._housekeep()
         elif not self._progress():
             self._pass_time(IDLE_MS)
+
+    def quiet_step(self) -> None:
+        """As a step, but nothing goes wrong, and no client asks for anything."""
+        self.steps += 1
+        self._pass_time(self.random.randint(0, STEP_MS_MAX))
+        if self.steps % HOUSEKEEPING_STEPS == 0:
+            self._housekeep()
+        elif not self._progress():
+            self._pass_time(IDLE_MS)
+
+    @property
+    def is_anything_changing(self) -> bool:
+        """Whether the controller or the store is about to do something."""
+        return self.controller.has_news or any(self._isr_calls) or bool(self._silent)
 
     def _pass_time(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
@@ -150,11 +164,11 @@ class ReplicationWorld:
             action()
             broker.settle()
         except PowerCut:
-            self._faults.strike(broker)
+            self.faults.strike(broker)
             return
         if self.mishaps.seen:
             raise InvariantBroken(self.mishaps.seen[0])
-        with self._faults.undisturbed(broker):
+        with self.faults.undisturbed(broker):
             self.invariants.check_broker(broker.broker_id, broker.life, broker.partitions)
 
     def _progress(self) -> bool:
@@ -196,7 +210,9 @@ class ReplicationWorld:
         if self.controller.queues.get(broker.broker_id):
             choices.append(lambda: self._deliver_order(broker))
         for driver in broker.drivers:
-            if driver.is_ready(now_ms):
+            if driver.steps is not None:
+                choices.append(lambda driver=driver: self.act(broker, driver.take_on))  # type: ignore[misc]  # bound now
+            elif driver.is_ready(now_ms):
                 choices.append(lambda driver=driver: self.act(broker, driver.send_next))  # type: ignore[misc]  # bound now
             elif driver.under_way is not None and self._is_over(driver, now_ms):
                 choices.append(lambda driver=driver: self._give_up(driver))  # type: ignore[misc]  # bound now
@@ -348,69 +364,6 @@ class ReplicationWorld:
             self.act(broker, lambda: broker.sync())
         else:
             self.act(broker, lambda: broker.delete_old_segments())
-
-    # -- how it ends --------------------------------------------------------------------
-
-    def _rest(self) -> None:
-        """Everybody returns and catches up, and all replicas are the same."""
-        self.tell("no faults for a while")
-        self._faults.heal()
-        still_unproven = list(self.partitions)
-        for _ in range(QUIET_STEPS_MAX):
-            self.steps += 1
-            self._pass_time(self.random.randint(0, STEP_MS_MAX))
-            if self.steps % 50 == 0:
-                self._housekeep()
-            elif not self._progress():
-                self._pass_time(IDLE_MS)
-            if self.steps % CALM_STEPS == 0 and self._is_calm():
-                if still_unproven:
-                    self._clients.produce_to(still_unproven.pop())
-                elif self._all_know_it():
-                    replicas = {broker.broker_id: broker.partitions for broker in self.brokers}
-                    self.invariants.check_rest(replicas, BROKERS)
-                    return
-        raise InvariantBroken(f"the replicas do not become the same: {self._describe()}")
-
-    def _is_calm(self) -> bool:
-        """All are in sync, and at the same end, and nobody waits for acknowledgements.
-
-        A follower may not know yet that all of it is committed: a session's leader tells its
-        high watermark once, even if that answer came to an epoch that was over.
-        """
-        if self.controller.has_news or any(self._isr_calls) or self._silent:
-            return False
-        for partition, state in self.store.states.items():
-            if state.leader < 0 or len(state.isr) < len(BROKERS):
-                return False
-            replicas = [broker.partitions.get(partition) for broker in self.brokers]
-            ends = {
-                (each.log_end_offset, each.leader_epoch) for each in replicas if each is not None
-            }
-            leader = self.brokers[state.leader - 1].partitions.get(partition)
-            if None in replicas or leader is None:
-                return False
-            if ends != {(leader.high_watermark, state.leader_epoch)}:
-                return False
-        return not self.invariants.unanswered
-
-    def _all_know_it(self) -> bool:
-        """Whether every replica's high watermark is at its end."""
-        return all(
-            hosted.high_watermark == hosted.log_end_offset
-            for broker in self.brokers
-            for hosted in broker.partitions.values()
-        )
-
-    def _describe(self) -> str:
-        return "; ".join(
-            f"broker {broker.broker_id}: {each} {hosted.log_start_offset}.."
-            f"{hosted.high_watermark}..{hosted.log_end_offset} in {hosted.leader_epoch}, "
-            f"failed {sorted(broker.fetchers.failed_partitions)}"
-            for broker in self.brokers
-            if broker.alive
-            for each, hosted in broker.partitions.items()
-        )
 
 
 def _name(driver: FetcherDriver) -> str:

@@ -15,10 +15,13 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..authorized_operations import CLUSTER_NAME
+from ..metadata_store.errors import MetadataStoreError
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from ..requests import Request
 
 logger = logging.getLogger(__name__)
+
+BLOCK_SECONDS_MAX = 5
+"""So long the metadata store may take; then the client is to ask again."""
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -70,10 +76,10 @@ async def _take_from_another_block(
     broker: Broker, request: Request
 ) -> messages.InitProducerIdResponse:
     try:
-        producer_id = await broker.controller.producer_ids.take()
-    except Exception:
-        # The store is out of reach for now: clients ask again.
-        logger.exception("the handler of %r failed", request)
+        with trio.fail_after(BLOCK_SECONDS_MAX):
+            producer_id = await broker.controller.producer_ids.take()
+    except (trio.TooSlowError, MetadataStoreError) as error:
+        logger.warning("%r gets no producer id now: %r", request, error)
         return messages.InitProducerIdResponse(
             error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
             producer_id=NO_PRODUCER_ID,

@@ -16,6 +16,7 @@ from odradek.replication import fetcher, reading
 from odradek.replication.in_sync_replicas import InSyncReplicas
 from odradek.replication.isr_change import IsrChange
 from odradek.replication.partition import Partition
+from odradek.replication.partition_state import PartitionState
 from odradek.replication.replica import Replica
 from odradek.testing.replication_controller import ReplicationController
 from odradek.testing.replication_faults import ReplicationFaults
@@ -111,6 +112,20 @@ def never_truncate(patch: pytest.MonkeyPatch) -> None:
 def leave_what_diverges(patch: pytest.MonkeyPatch) -> None:
     """It is told where the logs part, and cuts nothing."""
     patch.setattr(Partition, "truncate_to", lambda partition, offset: None)
+
+
+@mutation
+def truncate_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """As before KIP-101: what is committed may lie above it."""
+
+    def make_follower(partition: Partition, state: PartitionState) -> bool:
+        is_new_epoch = real(partition, state)
+        if is_new_epoch:
+            partition.truncate_to(partition.high_watermark)
+        return is_new_epoch
+
+    real = Partition.make_follower
+    patch.setattr(Partition, "make_follower", make_follower)
 
 
 @mutation

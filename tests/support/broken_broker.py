@@ -11,30 +11,31 @@ from typing import Any
 
 from odradek.cli.main import main
 from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetcher import ReplicaFetcher
-from odradek.replication.fetcher_asking import AskingFetcher
-from odradek.replication.fetcher_partition import PartitionFetchState
-from odradek.replication.fetcher_requests import UNDEFINED_EPOCH
+from odradek.replication.fetcher_requests import UNDEFINED_EPOCH, Ask, FetchAsk
+from odradek.replication.leader_endpoint import LeaderEndpoint
 from odradek.replication.partition import Partition
-from odradek.storage.topic_partition import TopicPartition
 
 
 def follow_without_truncation() -> None:
-    """A follower never asks where its log and its leader's part, and so cuts nothing off.
+    """A follower never asks where its log and its leader's part, and cuts nothing off.
 
-    It waits for a leader whose log is shorter than its own to grow.
+    Where the leader's log is shorter than its own, it waits for that to grow.
     """
+    encode = LeaderEndpoint.encode
 
-    def name_no_epoch(self: AskingFetcher, state: PartitionFetchState) -> int:
-        return UNDEFINED_EPOCH
+    def name_no_epochs(self: LeaderEndpoint, ask: Ask) -> tuple[Any, int]:
+        message, version = encode(self, ask)
+        if isinstance(ask, FetchAsk):
+            for topic in message.topics:
+                for partition in topic.partitions:
+                    partition.last_fetched_epoch = UNDEFINED_EPOCH
+        return message, version
 
-    def wait_for_leader(
-        self: ReplicaFetcher, tp: TopicPartition, state: PartitionFetchState
-    ) -> None:
+    def keep_all(self: Partition, offset: int) -> None:
         return
 
-    _replace(AskingFetcher, "_named_epoch", name_no_epoch)
-    _replace(ReplicaFetcher, "_begin_reset", wait_for_leader)
+    _replace(LeaderEndpoint, "encode", name_no_epochs)
+    _replace(Partition, "truncate_to", keep_all)
 
 
 def acknowledge_at_once() -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .broker_cluster import BROKER_IDS, wait_until
 from .cut_links import Cut
 from .replicated_cluster import SETTLE_SECONDS_MAX, ReplicatedCluster
-from .steady_load import SILENT_SECONDS_MAX, SteadyLoad
+from .steady_load import METADATA_MS_MAX, SILENT_SECONDS_MAX, SteadyLoad
 
 AHEAD_SECONDS = 0.3
 
@@ -202,6 +202,11 @@ class FaultRun:
         self._strike()
         self._cluster.kill_all()
         self._cluster.start_together(*order)
+        self._await_acknowledgements("after all brokers were restarted")
+        # A client that has asked the first of them knows of no other; kafka-python, as Java's
+        # clients before KIP-899, is lost if that one dies before it has asked again.
+        self._cluster.wait_in_sync()
+        self._load.history.trouble_within(2 * METADATA_MS_MAX / 1000)
         return f"killed together and started in the order {order}"
 
     def _some_leader(self) -> tuple[int, int]:

@@ -28,6 +28,8 @@ from .replication_checker import ReplicationChecker, Token
 RECORDS_PER_SECOND = 200
 DELIVERY_SECONDS_MAX = 120
 REQUEST_SECONDS_MAX = 3
+METADATA_MS_MAX = 500
+"""How long a client may know only those brokers that were there when it last asked."""
 SILENT_SECONDS_MAX = 30.0
 SEND_ONCE_MS_MAX = 1_500
 VALUE_BYTES_MAX = 600
@@ -223,6 +225,7 @@ class KafkaPythonSender:
             delivery_timeout_ms=DELIVERY_SECONDS_MAX * 1000,
             max_block_ms=DELIVERY_SECONDS_MAX * 1000,
             reconnect_backoff_max_ms=500,
+            metadata_max_age_ms=METADATA_MS_MAX,
         )
 
     def send(self, topic: str, partition: int, token: Token, value: bytes) -> None:
