@@ -84,6 +84,9 @@ class FetchSession:
             if cached is None:
                 self.partitions[partition.key] = CachedPartition(partition)
             else:
+                if partition.current_leader_epoch != cached.requested.current_leader_epoch:
+                    # What was told last may have been for a leader that was none any more.
+                    cached.high_watermark = -1
                 cached.requested = partition
         for key in forgotten:
             self.partitions.pop(key, None)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from ..replication.fetcher_manager import FetcherManager
 from ..replication.fetcher_partition import InitialFetchState
 from ..replication.fetcher_settings import FetcherSettings
-from ..replication.fetcher_task import FetcherTasks
+from ..replication.fetcher_task import BYTES_PER_STEP, FetcherTasks
+from ..replication.future_replica_tasks import FutureReplicaTasks
+from ..replication.future_replicas import MoveQuota
 from ..replication.isr_change import IsrChange
 from ..replication.leader_endpoint import LeaderEndpoint
 from ..replication.partition import Partition
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 class BrokerPeers:
@@ -43,6 +46,7 @@ class BrokerPeers:
     Attributes:
         fetchers: what follows the partitions that others lead.
         isr_writer: writes the ISRs of those led here.
+        moves: what copies the replicas that move to another log directory.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -70,8 +74,14 @@ class BrokerPeers:
             quota=broker.replica_manager.hosted.quotas.follower,
             on_appended=self._appended,
         )
+        self._move_quota = MoveQuota(
+            broker.clock.monotonic_ms,
+            config["alter.log.dirs.replication.quota.window.num"],
+            config["alter.log.dirs.replication.quota.window.size.seconds"] * 1000,
+        )
+        self.moves = self._follow_moves(settings)
         config.subscribe(("num.replica.fetchers",), self._resize)
-        config.subscribe((LEADER_RATE, FOLLOWER_RATE), self._bound)
+        config.subscribe((LEADER_RATE, FOLLOWER_RATE, MOVE_RATE), self._bound)
         self._bound()
 
     def start(self) -> None:
@@ -81,6 +91,7 @@ class BrokerPeers:
     def stop(self) -> None:
         """Follow nobody any more."""
         self.fetchers.shutdown()
+        self.moves.stop()
 
     # -- what replication asks ----------------------------------------------------------
 
@@ -128,6 +139,20 @@ class BrokerPeers:
         if self._broker.replica_manager.has_actions:
             self._broker.server.finish_outside_work()
 
+    def _follow_moves(self, settings: FetcherSettings) -> FutureReplicaTasks:
+        """Have replicas copied that move, as soon as there are any."""
+        broker = self._broker
+        futures = broker.replica_manager.hosted.future_replicas
+        step_bytes = min(settings.fetch_max_bytes, BYTES_PER_STEP)
+        futures.settings = settings._replace(fetch_max_bytes=step_bytes)
+        futures.quota = self._move_quota
+        tasks_max = broker.config["num.replica.alter.log.dirs.threads"]
+        moves = FutureReplicaTasks(
+            futures, tasks_max, broker.start_task, broker.clock, broker.timers
+        )
+        futures.on_work = moves.wake
+        return moves
+
     def _resize(self) -> None:
         self.fetchers.resize(self._broker.config["num.replica.fetchers"])
 
@@ -135,6 +160,7 @@ class BrokerPeers:
         quotas, config = self._broker.replica_manager.hosted.quotas, self._broker.config
         quotas.leader.bytes_per_second_max = config[LEADER_RATE]
         quotas.follower.bytes_per_second_max = config[FOLLOWER_RATE]
+        self._move_quota.bytes_per_second_max = config[MOVE_RATE]
 
     def _schedule_shrinking(self) -> None:
         """Half of `replica.lag.time.max.ms` from now (Kafka's isr-expiration)."""

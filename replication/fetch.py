@@ -30,6 +30,8 @@ class FetchParams(NamedTuple):
     rack: str = ""
     may_ask_followers: bool = False
     """Whether it is of a consumer that may be sent to a follower (KIP-392)."""
+    replica_epoch: int = -1
+    """The registration of the broker that asks as a follower; -1: it does not say."""
 
     @property
     def is_from_follower(self) -> bool:

@@ -19,7 +19,7 @@ from ..runtime.offload import run_in_thread
 from ..runtime.timers import Timer, Timers
 from ..storage.errors import StorageError
 from .fetcher_requests import Ask, EpochsAsk, FetchAsk, Wait
-from .fetcher_task import BYTES_PER_STEP, StartTask
+from .fetcher_task import StartTask
 from .future_replica import FutureReplica
 from .future_replicas import FutureReplicas
 from .local_leader import read
@@ -117,22 +117,28 @@ class FutureReplicaTasks:
                 wait_ms = WAIT_AFTER_FAILURE_MS
                 move.ready_at_ms = now_ms + wait_ms if ask.until_ms is None else ask.until_ms
                 return
-            await self._answer(move, ask)
+            has_news = await self._answer(move, ask)
+            if not has_news and not move.is_caught_up:
+                # Compaction may have taken what was last, and only new records get it on.
+                move.ready_at_ms = now_ms + WAIT_AFTER_FAILURE_MS
+                return
 
-    async def _answer(self, move: FutureReplica, ask: Ask) -> None:
-        """One request of the fetcher, answered by the log."""
+    async def _answer(self, move: FutureReplica, ask: Ask) -> bool:
+        """One request of the fetcher, answered by the log; False if there was nothing."""
         now_ms = self._clock.monotonic_ms()
+        has_news = True
         if isinstance(ask, EpochsAsk):
             move.fetcher.epochs_answered(ask, move.leader.epochs(ask), now_ms)
         elif isinstance(ask, FetchAsk):
             generation = move.partition.log.generation
             found = move.leader.find(ask)
-            if move.lag * move.bytes_per_offset <= BYTES_PER_STEP:
-                records = read(found)
+            has_news = found != b""
+            if move.leader.reaches_end(found):
+                records = read(found)  # written just now, and the swap may follow at once
             else:
                 records = await run_in_thread(partial(read, found))
                 if not self._futures.is_wanted(move):
-                    return
+                    return True
             if move.partition.log.generation == generation:
                 move.fetcher.fetch_answered(ask, move.leader.answer(records), now_ms)
             else:
@@ -141,6 +147,7 @@ class FutureReplicaTasks:
             move.fetcher.offsets_answered(ask, move.leader.offsets(ask), now_ms)
         if not move.may_replace:
             await trio.lowlevel.checkpoint()
+        return has_news
 
     async def _flush(self, move: FutureReplica, *, closed_segments_only: bool) -> None:
         """Get the copy to the disk, and let go of what retention has no use for.

@@ -198,6 +198,12 @@ class FutureReplicas:
         """The replica is here no more; its copy goes with its log, or waits for it."""
         self._moves.pop(topic_partition, None)
 
+    def drop_unwanted(self) -> None:
+        """A directory has failed, and copies with it: forget their moves."""
+        for move in self:
+            if not self.is_wanted(move):
+                del self._moves[move.topic_partition]
+
     def configure(self, topic_partition: TopicPartition, config: LogConfig) -> None:
         """Changed settings of a topic hold for the copy as well."""
         move = self._moves.get(topic_partition)
@@ -217,10 +223,8 @@ class FutureReplicas:
 
     def take_ready(self, now_ms: int) -> FutureReplica | None:
         """The next move that somebody should be at work on; None if none needs it now."""
-        for move in list(self._moves.values()):
-            if not self.is_wanted(move):
-                del self._moves[move.topic_partition]
-            elif not (move.is_driven or move.has_failed or move.ready_at_ms > now_ms):
+        for move in self._moves.values():
+            if not (move.is_driven or move.has_failed or move.ready_at_ms > now_ms):
                 move.is_driven = True
                 return move
         return None

@@ -18,6 +18,7 @@ from ..storage.log_config import LogConfig
 from ..storage.log_manager import LogManager
 from ..storage.topic_partition import TopicPartition
 from .fetcher_partition import InitialFetchState
+from .future_replicas import FutureReplicas
 from .isr_change import IsrChange
 from .partition import Partition
 from .partition_state import NO_LEADER, PartitionState
@@ -75,6 +76,7 @@ class HostedPartitions:
         online: the partitions themselves; it knows of those offline too.
         peers: the other brokers; none until there are some.
         quotas: bounds on the bytes that replication takes.
+        future_replicas: those that are moving to another log directory.
         topic_stats: what goes in and out of each topic.
         leadership_listeners: told when a partition comes to be led here, or no longer.
     """
@@ -96,6 +98,7 @@ class HostedPartitions:
             settings.quota_window_ms,
         )
         self.online.leader_quota = self.quotas.leader
+        self.future_replicas = FutureReplicas(settings.broker_id, log_manager, self.online)
         self.leadership_listeners: list[LeadershipListener] = []
         self._settings = settings
         self._log_manager = log_manager
@@ -219,6 +222,7 @@ class HostedPartitions:
             topic_stats=self.topic_stats.join(state.topic),
         )
         self.online[topic_partition] = partition
+        self.future_replicas.resume(partition)
         return partition
 
     def stop_replicas(
@@ -268,12 +272,14 @@ class HostedPartitions:
             partition = self.online.pop(topic_partition, None)
             if partition is not None:
                 self._give_up(partition)
+        self.future_replicas.drop_unwanted()
 
     def _give_up(self, partition: Partition) -> None:
         self.topic_stats.leave(partition.topic_partition.topic)
         was_leader, partition.is_leader = partition.is_leader, False
         partition.pending_isr_change = None
         self.peers.remove_fetchers((partition.topic_partition,))
+        self.future_replicas.give_up(partition.topic_partition)
         if was_leader:
             for listener in self.leadership_listeners:
                 listener(partition.topic_partition, False, partition.leader_epoch)
@@ -301,6 +307,7 @@ class HostedPartitions:
             overrides = self._overrides.get(partition.topic_partition.topic, {})
             log_config, partition.min_insync_replicas = self._settings_of(overrides)
             partition.log.configure(log_config)
+            self.future_replicas.configure(partition.topic_partition, log_config)
 
     def _settings_of(self, overrides: Mapping[str, str]) -> tuple[LogConfig, int]:
         """What a topic's partitions work with; topics with the same overrides share it."""

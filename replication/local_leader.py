@@ -53,6 +53,13 @@ class LocalLeader:
         except KafkaError as refusal:
             return refusal.code
 
+    def reaches_end(self, found: FileSlice | bytes | ErrorCode) -> bool:
+        """Whether nothing published lies behind what was found."""
+        active = self._partition.log.segments.active
+        return not isinstance(found, FileSlice) or (
+            found.file is active.file and found.position + found.size == active.size
+        )
+
     def answer(self, records: bytes | ErrorCode) -> FetchAnswer:
         """The answer to a fetch with these records."""
         partition = self._partition

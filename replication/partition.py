@@ -220,12 +220,21 @@ class Partition(InSyncReplicas):
 
     # -- followers, as their leader sees them -------------------------------------
 
-    def follower_or_error(self, broker_id: int, current_leader_epoch: int) -> Replica:
+    def follower_or_error(
+        self, broker_id: int, current_leader_epoch: int, broker_epoch: int = -1
+    ) -> Replica:
         """The follower that asks.
+
+        Args:
+            broker_id: its broker's.
+            current_leader_epoch: the one it follows in, -1 if it does not say.
+            broker_epoch: its broker's registration, -1 if it does not say. What a broker asked
+                in a former life says nothing of what it has now (KIP-903).
 
         Raises:
             KafkaError: UNKNOWN_LEADER_EPOCH, this broker does not know of it as a replica and
-                may only not yet know; NOT_LEADER_OR_FOLLOWER where it names no epoch.
+                may only not yet know; NOT_LEADER_OR_FOLLOWER where it names no epoch, or asked
+                before its restart.
         """
         replica = self.remote_replicas.get(broker_id)
         if replica is None:
@@ -235,6 +244,12 @@ class Partition(InSyncReplicas):
                 else ErrorCode.UNKNOWN_LEADER_EPOCH,
                 f"broker {broker_id} is not known as a replica of {self.topic_partition}",
             )
+        if 0 <= broker_epoch < replica.broker_epoch:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {broker_id} has registered anew since it asked for {self.topic_partition}",
+            )
+        replica.broker_epoch = max(replica.broker_epoch, broker_epoch)
         return replica
 
     def update_follower_fetch_state(

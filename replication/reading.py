@@ -65,7 +65,9 @@ def _read_partition(
     try:
         partition.check_leader(asked.current_leader_epoch, must_lead=not params.may_ask_followers)
         if params.is_from_follower:
-            follower = partition.follower_or_error(params.replica_id, asked.current_leader_epoch)
+            follower = partition.follower_or_error(
+                params.replica_id, asked.current_leader_epoch, params.replica_epoch
+            )
         leader_end_offset = partition.log_end_offset
         diverging_epoch = _diverging_epoch(partition, asked)
         preferred = partitions.select_replica(partition, params, asked.fetch_offset)

@@ -14,12 +14,14 @@ class Replica:
     """A follower as the leader sees it, from the fetches it sends (article 001).
 
     Attributes:
+        broker_epoch: of its broker's last registration that was heard of.
         log_end_offset: where its last fetch began: it has everything before.
         log_start_offset: the first offset that it still has.
         last_caught_up_ms: the last time it had all that the leader had.
     """
 
     __slots__ = (
+        "broker_epoch",
         "broker_id",
         "last_caught_up_ms",
         "last_fetch_leader_end_offset",
@@ -30,6 +32,7 @@ class Replica:
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
+        self.broker_epoch = -1
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.last_fetch_leader_end_offset = 0

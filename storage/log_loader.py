@@ -19,6 +19,7 @@ from .log_config import INT64_MAX, LogConfig
 from .log_recovery import recover_epochs, recover_unflushed, remove_for_good
 from .log_segment import LogSegment
 from .log_segments import LogSegments
+from .partition_metadata import FILE_NAME as PARTITION_METADATA
 from .partition_metadata import read_topic_id, write_topic_id
 from .producer_state_manager import ProducerStateManager
 from .segment_recovery import reindex_segment
@@ -174,6 +175,8 @@ def _read_topic_id(files: Files, directory: str, *, was_flushed: bool) -> bytes 
         if was_flushed:
             raise
         logger.warning("%s; the log holds nothing that was flushed, so it is written again", error)
+        # By whoever hears of the topic next; until then a flush may make the log count as flushed.
+        files.remove(os.path.join(directory, PARTITION_METADATA))
         return None
 
 

@@ -74,7 +74,6 @@ IGNORED = frozenset(
 
 NOT_YET_PREFIXES: tuple[str, ...] = (
     "add.partitions.to.txn.",
-    "alter.log.dirs.",
     "controller.quota.",
     "delegation.token.",
     "group.consumer.",
@@ -83,7 +82,6 @@ NOT_YET_PREFIXES: tuple[str, ...] = (
     "metrics.",
     "password.encoder.",
     "quota.",
-    "replica.alter.log.dirs.",
     "sasl.",
     "socket.connection.",
     "ssl.",
@@ -104,7 +102,6 @@ NOT_YET: frozenset[str] = frozenset(
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
-        "num.replica.alter.log.dirs.threads",
         "offsets.commit.required.acks",
         "offsets.load.buffer.size",
         "queued.max.request.bytes",

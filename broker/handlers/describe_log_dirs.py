@@ -3,21 +3,23 @@
 Behaviour: every directory by its absolute path, with size and lag of the partitions that are
 asked for, all of them where topics is null. A directory that is offline says
 KAFKA_STORAGE_ERROR and nothing else. The lag is how far the log's end is behind the high
-watermark, 0 on a leader, and -1 where this broker holds no replica any more.
+watermark, 0 on a leader, and -1 where this broker holds no replica any more. A copy of a
+partition that is moving to a directory is described beside its log, as a future replica, with
+the offsets that it has still to copy as its lag.
 Version notes: 2 is flexible; 3 adds an error for the whole answer; 4 the size of the file
 system and what of it can be used (KIP-827); 5 whether the directory is cordoned (KIP-1066).
-Departures from Kafka: there are no future logs, and no directory is cordoned.
+Departures from Kafka: no directory is cordoned.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
+from ...storage.log import Log
 from ...storage.log_directory import LogDirectory
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
@@ -62,11 +64,10 @@ def _describe(
     except OSError as error:
         broker.log_manager.disk_failed(directory.path, error)
         return _failed(directory)
-    found = directory.logs if wanted is None else wanted & directory.logs.keys()
     return messages.DescribeLogDirsResponse.DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,
-        topics=_topics(broker, directory, found),
+        topics=_topics(broker, directory, wanted),
         total_bytes=space.f_frsize * space.f_blocks,
         usable_bytes=space.f_frsize * space.f_bavail,
     )
@@ -79,22 +80,31 @@ def _failed(directory: LogDirectory) -> messages.DescribeLogDirsResponse.Describ
 
 
 def _topics(
-    broker: Broker, directory: LogDirectory, found: Iterable[TopicPartition]
+    broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None
 ) -> list[messages.DescribeLogDirsResponse.DescribeLogDirsTopic]:
     response = messages.DescribeLogDirsResponse
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
-    for topic_partition in sorted(found):
-        name, index = topic_partition
-        if name not in topics:
-            topics[name] = response.DescribeLogDirsTopic(name=name, partitions=[])
-        log = directory.logs[topic_partition]
-        partition = broker.replica_manager.get_partition(topic_partition)
-        lag = INVALID_OFFSET_LAG
-        if partition is not None:
-            lag = max(partition.high_watermark - log.log_end_offset, 0)
-        topics[name].partitions.append(
-            response.DescribeLogDirsPartition(
-                partition_index=index, partition_size=log.size, offset_lag=lag
+    for is_future, logs in ((False, directory.logs), (True, directory.futures)):
+        for topic_partition in sorted(logs if wanted is None else wanted & logs.keys()):
+            name, index = topic_partition
+            if name not in topics:
+                topics[name] = response.DescribeLogDirsTopic(name=name, partitions=[])
+            log = logs[topic_partition]
+            topics[name].partitions.append(
+                response.DescribeLogDirsPartition(
+                    partition_index=index,
+                    partition_size=log.size,
+                    offset_lag=_lag(broker, topic_partition, log, is_future=is_future),
+                    is_future_key=is_future,
+                )
             )
-        )
     return list(topics.values())
+
+
+def _lag(broker: Broker, topic_partition: TopicPartition, log: Log, *, is_future: bool) -> int:
+    partition = broker.replica_manager.get_partition(topic_partition)
+    if partition is None:
+        return INVALID_OFFSET_LAG
+    if is_future:
+        return partition.log_end_offset - log.log_end_offset
+    return max(partition.high_watermark - log.log_end_offset, 0)

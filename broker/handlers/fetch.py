@@ -133,6 +133,7 @@ def _params(broker: Broker, body: messages.FetchRequest, version: int) -> FetchP
             max_bytes=body.max_bytes,
             isolation=FetchIsolation.LOG_END,
             replica_id=replica_id,
+            replica_epoch=body.replica_state.replica_epoch,
         )
     max_bytes = min(body.max_bytes, broker.config["fetch.max.bytes"])
     return FetchParams(

@@ -8,19 +8,23 @@ the same faults again, or others:
 
     ODRADEK_FAULTS_SEED=17 make test ARGS="tests/cluster/test_replication_under_faults.py"
 
-`ODRADEK_FAULTS_COUNT` changes how many there are.
+`ODRADEK_FAULTS_COUNT` changes how many there are for each kind of cluster.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
+from support.broker_cluster import wait_until
 from support.replicated_cluster import ASSIGNMENT, TOPIC, ReplicatedCluster, finish_and_check
 from support.replication_faults import FaultRun
 from support.steady_load import SteadyLoad
 from support.zookeeper_process import ZooKeeperProcess
+
+from odradek.storage.log_directory import CLEAN_SHUTDOWN_FILE
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "7"))
@@ -78,10 +82,38 @@ def test_nothing_is_lost_by_brokers_in_one_process(tmp_path: Path) -> None:
     lose_nothing(tmp_path, COUNT, SEED, in_one_process=True)
 
 
+def test_a_broker_killed_inside_a_process_leaves_what_a_dead_process_leaves(
+    tmp_path: Path,
+) -> None:
+    with ReplicatedCluster(tmp_path / "cluster", in_one_process=True) as cluster:
+        cluster.create_topic(*ASSIGNMENT)
+        victim = cluster.brokers[2]
+        with socket.create_connection(("127.0.0.1", victim.port)) as connection:
+            cluster.view(2)  # whoever was accepted later is served, so this one was accepted
+            victim.kill()
+            with pytest.raises(ConnectionResetError):
+                connection.recv(1)
+        with pytest.raises(ConnectionRefusedError):
+            cluster.view(2)
+        folder = cluster.folder / "broker-2"
+        assert not (folder / CLEAN_SHUTDOWN_FILE).exists()
+        wait_until(lambda: all(2 not in each.isr for each in cluster.partitions().values()))
+        assert "leads nothing any more" not in victim.log, "it left in good order"
+        victim.start()
+        assert f"recovering the logs in {folder}, not closed properly" in victim.log
+        cluster.wait_in_sync()
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("number", range(SOAK_RUNS))
 def test_nothing_is_lost_by_many_faults(
     tmp_path: Path, zookeeper: ZooKeeperProcess, number: int
 ) -> None:
-    lose_nothing(tmp_path, SOAK_COUNT, SEED + number, zookeeper if number % 2 else None)
+    lose_nothing(
+        tmp_path,
+        SOAK_COUNT,
+        SEED + number,
+        zookeeper if number % 3 == 1 else None,
+        in_one_process=number % 3 == 2,
+    )

@@ -385,3 +385,25 @@ def test_a_deletion_that_a_replica_does_not_follow_times_out(leader: Leader) -> 
     leader.bench.manager.delete_records({T0: 3}, 1000, answers.append)
     leader.wait(1000)
     assert answers == [{T0: (ErrorCode.REQUEST_TIMED_OUT, -1)}]
+
+
+def test_what_a_broker_asked_before_its_restart_says_nothing_of_what_it_has(
+    leader: Leader,
+) -> None:
+    leader.lead()
+    leader.append(2)
+
+    def fetch(offset: int, broker_epoch: int) -> FetchPartitionData:
+        answers: list[FetchResults] = []
+        params = FetchParams(
+            0, 1, 1 << 20, FetchIsolation.LOG_END, replica_id=2, replica_epoch=broker_epoch
+        )
+        asked = FetchPartition(T0, bytes(16), offset, 1 << 20, leader.epoch, log_start_offset=0)
+        leader.bench.manager.fetch_messages(params, [asked], answers.append)
+        return answers[0][0][1]
+
+    assert fetch(2, broker_epoch=5).error is ErrorCode.NONE
+    assert fetch(0, broker_epoch=6).error is ErrorCode.NONE  # it lost what it had
+    assert fetch(2, broker_epoch=5).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert leader.partition.remote_replicas[2].log_end_offset == 0
+    assert fetch(1, broker_epoch=-1).error is ErrorCode.NONE  # an older broker does not say

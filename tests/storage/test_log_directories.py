@@ -318,6 +318,17 @@ def test_a_topic_id_torn_before_anything_was_flushed_is_written_again(start, fil
     assert start(FIRST).logs[ORDERS[0]].topic_id == TOPIC_ID
 
 
+def test_a_torn_topic_id_that_nobody_asked_for_does_not_keep_the_next_start(start, files):
+    manager = start(FIRST)
+    append(manager.get_or_create_log(ORDERS[0], TOPIC_ID))
+    manager.abandon()
+    files.write_atomically(f"{FIRST}/orders-0/partition.metadata", b"")
+    start(FIRST).close()  # stopped in good order: the log counts as flushed from now on
+    manager = start(FIRST)
+    assert manager.logs[ORDERS[0]].topic_id is None
+    assert manager.get_or_create_log(ORDERS[0], TOPIC_ID).topic_id == TOPIC_ID
+
+
 # --- checkpoints -----------------------------------------------------------------------
 
 

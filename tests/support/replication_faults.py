@@ -66,7 +66,10 @@ class FaultRun:
         }
 
     def run(self, count: int, only: Collection[str] = ()) -> None:
-        """So many faults, of all kinds in turn, each turn in an order of its own."""
+        """So many faults, of all kinds in turn, each turn in an order of its own.
+
+        A violation ends it: what comes after could only make it harder to understand.
+        """
         kinds = [kind for kind in self._kinds if not only or kind in only]
         order: list[str] = []
         self._await_acknowledgements("before the first fault")
@@ -74,6 +77,8 @@ class FaultRun:
             if not order:
                 order = self._chance.sample(kinds, len(kinds))
             self._happen(order.pop())
+            if self._load.history.has_violations():
+                break
 
     def report(self) -> str:
         """What happened, and by which seed."""

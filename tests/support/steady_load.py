@@ -102,6 +102,11 @@ class History:
         with self._changed:
             event(self.checker)
 
+    def has_violations(self) -> bool:
+        """Whether anything was found yet."""
+        with self._changed:
+            return bool(self.checker.violations)
+
     def mark(self) -> dict[tuple[str, int], int]:
         """By sender and partition, the number of the record that will be sent next."""
         with self._changed:

@@ -1,0 +1,76 @@
+"""AlterReplicaLogDirs (34), versions 1-2: move replicas to other directories (KIP-113).
+
+Behaviour: a copy is made in the directory beside the replica, follows it, and takes its place
+when it has everything; the answer does not wait for that, DescribeLogDirs tells. Asked for
+the directory in which a replica is, a move under way is taken back; asked for a third one, it
+begins anew. Of several wishes for one partition the last counts. LOG_DIR_NOT_FOUND is a path
+that is none of `log.dirs`, written as DescribeLogDirs has it; KAFKA_STORAGE_ERROR an offline
+directory, or any directory offline where a copy has to be made; INVALID_TOPIC_EXCEPTION a name
+too long for a copy's folder. A replica that is not here yet is REPLICA_NOT_AVAILABLE, and made
+in that directory if it comes.
+Version notes: 2 is flexible.
+Departures from Kafka: a move that has failed is tried again when it is asked for again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+PARTITIONS_PER_STEP = 10
+"""Others have a turn after so many: each may make a folder and its files."""
+
+
+@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="1-2")
+async def handle_alter_replica_log_dirs(
+    broker: Broker, request: Request
+) -> messages.AlterReplicaLogDirsResponse:
+    """Begin, change or take back moves."""
+    body: messages.AlterReplicaLogDirsRequest = request.body
+    wishes = {
+        TopicPartition(topic.name, partition): directory.path
+        for directory in body.dirs
+        for topic in directory.topics
+        for partition in topic.partitions
+    }
+    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+        return _response(dict.fromkeys(wishes, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    futures = broker.replica_manager.hosted.future_replicas
+    waiting = list(wishes.items())
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for start in range(0, len(waiting), PARTITIONS_PER_STEP):
+        if start:
+            await trio.lowlevel.checkpoint()
+        step = dict(waiting[start : start + PARTITIONS_PER_STEP])
+        errors |= futures.alter(step, lambda each: _is_known(broker, each))
+    return _response(errors)
+
+
+def _is_known(broker: Broker, topic_partition: TopicPartition) -> bool:
+    return broker.metadata_cache.contains_partition(*topic_partition)
+
+
+def _response(
+    errors: dict[TopicPartition, ErrorCode],
+) -> messages.AlterReplicaLogDirsResponse:
+    response = messages.AlterReplicaLogDirsResponse
+    topics: dict[str, messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
+    for (topic, partition), error in errors.items():
+        if topic not in topics:
+            topics[topic] = response.AlterReplicaLogDirTopicResult(topic_name=topic, partitions=[])
+        topics[topic].partitions.append(
+            response.AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=error)
+        )
+    return response(results=list(topics.values()))
