@@ -61,7 +61,7 @@ THIRD_PARTY: dict[str, set[str]] = {
 }
 """What a room may import from outside; rooms that are not named are free."""
 
-TRIO_SHELLS = frozenset({"replication/fetcher_task.py"})
+TRIO_SHELLS = frozenset({"replication/fetcher_task.py", "replication/future_replica_tasks.py"})
 """Modules of replication that wait and send around a state machine, and so may use trio."""
 
 NO_TRIO = frozenset({"spark_connector"})

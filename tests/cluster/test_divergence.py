@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from support.broker_cluster import wait_until
+from support.load_history import History, token_of
+from support.load_senders import send_once
 from support.replica_files import read_replica, values_of
 from support.replicated_cluster import TOPIC, ReplicatedCluster
-from support.steady_load import History, send_once, token_of
 
 OLD, NEW = 1, 2
 COMMON = 40

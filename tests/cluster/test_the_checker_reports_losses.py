@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 from support.broker_cluster import wait_until
+from support.load_history import History
+from support.load_senders import send_once
 from support.replicated_cluster import TOPIC, ReplicatedCluster, finish_and_check
 from support.replication_checker import ReplicationChecker
-from support.steady_load import History, SteadyLoad, send_once
+from support.steady_load import SteadyLoad
 
 FIRST, SECOND, THIRD = 1, 2, 3
 ALONE = 100

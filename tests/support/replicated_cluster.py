@@ -27,9 +27,10 @@ from .broker_cluster import (
 )
 from .brokers_in_one_process import BrokerInside, BrokersProcess
 from .cut_links import Cut, CuttableLinks
+from .load_history import token_of
 from .replica_files import read_replica, values_of
 from .replication_checker import ReplicationChecker
-from .steady_load import SteadyLoad, token_of
+from .steady_load import SteadyLoad
 from .zookeeper_process import ZooKeeperProcess
 
 TOPIC = "replicated"

@@ -10,18 +10,17 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from .broker_cluster import BROKER_IDS, wait_until
 from .cut_links import Cut
+from .load_history import SILENT_SECONDS_MAX, Mark
+from .load_senders import METADATA_MS_MAX
 from .replicated_cluster import SETTLE_SECONDS_MAX, ReplicatedCluster
-from .steady_load import METADATA_MS_MAX, SILENT_SECONDS_MAX, SteadyLoad
+from .steady_load import SteadyLoad
 
 AHEAD_SECONDS = 0.3
-
-
-Mark = Mapping[tuple[str, int], int]
 
 
 class Fault(NamedTuple):

@@ -95,9 +95,15 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Bench]:
+def log_dirs(tmp_path: Path) -> str:
+    """The broker's log directories; a module may have others."""
+    return str(tmp_path / "data")
+
+
+@pytest.fixture
+async def bench(log_dirs: str, nursery: trio.Nursery) -> AsyncIterator[Bench]:
     config = BrokerConfig.from_sources(
-        {}, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
+        {}, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": log_dirs}
     )
     broker = await make_broker(config)
     broker.random.seed(random.Random(5).random())
