@@ -131,6 +131,7 @@ def catch_up(megabytes: int) -> tuple[float, float]:
         admin.create_topics([topic])[TOPIC].result(SECONDS_MAX)
         cluster.processes[LATE].kill()
         write(bootstrap, megabytes)
+        os.sync()  # what was written before is not to be waited for meanwhile
         with SteadyProducer(bootstrap) as steady:
             time.sleep(SETTLE_SECONDS)
             before_ms = steady.take()
@@ -151,6 +152,7 @@ def catch_up(megabytes: int) -> tuple[float, float]:
 
 def disk_speed(megabytes: int) -> float:
     """MB/s that `dd` writes."""
+    os.sync()
     with tempfile.TemporaryDirectory(prefix="odradek-bench-") as folder:
         path = Path(folder) / "dd"
         began = time.perf_counter()

@@ -156,8 +156,8 @@ class FutureLogs:
     def load(self, found: Sequence[tuple[LogDirectory, TopicPartition, str]]) -> None:
         """Open the copies that a start has found.
 
-        Of several for one partition the longest is kept. One that cannot be read is no loss as
-        long as there is the log, and is removed.
+        Of several for one partition the longest is kept. One that makes no sense is no loss as
+        long as there is the log, and is removed; else it is left to whoever can read it.
         """
         for directory, topic_partition, folder in found:
             if not directory.is_online:
@@ -193,12 +193,16 @@ class FutureLogs:
                 log_start_offset=directory.offset(LOG_START_OFFSETS_FILE, topic_partition),
                 gaps_end=0,  # cut where compaction left a gap, it is copied from there
             )
-        except (OSError, CheckpointError, KafkaError, LogDirectoryError) as error:
-            if topic_partition in manager.logs and not _is_disk_failure(error):
-                logger.warning("the copy in %s is removed: %s", folder, error)
+        except OSError as error:
+            logger.error("the copy in %s cannot be read: %s", folder, error)
+            manager.disk_failed(directory.path, error)
+            return None
+        except (CheckpointError, KafkaError, LogDirectoryError) as error:
+            has_log = topic_partition in manager.logs
+            verdict = "removed" if has_log else "left alone"
+            logger.error("the copy in %s is %s: %s", folder, verdict, error)
+            if has_log:
                 self._remove_later(folder, 0)
-            else:
-                directory.fail(f"cannot load the log in {folder}: {error}")
             return None
         log.close_files()
         return log
@@ -346,7 +350,3 @@ class FutureLogs:
 def can_move(topic_partition: TopicPartition) -> bool:
     """Whether the name of a copy's folder would not be too long (KAFKA-4893)."""
     return len(future_folder_name(topic_partition, "0" * UNIQUE_LENGTH)) <= FOLDER_NAME_MAX
-
-
-def _is_disk_failure(error: Exception) -> bool:
-    return isinstance(error, OSError) and is_disk_failure(error)

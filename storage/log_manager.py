@@ -142,16 +142,16 @@ class LogManager:
             self.high_watermarks.update(directory.written.get(HIGH_WATERMARKS_FILE, {}))
             for topic_partition, log in directory.logs.items():
                 self._take_up(directory, topic_partition, log)
-            self._note_recovery(directory)
+        self.future_logs.load(self._loading.futures)
+        self._note_recovery()
         for directory, path in self._loading.doomed:
             if directory.is_online:
                 self.deletions.add_folder(self._files, path, self.clock.monotonic_ms())
-        self.future_logs.load(self._loading.futures)
         self._loading = None
 
-    def _note_recovery(self, directory: LogDirectory) -> None:
+    def _note_recovery(self) -> None:
         """What a recovery has cut or made again is not on the disk for sure yet."""
-        if directory.is_online and not directory.was_clean:
+        for directory in (each for each in self.directories.online if not each.was_clean):
             try:
                 self._checkpoints.take_back(directory)
             except OSError as error:

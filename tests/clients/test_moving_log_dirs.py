@@ -139,9 +139,19 @@ class Bench:
 
     def places(self) -> dict[tuple[int, bool], str]:
         """The directory of each partition's log (False) and of its copy (True)."""
+        return {key: directory for key, (directory, _) in self._described().items()}
+
+    def sizes(self) -> dict[tuple[int, bool], int]:
+        """The bytes of the same."""
+        return {key: size for key, (_, size) in self._described().items()}
+
+    def _described(self) -> dict[tuple[int, bool], tuple[str, int]]:
         (described,) = self.admin.describe_log_dirs()
         return {
-            (each["partition_index"], each["is_future_key"]): directory["log_dir"]
+            (each["partition_index"], each["is_future_key"]): (
+                directory["log_dir"],
+                each["partition_size"],
+            )
             for directory in described["log_dirs"]
             for topic in directory["topics"]
             if topic["name"] == self.topic
@@ -217,15 +227,16 @@ def test_a_move_goes_on_after_its_broker_was_killed(bench: Bench) -> None:
     source = bench.places()[0, False]
     target = next(each for each in bench.paths if each != source)
     assert bench.alter({0: target}) == {NoError}
-    assert bench.places()[0, True] == target
-    bench.wait_until(lambda: any(Path(target).glob("moving-0.*-future/*.log")))
+    bench.wait_until(lambda: bench.sizes()[0, True] > 0)
+    assert bench.sizes()[0, True] < bench.sizes()[0, False]
     bench.broker.kill()
     bench.admin.close()
     bench.broker.start()
     bench.admin = KafkaAdminClient(bootstrap_servers=bench.broker.bootstrap)
     assert bench.places()[0, True] == target, "it was so slow that it cannot be done"
     bench.set_rate(None)
-    bench.wait_until(lambda: bench.folders(0) == [target])
+    bench.wait_until(lambda: bench.places().get((0, True)) is None)
+    assert bench.folders(0) == [target]
     check(bench, acknowledged)
     assert not list(Path(target).glob("*-future"))
 

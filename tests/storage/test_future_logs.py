@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import random
+from contextlib import suppress
 
 import pytest
+from support.transactions import TransactionalProducer
 
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.runtime.clock import ManualClock
@@ -19,6 +22,8 @@ ORDERS = TopicPartition("orders", 0)
 TOPIC_ID = bytes(range(16))
 SEEDS = 5
 """Of so many file systems that one power cut may leave."""
+
+CUT_IN_RECOVERY = 0.4
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
 
@@ -133,6 +138,53 @@ def test_a_slice_of_the_old_log_stays_readable(disks: Disks) -> None:
     disks.manager.future_logs.replace_current(ORDERS)
     disks.remove_due()
     assert found.read() == before
+
+
+def test_deleted_records_stay_deleted_where_a_crash_ends_the_swap() -> None:
+    was_between = 0
+    for operations in itertools.count():
+        disks = Disks()
+        source = disks.source()
+        append(source, *numbered(20))
+        future = disks.future()
+        copy(source, future)
+        source.advance_log_start_offset(7)
+        future.flush_to_disk()
+        disks.files.cut_power_after(operations)
+        try:
+            disks.manager.future_logs.replace_current(ORDERS)
+        except PowerCut:
+            disks.files = disks.files.after_kill()
+            was_between += not any("orders-0" in disks.folders(each) for each in (SOURCE, TARGET))
+            disks.start()
+            log = disks.log()
+            assert log.log_end_offset == 20
+            assert log.directory == f"{SOURCE}/orders-0" or log.log_start_offset == 7
+        else:
+            break
+    assert was_between, "no crash came between the two names"
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_transactions_are_known_after_the_swap(disks: Disks, commit: bool) -> None:
+    source = disks.source()
+    first, second = TransactionalProducer(source, 7), TransactionalProducer(source, 8)
+    first.write(b"one")
+    second.write(b"open")
+    first.end(commit=commit)
+    source.high_watermark_moved(source.log_end_offset)
+    future = disks.future()
+    copy(source, future)
+    future.flush_to_disk()
+    stable, aborted = source.last_stable_offset, source.aborted_transactions(0, 10)
+    assert (stable, len(aborted)) == (1, 0 if commit else 1)
+    disks.manager.future_logs.replace_current(ORDERS)
+    future.high_watermark_moved(future.log_end_offset)
+    assert future.last_stable_offset == stable
+    assert future.aborted_transactions(0, 10) == aborted
+    disks.manager.close()
+    disks.start()
+    assert disks.log().aborted_transactions(0, 10) == aborted
 
 
 def test_epochs_and_start_are_those_of_the_log(disks: Disks) -> None:
@@ -296,6 +348,12 @@ def life(cut_at: int, seed: int, *, is_kill: bool) -> bool:
         is_cut = True
     chance = random.Random(seed)
     disks.files = disks.files.after_kill() if is_kill else disks.files.after_power_cut(chance)
+    while not is_kill and chance.random() < CUT_IN_RECOVERY:
+        disks.files.cut_power_after(chance.randint(0, 80))
+        with suppress(PowerCut):
+            disks.start()
+            disks.log()
+        disks.files = disks.files.after_power_cut(chance)
     disks.start()
     assert not disks.manager.directories.has_trouble
     log = disks.log()
@@ -351,6 +409,33 @@ def copy_folder(files: MemoryFiles, source: str, target: str) -> None:
     for name in files.list_directory(source):
         data = files.read_bytes(f"{source}/{name}")
         files.open(f"{target}/{name}", create=True).append([data], len(data))
+
+
+def test_a_copy_that_makes_no_sense_goes_while_there_is_the_log(disks: Disks) -> None:
+    source = disks.source()
+    append(source, *numbered(9))
+    future = disks.future()
+    copy(source, future)
+    disks.manager.close()
+    disks.files.write_atomically(f"{future.directory}/partition.metadata", b"nonsense")
+    disks.start()
+    assert disks.manager.future_logs.logs == {}
+    assert not disks.manager.directories.has_trouble
+    assert values_of(disks.log()) == numbered(9)
+    disks.remove_due()
+    assert disks.folders(TARGET) == []
+
+
+def test_a_copy_that_cannot_be_read_takes_its_directory_offline(disks: Disks) -> None:
+    source = disks.source()
+    append(source, *numbered(9))
+    future = disks.future()
+    copy(source, future)
+    disks.manager.close()
+    disks.files.fail(errno.EIO, future.directory)
+    disks.start()
+    assert [each.path for each in disks.manager.take_failed_directories()] == [TARGET]
+    assert values_of(disks.log()) == numbered(9)
 
 
 def test_a_log_is_made_in_the_directory_that_was_asked_for(disks: Disks) -> None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from odradek.broker.log_cleaner_task import LogCleanerTask
 from odradek.protocol import messages
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
+from odradek.storage.cleaner_pace import CleanerPace, CleaningCancelled
+from odradek.storage.cleaner_plan import CleanerSettings
 from odradek.storage.log_directory import LogDirectory
 from odradek.storage.topic_partition import TopicPartition
 
@@ -64,7 +67,7 @@ async def described(bench: Bench) -> list[tuple[str, int, bool]]:
 async def produce(bench: Bench, count: int, size: int = 1000) -> None:
     request = messages.ProduceRequest
     for _ in range(count):
-        records = memoryview(build_batch([(None, bytes(size), 1_700_000_000_000, ())]))
+        records = memoryview(build_batch([(b"key", bytes(size), 1_700_000_000_000, ())]))
         part = request.PartitionProduceData(index=0, records=records)
         topics = [request.TopicProduceData(name="orders", partition_data=[part])]
         answer = await bench.client.call(request(acks=1, timeout_ms=1000, topic_data=topics), 9)
@@ -156,3 +159,31 @@ async def test_the_rate_of_moves_is_changed_while_the_broker_runs(bench: Bench) 
     with trio.fail_after(10):
         await bounded.wait()
     assert moves.quota.bytes_per_second_max == 12345
+
+
+async def test_a_log_that_moves_is_not_compacted(bench: Bench) -> None:
+    await bench.create_topic(
+        "orders", cleanup_policy="compact", segment_bytes="1048576", min_cleanable_dirty_ratio="0"
+    )
+    await produce(bench, 30, size=100_000)
+    log = bench.broker.log_manager.logs[ORDERS]
+    assert len(log.segments) > 2
+    cleaner = LogCleanerTask(bench.broker).manager
+    found = cleaner.find_filthiest()
+    assert found is not None
+    log.flush_to_disk()
+    write = bench.broker.log_manager.prepare_recovery_points()
+    assert write is not None
+    write()
+    settings = CleanerSettings(1 << 20, 1 << 20)
+    cleaning = cleaner.begin(found, settings, CleanerPace(bench.broker.clock, lambda _: None))
+    (group, *_) = cleaning.round.prepare()
+    cleaned = cleaning.round.clean(group)
+    here, other = both(bench)
+    bench.broker.peers.moves.stop()
+    await alter(bench, {other.path: {"orders": [0]}})
+    with pytest.raises(CleaningCancelled):
+        cleaner.swap_in(cleaning, cleaned)
+    assert cleaner.find_filthiest() is None
+    await alter(bench, {here.path: {"orders": [0]}})
+    assert cleaner.find_filthiest() is not None
