@@ -1,4 +1,4 @@
-"""How far this broker's replicas are behind the leaders that they follow."""
+"""How far this broker's replicas are behind what they follow: leaders, or a log that moves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _MANAGER = "kafka_server_replicafetchermanager_"
 _CLIENT = ("Replica",)
 """Kafka's name for the fetchers of replicas, all together."""
+_MOVES = "kafka_server_replicaalterlogdirsmanager_"
+_MOVER = ("ReplicaAlterLogDirs",)
 
 
 def fetcher_samples(broker: Broker) -> Iterator[Sample]:
@@ -21,6 +23,9 @@ def fetcher_samples(broker: Broker) -> Iterator[Sample]:
     yield _MANAGER + "maxlag", _CLIENT, fetchers.max_lag()
     yield _MANAGER + "failedpartitionscount", _CLIENT, fetchers.failed_partitions_count
     yield _MANAGER + "deadthreadcount", _CLIENT, fetchers.dead_threads_count
+    moves = broker.replica_manager.hosted.future_replicas
+    yield _MOVES + "maxlag", _MOVER, moves.max_lag
+    yield _MOVES + "failedpartitionscount", _MOVER, moves.failed_count
     for fetcher in list(fetchers):
         client = f"ReplicaFetcherThread-{fetcher.fetcher_id}-{fetcher.leader_id}"
         for topic_partition, lag in fetcher.lags().items():

@@ -51,6 +51,10 @@ def _fetcher_manager(name: str, help_: str) -> tuple[str, Metric]:
     return _metric(_GAUGE, f"kafka.server:ReplicaFetcherManager,{name}", help_, _CLIENT)
 
 
+def _moves(name: str, help_: str) -> tuple[str, Metric]:
+    return _metric(_GAUGE, f"kafka.server:ReplicaAlterLogDirsManager,{name}", help_, _CLIENT)
+
+
 def _partition(name: str, help_: str) -> tuple[str, Metric]:
     return _metric(_GAUGE, f"kafka.cluster:Partition,{name}", help_, _PARTITION)
 
@@ -120,6 +124,10 @@ METRICS: dict[str, Metric] = dict(
             "FailedPartitionsCount", "Partitions that are fetched no more after an error."
         ),
         _fetcher_manager("DeadThreadCount", "Fetchers that have ended though they should not."),
+        _moves(
+            "MaxLag", "The most that a copy in another log directory is behind its log, in records."
+        ),
+        _moves("FailedPartitionsCount", "Moves to another log directory that get on no more."),
         _metric(
             _GAUGE,
             "kafka.server:FetcherLagMetrics,ConsumerLag",

@@ -100,6 +100,8 @@ def test_followers_tell_their_lag_for_each_partition_they_follow(pages):
         manager = "kafka_server_replicafetchermanager_"
         assert page.of(manager + "maxlag", clientId="Replica") == max(lags.values())
         assert page.of(manager + "failedpartitionscount", clientId="Replica") == 0
+        moves = "kafka_server_replicaalterlogdirsmanager_"
+        assert page.of(moves + "maxlag", clientId="ReplicaAlterLogDirs") == 0
     assert followed == 2 * PARTITIONS
 
 
