@@ -109,6 +109,8 @@ def test_it_is_live_on_a_terminal_and_ends_with_ctrl_c(three):
         stdout=end,
         stderr=end,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40"},
+        # Tests that run in the background may have been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         os.close(end)
         seen = b""
