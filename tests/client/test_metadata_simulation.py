@@ -181,6 +181,7 @@ def test_the_rules_hold_whatever_happens(seed):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_the_rules_hold_for_very_many_seeds():
     for seed in range(100, 5_000):
         try:

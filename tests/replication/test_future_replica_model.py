@@ -228,6 +228,7 @@ def test_a_replica_that_moves_holds_what_it_was_given() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_replicas_that_move_hold_what_they_were_given() -> None:
     for seed in range(SEEDS, SEEDS * 100):
         live(seed)

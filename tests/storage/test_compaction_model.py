@@ -19,6 +19,7 @@ def test_a_compacted_log_keeps_the_latest_of_each_key_through_all_it_lives(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_two_thousand_lives_of_compacted_logs(tmp_path: Path) -> None:
     for seed in range(25, 2025):
         life = CompactedLife(tmp_path / str(seed), seed)
