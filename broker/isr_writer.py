@@ -35,11 +35,6 @@ class IsrWriter:
         clock: the time.
         timers: where the next look at what to propagate waits.
         start_task: runs an async function beside the requests.
-
-    Attributes:
-        shrinks: how many changes took replicas from an ISR.
-        expands: how many added some.
-        failed_updates: how many were refused.
     """
 
     def __init__(
@@ -49,9 +44,6 @@ class IsrWriter:
         timers: Timers,
         start_task: Callable[..., None],
     ) -> None:
-        self.shrinks = 0
-        self.expands = 0
-        self.failed_updates = 0
         self._store = store
         self._clock = clock
         self._timers = timers
@@ -64,7 +56,6 @@ class IsrWriter:
         self._start_task(self._write, partition, change)
 
     async def _write(self, partition: Partition, change: IsrChange) -> None:
-        former = len(partition.isr)
         while partition.pending_isr_change is change:
             try:
                 version = await self._compare_and_set(change)
@@ -73,15 +64,9 @@ class IsrWriter:
                 await trio.sleep(RETRY_SECONDS)
                 continue
             if version is None:
-                self.failed_updates += 1
                 partition.isr_change_failed(change, IsrChangeOutcome.REFUSED)
-            elif not partition.isr_changed(change, version):
-                self.failed_updates += 1
-            elif len(change.isr) < former:
-                self.shrinks += 1
             else:
-                self.expands += 1
-            if version is not None:
+                partition.isr_changed(change, version)
                 self._record(change)
             return
 

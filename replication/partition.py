@@ -91,16 +91,16 @@ class Partition(InSyncReplicas):
 
     # -- leadership ---------------------------------------------------------------
 
-    def make_leader(self, state: PartitionState) -> bool:
+    def make_leader(self, state: PartitionState) -> None:
         """Lead the partition from the state's epoch on.
 
-        Returns whether this broker did not lead it before. The first offset of the new epoch
-        goes into the log's epoch cache, empty as the epoch still is (KIP-101): a follower may
-        have records of an epoch in between, and finds out by it. A state older than what is
+        The first offset of the new epoch goes into the log's epoch cache, empty as the epoch
+        still is (KIP-101): a follower may have records of an epoch in between, and finds out by
+        it. A state older than what is
         known, as a leader that changed the ISR may know more, changes nothing.
         """
         if state.partition_epoch < self.partition_epoch:
-            return False
+            return
         is_new_leader = not self.is_leader
         is_new_epoch = state.leader_epoch > self.leader_epoch
         self.controller_epoch = state.controller_epoch
@@ -122,7 +122,6 @@ class Partition(InSyncReplicas):
         self.leader = self.broker_id
         self.is_leader = True
         self.maybe_increment_high_watermark()
-        return is_new_leader
 
     def make_follower(self, state: PartitionState) -> bool:
         """Follow another leader; returns whether a new epoch begins.

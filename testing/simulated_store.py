@@ -11,17 +11,14 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from ..broker.metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
+from ..broker.metadata_store.multi_verbs import MultiVerbs
 from ..broker.metadata_store.node_table import NodeTable, Paths
 from ..broker.metadata_store.store import (
-    ANY_VERSION,
-    Create,
-    Delete,
     Node,
     Operation,
     Result,
     SessionListener,
     SessionState,
-    SetData,
     WatchCallback,
     WatchEvent,
 )
@@ -102,7 +99,7 @@ class SimulatedWatch:
             self._session.watches.remove(self._watch)
 
 
-class SimulatedSession:
+class SimulatedSession(MultiVerbs):
     """A session on the tree; satisfies `MetadataStore`.
 
     Attributes:
@@ -166,14 +163,6 @@ class SimulatedSession:
         if self.session_state is not SessionState.CONNECTED:
             raise SessionExpired
 
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> str:
-        """See `MetadataStore.create`."""
-        (created,) = await self.multi([Create(path, data, ephemeral, sequential)])
-        assert isinstance(created, str)
-        return created
-
     async def get(self, path: str) -> Node:
         """See `MetadataStore.get`."""
         await self._turn()
@@ -190,16 +179,6 @@ class SimulatedSession:
                 await self._turn()
             nodes.append(self._tree.table.get(path))
         return nodes
-
-    async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> int:
-        """See `MetadataStore.set`."""
-        (version,) = await self.multi([SetData(path, data, expected_version)])
-        assert isinstance(version, int)
-        return version
-
-    async def delete(self, path: str, expected_version: int = ANY_VERSION) -> None:
-        """See `MetadataStore.delete`."""
-        await self.multi([Delete(path, expected_version)])
 
     async def children(self, path: str) -> list[str]:
         """See `MetadataStore.children`."""

@@ -62,9 +62,9 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
         requested = list({wish.key: wish for wish in _requested(body, by_id)}.values())
     else:
         requested = [cached.requested for cached in session.partitions.values()]
-    asked, errors = _resolve(broker, request, requested, by_id)
     params = _params(broker, body, request.api_version)
-    request.is_from_follower = params.replica_id >= 0
+    request.is_from_follower = params.is_from_follower
+    asked, errors = _resolve(broker, request, requested, by_id)
 
     def on_complete(results: FetchResults) -> None:
         count_fetches(broker.replica_manager.hosted, params, results)
@@ -119,13 +119,8 @@ def _requested(body: messages.FetchRequest, by_id: bool) -> list[RequestedPartit
     ]
 
 
-def _replica_id(body: messages.FetchRequest) -> int:
-    """The broker that asks as a follower; negative for a consumer."""
-    return max(body.replica_id, body.replica_state.replica_id)
-
-
 def _params(broker: Broker, body: messages.FetchRequest, version: int) -> FetchParams:
-    replica_id = _replica_id(body)
+    replica_id = max(body.replica_id, body.replica_state.replica_id)
     if replica_id >= 0:
         return FetchParams(
             max_wait_ms=body.max_wait_ms,
@@ -154,8 +149,7 @@ def _resolve(
     broker: Broker, request: Request, requested: list[RequestedPartition], by_id: bool
 ) -> tuple[Asked, list[tuple[PartitionKey, FetchPartitionData]]]:
     """Names for ids, and errors for what cannot be read at all."""
-    body: messages.FetchRequest = request.body
-    is_from_follower = _replica_id(body) >= 0
+    is_from_follower = request.is_from_follower
     may_read_all = is_from_follower and broker.authorize(
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     )

@@ -22,18 +22,15 @@ import trio
 
 from ...runtime.clock import Clock
 from .errors import MetadataStoreError, NoNode, SessionExpired, StoreUnreachable
+from .multi_verbs import MultiVerbs
 from .node_table import Paths
 from .session_locks import SessionLocks
 from .store import (
-    ANY_VERSION,
-    Create,
-    Delete,
     Node,
     Operation,
     Result,
     SessionListener,
     SessionState,
-    SetData,
     WatchCallback,
 )
 from .store_file import StoreFile, is_busy
@@ -58,7 +55,7 @@ BUSY_RETRY_MS = 2
 ResultT = TypeVar("ResultT")
 
 
-class EmbeddedStore:
+class EmbeddedStore(MultiVerbs):
     """A session on the tree kept in one file.
 
     Args:
@@ -263,14 +260,6 @@ class EmbeddedStore:
 
     # -- the verbs ------------------------------------------------------------------
 
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> str:
-        """Make a node and return its path. Raises: see `MetadataStore.create`."""
-        (created,) = await self.multi([Create(path, data, ephemeral, sequential)])
-        assert isinstance(created, str)
-        return created
-
     async def get(self, path: str) -> Node:
         """Read a node; raises NoNode where there is none."""
         node = await self._read(lambda: self._file.table.get(path))
@@ -281,16 +270,6 @@ class EmbeddedStore:
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """Read many nodes, None where there is none."""
         return await self._read(lambda: [self._file.table.get(path) for path in paths])
-
-    async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> int:
-        """Replace a node's data. Raises: see `MetadataStore.set`."""
-        (version,) = await self.multi([SetData(path, data, expected_version)])
-        assert isinstance(version, int)
-        return version
-
-    async def delete(self, path: str, expected_version: int = ANY_VERSION) -> None:
-        """Remove a node. Raises: see `MetadataStore.delete`."""
-        await self.multi([Delete(path, expected_version)])
 
     async def children(self, path: str) -> list[str]:
         """The sorted names of a node's children; raises NoNode where there is no node."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from .errors import MetadataStoreError, NoNode
+from .multi_verbs import MultiVerbs
 from .node_table import split_path
 from .store import (
     ANY_VERSION,
-    Create,
     Node,
     Operation,
     Result,
@@ -41,7 +41,7 @@ READS_IN_FLIGHT_MAX = 1_000
 READ_RETRY_MS = 100
 
 
-class ZooKeeperStore:
+class ZooKeeperStore(MultiVerbs):
     """A session on a ZooKeeper tree.
 
     Args:
@@ -112,14 +112,6 @@ class ZooKeeperStore:
         await self._session.wait_until_over()
 
     # -- the verbs ------------------------------------------------------------------
-
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> str:
-        """Make a node and return its path. Raises: see `MetadataStore.create`."""
-        (created,) = await self.multi([Create(path, data, ephemeral, sequential)])
-        assert isinstance(created, str)
-        return created
 
     async def get(self, path: str) -> Node:
         """Read a node; raises NoNode where there is none."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 import pytest
+from support.simulation import Break, first_seed_that_fails, require_same_story
 
 from odradek.broker.controller import leadership_writer, replica_machine
 from odradek.broker.controller.broker_changes import BrokerChanges
@@ -57,25 +54,12 @@ def test_a_million_steps_hold_the_invariants() -> None:
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    """Whatever the hashes of strings are there."""
-    replay = [sys.executable, "-m", "odradek.testing.controller_simulator", "7"]
-    path = os.environ.get("PYTHONPATH", "")
-    stories = [
-        subprocess.run(
-            replay,
-            env={"PYTHONHASHSEED": number, "PYTHONPATH": path},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for number in ("1", "2")
-    ]
-    assert len(stories[0].splitlines()) > 20
-    assert len({hashlib.sha256(story).digest() for story in stories}) == 1
+    require_same_story("odradek.testing.controller_simulator", 7)
 
 
 def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:
     keep_the_leader(monkeypatch)
-    seed = first_seed_that_fails(400)
+    seed = first_seed_that_fails(run_seed, InvariantBroken, 400)
     with pytest.raises(InvariantBroken) as failure:
         run_seed(seed)
     assert f"python -m odradek.testing.controller_simulator {seed}" in str(failure.value)
@@ -83,7 +67,6 @@ def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 # -- what breaks it on purpose ------------------------------------------------------------
 
-Break = Callable[[pytest.MonkeyPatch], None]
 MUTATIONS: list[Break] = []
 
 
@@ -233,16 +216,7 @@ def miss_a_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerChanges, "take_over", take_over)
 
 
-def first_seed_that_fails(seeds: int) -> int:
-    for seed in range(seeds):
-        try:
-            run_seed(seed)
-        except InvariantBroken:
-            return seed
-    raise AssertionError(f"{seeds} seeds found nothing")
-
-
 @pytest.mark.parametrize("break_it", MUTATIONS, ids=lambda break_it: break_it.__name__)
 def test_the_simulator_finds(break_it: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
-    first_seed_that_fails(400)
+    first_seed_that_fails(run_seed, InvariantBroken, 400)

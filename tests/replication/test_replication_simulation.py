@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
+from support.simulation import Break, first_seed_that_fails, require_same_story
 
 from odradek.protocol.errors import ErrorCode
 from odradek.replication import fetcher, reading
@@ -67,25 +64,12 @@ def test_a_run_acknowledges_and_changes_leaders() -> None:
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    """Whatever the hashes of strings are there."""
-    replay = [sys.executable, "-m", "odradek.testing.replication_simulator", "7"]
-    path = os.environ.get("PYTHONPATH", "")
-    stories = [
-        subprocess.run(
-            replay,
-            env={"PYTHONHASHSEED": number, "PYTHONPATH": path},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for number in ("1", "2")
-    ]
-    assert len(stories[0].splitlines()) > 20
-    assert len({hashlib.sha256(story).digest() for story in stories}) == 1
+    require_same_story("odradek.testing.replication_simulator", 7)
 
 
 def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:
     acknowledge_at_once(monkeypatch)
-    seed = first_seed_that_fails(SEEDS_FOR_A_MUTATION)
+    seed = first_seed_that_fails(run_seed, InvariantBroken, SEEDS_FOR_A_MUTATION)
     with pytest.raises(InvariantBroken) as failure:
         run_seed(seed)
     assert f"python -m odradek.testing.replication_simulator {seed}" in str(failure.value)
@@ -93,7 +77,6 @@ def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 # -- what breaks it on purpose ------------------------------------------------------------
 
-Break = Callable[[pytest.MonkeyPatch], None]
 MUTATIONS: list[Break] = []
 
 
@@ -276,16 +259,7 @@ def let_all_lose_power(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicationFaults, "may_lose_power", lambda faults, broker: True)
 
 
-def first_seed_that_fails(seeds: int) -> int:
-    for seed in range(seeds):
-        try:
-            run_seed(seed)
-        except InvariantBroken:
-            return seed
-    raise AssertionError(f"{seeds} seeds found nothing")
-
-
 @pytest.mark.parametrize("break_it", MUTATIONS, ids=lambda break_it: break_it.__name__)
 def test_the_simulator_finds(break_it: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
-    first_seed_that_fails(SEEDS_FOR_A_MUTATION)
+    first_seed_that_fails(run_seed, InvariantBroken, SEEDS_FOR_A_MUTATION)

@@ -113,7 +113,7 @@ async def test_a_follower_that_does_not_fetch_is_taken_from_the_isr(broker: Brok
     await settled(partition)
     assert partition.isr == (1,)
     assert partition.high_watermark == 1
-    assert broker.peers.isr_writer.shrinks == 1
+    assert partition.topic_stats.isr_shrinks == 1
 
 
 def append(partition: Partition) -> None:
@@ -152,7 +152,7 @@ async def test_a_follower_that_fetches_all_joins_the_isr_and_the_controller_hear
     assert await changed(broker, lambda: follower.send(fetch, 12)) == (1, ABSENT)
     await settled(partition)
     assert partition.isr == (1, ABSENT)
-    assert broker.peers.isr_writer.expands == 1
+    assert partition.topic_stats.isr_expands == 1
 
     def is_shown(snapshot: MetadataSnapshot) -> bool:
         return snapshot.partition_states["t"][0].isr == (1, ABSENT)
@@ -171,7 +171,7 @@ async def test_a_change_is_refused_where_somebody_else_was_faster(bench: Bench) 
     append(partition)
     broker.peers.submit_isr_change(partition, change)
     with trio.fail_after(10):
-        while not broker.peers.isr_writer.failed_updates:
+        while not partition.topic_stats.failed_isr_updates:
             await trio.lowlevel.checkpoint()
     assert partition.pending_isr_change is change
     assert partition.isr == (1, ABSENT)

@@ -1,0 +1,42 @@
+"""What the tests of both seeded simulators ask of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+Break = Callable[[pytest.MonkeyPatch], None]
+"""Breaks the product on purpose."""
+
+
+def first_seed_that_fails(
+    run_seed: Callable[[int], object], broken: type[Exception], seeds: int
+) -> int:
+    """The first of so many seeds whose run breaks an invariant. Raises AssertionError."""
+    for seed in range(seeds):
+        try:
+            run_seed(seed)
+        except broken:
+            return seed
+    raise AssertionError(f"{seeds} seeds found nothing")
+
+
+def require_same_story(module: str, seed: int) -> None:
+    """A replay tells the same in every process, whatever the hashes of strings are there."""
+    path = os.environ.get("PYTHONPATH", "")
+    stories = [
+        subprocess.run(
+            [sys.executable, "-m", module, str(seed)],
+            env={"PYTHONHASHSEED": number, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for number in ("1", "2")
+    ]
+    assert len(stories[0].splitlines()) > 20
+    assert len({hashlib.sha256(story).digest() for story in stories}) == 1
