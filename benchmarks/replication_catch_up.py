@@ -39,7 +39,9 @@ TOPIC = "catch-up"
 LEADER, OTHER, LATE = BROKER_IDS
 RECORD = b"r" * 1024
 PAUSE_SECONDS = 0.005
+"""Between two records of the steady producer."""
 SETTLE_SECONDS = 3.0
+"""Quiet before each measurement, so that all of them find their memory in the same state."""
 DEBUGGING_REPLICA_ID = -2
 LATEST = -1
 LIST_OFFSETS_VERSION = 5

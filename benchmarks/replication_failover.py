@@ -32,6 +32,7 @@ SECONDS_GOAL = 1.5
 TOPIC = "failover"
 RECORDS_BEFORE = 200
 PAUSE_SECONDS = 0.002
+"""Between two records, and between two questions of the plain client."""
 PRODUCE_VERSION = 9
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
 

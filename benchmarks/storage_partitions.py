@@ -29,6 +29,7 @@ DESCRIPTORS_MAX = 1_000
 """Whatever the number of partitions: so many are open when all of them are idle."""
 
 SETTLE_SECONDS = 2.0
+"""What is done right after the start is over by then."""
 TRIES = 3
 
 
