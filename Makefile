@@ -13,6 +13,7 @@ MANIFEST := pyproject.toml setup.cfg constraints.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
+SHORT := -m 'not interop and not soak'
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
 BENCHMARKS = $(filter-out benchmarks/measure.py benchmarks/clusters.py,$(wildcard benchmarks/*.py))
@@ -76,9 +77,20 @@ demo: $(VENV)/demo.stamp
 
 # --- Testing ---------------------------------------------------------------------------------
 
+# Clusters wait most of the time: for a session to end, a broker to come back, a lag to show.
+# They do so beside the other tests, which need the processor. With ARGS it is one plain run.
 test: $(VENV)/test.stamp
 	@.ci/need java
-	$(PYTEST) -m 'not interop and not soak' $(ARGS)
+ifdef ARGS
+	$(PYTEST) $(SHORT) $(ARGS)
+else
+	@mkdir -p .cache
+	@$(PYTEST) $(SHORT) tests/cluster > .cache/test-cluster.log 2>&1 & clusters=$$!; \
+	trap 'kill $$clusters' INT TERM; \
+	$(PYTEST) $(SHORT) --ignore=tests/cluster; rest=$$?; \
+	wait $$clusters; clusters=$$?; \
+	cat .cache/test-cluster.log; exit $$((rest | clusters))
+endif
 
 interop: $(VENV)/test.stamp
 	@.ci/need java javac mvn go node npm kcat
@@ -108,6 +120,7 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.broker.api_table > docs/apis.md
 	$(BIN)/python -m odradek.broker.metrics.page > docs/metrics.md
 	$(BIN)/python -m odradek.broker.coordinator.group.diagram
+	$(BIN)/python -m odradek.broker.coordinator.transaction.diagram
 	$(BIN)/python -m odradek.broker.controller.diagram
 	$(BIN)/python -m odradek.protocol.stubs
 

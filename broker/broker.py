@@ -27,8 +27,12 @@ from .controller.channel_manager import ChannelManager
 from .controller.controller import Controller
 from .controller.live_broker import EndPoint, LiveBroker
 from .coordinator.group.factory import create_group_coordinator
+from .coordinator.transaction.factory import create_transaction_coordinator
+from .coordinator.transaction.marker_channels import MarkerChannels
 from .dispatch import Dispatcher
 from .failed_directories import hold_producer_ids
+from .feature_follower import FeatureFollower, FeaturesNotSupported
+from .features import SUPPORTED, TRANSACTION_VERSION, Features
 from .fetch_sessions import FetchSessionCache
 from .handlers.registry import load_handlers
 from .leaving import leave_cluster
@@ -40,6 +44,7 @@ from .peers import BrokerPeers
 from .requests import Request
 from .server import Server, ServerSettings
 from .settings_in_force import follow_changes
+from .transaction_verification import TransactionVerifier
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +91,10 @@ class Broker:
         self.log_manager = log_manager
         self.metadata_store = metadata_store
         self.metadata_cache = MetadataCache(broker_id)
+        self.features = Features()
+        self.feature_follower = FeatureFollower(
+            metadata_store, self.features, self.start_task, self._features_not_supported
+        )
         self.group_configs = GroupConfigs(config)
         self.client_metrics: dict[str, Mapping[str, str]] = {}
         self.config_manager = ConfigManager(metadata_store, clock, self.start_task)
@@ -109,8 +118,26 @@ class Broker:
             self.timers,
         )
         self.group_coordinator = create_group_coordinator(
-            config, self.replica_manager, self.metadata_cache, clock, self.timers, chance
+            config,
+            self.replica_manager,
+            self.metadata_cache,
+            clock,
+            self.timers,
+            chance,
+            self.group_configs,
         )
+        self.marker_channels = MarkerChannels(self)
+        self.transaction_coordinator = create_transaction_coordinator(
+            config,
+            self.replica_manager,
+            self.metadata_cache,
+            clock,
+            self.timers,
+            markers=self.marker_channels,
+            take_producer_id=self._take_producer_id,
+            transaction_version=lambda: self.features.finalized(TRANSACTION_VERSION),
+        )
+        self.transaction_verifier = TransactionVerifier(self)
         self.fetch_sessions = FetchSessionCache(
             config["max.incremental.fetch.session.cache.slots"], chance
         )
@@ -136,6 +163,7 @@ class Broker:
         self.controller: Controller
         self._nursery: trio.Nursery | None = None
         self._whole: trio.CancelScope | None = None
+        self._cannot_stay: FeaturesNotSupported | None = None
 
     # -- for handlers ------------------------------------------------------------------
 
@@ -165,6 +193,13 @@ class Broker:
             logger.exception("a task of the broker failed")
         self.server.finish_outside_work()
 
+    def _take_producer_id(self) -> int | None:
+        """A producer id at once; without one at hand, some are fetched for the next time."""
+        producer_id = self.controller.producer_ids.take_nowait()
+        if producer_id is None:
+            self.start_task(self.controller.producer_ids.refill)
+        return producer_id
+
     # -- start and stop ----------------------------------------------------------------
 
     async def run(self, on_ready: Callable[[tuple[Listener, ...]], None]) -> None:
@@ -177,6 +212,7 @@ class Broker:
             ConfigError: an address cannot be bound.
             BrokerIdTaken: another broker of the cluster has this one's id.
             LogDirectoryError: the last log directory has failed.
+            FeaturesNotSupported: the cluster has finalized what this release does not have.
         """
         serving = trio.CancelScope(shield=True)
         try:
@@ -191,6 +227,8 @@ class Broker:
         finally:
             with trio.CancelScope(shield=True):
                 await self._stop()
+        if self._cannot_stay is not None:
+            raise self._cannot_stay
         self.log_manager.directories.require_one_online()
 
     async def _serve(
@@ -210,12 +248,15 @@ class Broker:
                 nursery.start_soon(self.server.serve)
                 nursery.start_soon(self.channels.run)
                 await self.config_manager.start(self.broker_id)
+                await self.feature_follower.start()
                 await self.controller.start()
                 nursery.start_soon(self.controller.run)
                 await wait_for_metadata(
                     self.metadata_cache, lambda _: self.metadata_cache.is_complete, JOIN_MS_MAX
                 )
+                await self.feature_follower.read()
                 self.group_coordinator.start()
+                self.transaction_coordinator.start()
                 self.log_maintenance.start()
                 self.peers.start()
                 self.start_task(hold_producer_ids, self)
@@ -269,9 +310,11 @@ class Broker:
         self.peers.stop()
         self.replica_manager.on_directories_failed = None
         self.config_manager.stop()
+        self.feature_follower.stop()
         if hasattr(self, "controller"):
             await self.controller.stop()
         self.group_coordinator.close()
+        self.transaction_coordinator.close()
         self.server.finish_outside_work()  # the last answers go out
         self.server.close()
         self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
@@ -286,6 +329,13 @@ class Broker:
             self.start_task(self.controller.log_directories_failed)
         elif self._whole is not None:
             logger.critical("all log directories have failed: the broker stops")
+            self._whole.cancel()
+
+    def _features_not_supported(self, why: FeaturesNotSupported) -> None:
+        """A level was finalized that this release does not have: it may not stay, as in Kafka."""
+        if self._whole is not None and self._cannot_stay is None:
+            logger.critical("the broker stops: %s", why)
+            self._cannot_stay = why
             self._whole.cancel()
 
     def _broker_epoch(self) -> int:
@@ -303,7 +353,9 @@ class Broker:
             for listener in advertised
         )
         return Controller(
-            broker=LiveBroker(self.broker_id, endpoints, self.config["broker.rack"]),
+            broker=LiveBroker(
+                self.broker_id, endpoints, self.config["broker.rack"], features=SUPPORTED
+            ),
             store=self.metadata_store,
             channel=self.channels,
             config=self.config,

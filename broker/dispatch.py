@@ -217,7 +217,8 @@ class Dispatcher:
         except Exception:
             logger.exception("the handler of %r failed", request)
             response = self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        request.answer(response)
+        if response is not None:  # else the handler has handed the request on
+            request.answer(response)
 
     def _error_answer(self, request: Request, code: ErrorCode, message: str | None) -> Any:
         return error_response(request.api_key, request.api_version, request.body, code, message)

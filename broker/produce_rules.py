@@ -25,7 +25,9 @@ def is_transactional(records: memoryview | None) -> bool:
     )
 
 
-def refusal_of(version: int, records: memoryview | None) -> PartitionResponse | None:
+def refusal_of(
+    version: int, records: memoryview | None, has_transactional_id: bool
+) -> PartitionResponse | None:
     """The answer to records that the request may not bring (ProduceRequest.validateRecords)."""
     if records is None or len(records) == 0:
         return PartitionResponse(
@@ -34,10 +36,8 @@ def refusal_of(version: int, records: memoryview | None) -> PartitionResponse | 
     if len(records) <= ATTRIBUTES_LOW_BYTE:
         return None  # the log knows what is wrong with so few bytes
     attributes = records[ATTRIBUTES_LOW_BYTE]
-    if attributes & TRANSACTIONAL_FLAG:
-        return PartitionResponse(
-            ErrorCode.INVALID_TXN_STATE, error_message="transactions are not served yet"
-        )
+    if attributes & TRANSACTIONAL_FLAG and not has_transactional_id:
+        return PartitionResponse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if attributes & COMPRESSION_MASK == ZSTD and version < FIRST_VERSION_WITH_ZSTD:
         return PartitionResponse(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,

@@ -54,6 +54,7 @@ class ProduceShortcut:
         "_answer_size",
         "_answer_tail",
         "_broker",
+        "_has_transactional_id",
         "_is_flexible",
         "_manager",
         "_pack_offsets",
@@ -83,6 +84,7 @@ class ProduceShortcut:
         self.timeout_ms: int = body.timeout_ms
         self.misses = 0
         self._acks: int = body.acks
+        self._has_transactional_id = body.transactional_id is not None
         self._broker = broker
         self._manager = broker.replica_manager
         self._snapshot = broker.metadata_cache.snapshot
@@ -122,7 +124,10 @@ class ProduceShortcut:
             self.misses = MISSES_BEFORE_LEARNING
             return False
         records = self._records(frame, at)
-        if records is None or refusal_of(self.route.api_version, records) is not None:
+        if (
+            records is None
+            or refusal_of(self.route.api_version, records, self._has_transactional_id) is not None
+        ):
             return False
         now_ms = self._broker.clock.now_ms()
         try:
@@ -130,7 +135,7 @@ class ProduceShortcut:
                 records, AppendOrigin.CLIENT, self._acks, now_ms
             )
         except KafkaError:
-            return False  # nothing was staged; the handler answers with all the details
+            return False  # nothing was staged; the handler verifies, or answers with the details
         produce = QuickProduce(
             self,
             connection,

@@ -26,6 +26,7 @@ from .config.listeners import Listener
 from .config.topic_configs import log_config
 from .config_manager import load_broker_overrides
 from .controller.registration import BrokerIdTaken, get_or_create_cluster_id
+from .feature_follower import FeaturesNotSupported
 from .metadata_store.choice import make_store
 from .metadata_store.errors import MetadataStoreError
 
@@ -75,6 +76,7 @@ def run_brokers(
         LogDirectoryError,
         StorageError,
         BrokerIdTaken,
+        FeaturesNotSupported,
         MetadataStoreError,
     ) as why:
         raise StartError(str(_first(why))) from why

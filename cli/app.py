@@ -20,6 +20,7 @@ from .groups import app as groups
 from .log import app as log
 from .produce import produce
 from .topics import app as topics
+from .transactions import app as transactions
 
 INTERRUPTED = 130
 """What a shell expects of a program that Ctrl-C ended."""
@@ -88,6 +89,7 @@ app.add_typer(topics, name="topics")
 app.command(name="produce")(produce)
 app.command(name="consume")(consume)
 app.add_typer(groups, name="groups")
+app.add_typer(transactions, name="transactions")
 app.command(name="cluster")(cluster)
 app.add_typer(log, name="log")
 app.command(name="demo")(demo)

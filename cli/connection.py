@@ -6,13 +6,18 @@ The bootstrap address is `--bootstrap-server`, or the variable ODRADEK_BOOTSTRAP
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from .errors import CommandError, fail
+
+if TYPE_CHECKING:
+    from ..client.client import KafkaClient
+
+ResultT = TypeVar("ResultT")
 
 CONNECT_TIMEOUT_MS = 5_000
 REQUEST_TIMEOUT_MS = 30_000
@@ -76,6 +81,44 @@ def consumer_client(bootstrap_server: str, **settings: Any) -> Iterator[Any]:
         consumer.close(autocommit=False)
 
 
+def with_client(
+    bootstrap_server: str, work: Callable[[KafkaClient], Awaitable[ResultT]]
+) -> ResultT:
+    """What `work` makes of a client of odradek's own; CommandError when no broker answers.
+
+    For what kafka-python does not speak, such as the groups of KIP-848.
+    """
+    import trio
+
+    from ..client.client import KafkaClient
+    from ..client.errors import ClientError
+    from ..client.settings import ClientSettings
+
+    check_addresses(bootstrap_server)
+    settings = ClientSettings(
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        max_block_ms=REQUEST_TIMEOUT_MS,
+        allow_auto_create_topics=False,
+    )
+
+    async def run() -> ResultT:
+        async with KafkaClient(bootstrap_server, settings) as client:
+            try:
+                await client.refresh_metadata(CONNECT_TIMEOUT_MS)
+            except ClientError as error:
+                raise CommandError(_nobody_at(bootstrap_server)) from error
+            return await work(client)
+
+    return trio.run(run)
+
+
+def _nobody_at(bootstrap_server: str) -> str:
+    return (
+        f"no broker answers at {bootstrap_server}; start one with 'odradek serve', or give the"
+        " address of another with --bootstrap-server"
+    )
+
+
 def _connected(
     client_class: Callable[..., Any], bootstrap_server: str, settings: dict[str, Any]
 ) -> Any:
@@ -93,10 +136,7 @@ def _connected(
             **settings,
         )
     except KafkaTimeoutError as error:
-        raise CommandError(
-            f"no broker answers at {bootstrap_server}; start one with"
-            " 'odradek serve', or give the address of another with --bootstrap-server"
-        ) from error
+        raise CommandError(_nobody_at(bootstrap_server)) from error
 
 
 def check_addresses(bootstrap_server: str) -> list[str]:

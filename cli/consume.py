@@ -95,7 +95,7 @@ def consume(
     if group is not None and (offset is not None or from_time is not None):
         fail(
             "a group starts where it stopped; move it first with: odradek groups reset-offsets"
-            f" {group} --topic {topic} --to ..."
+            f" {group} --topic {topic} --to-offset N --execute"
         )
     if group is not None and partition:
         fail("a group's partitions are given out by the broker; leave out --partition or --group")

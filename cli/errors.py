@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from ..protocol.errors import ErrorCode
 
 
 class CommandError(Exception):
@@ -27,7 +30,39 @@ def explain(error: BaseException) -> str | None:
 
     if isinstance(error, KafkaError):
         return explain_kafka_error(error)
+    from ..client.errors import ClientError
+    from ..protocol.errors import KafkaError as Refusal
+
+    if isinstance(error, Refusal):
+        what, _, why = (error.message or "").partition(": ")
+        return explain_code(error.code, what, why)
+    if isinstance(error, ClientError):
+        return f"the cluster did not answer as it should: {error}"
     return None
+
+
+def explain_code(code: ErrorCode, what: str | None = None, why: str | None = None) -> str:
+    """The sentence for an error code in a broker's answer.
+
+    `what` names the thing asked about, such as "group orders"; `why` is in the broker's words.
+    """
+    from ..protocol.errors import ErrorCode
+
+    reasons = {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic; see: odradek topics list",
+        ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group; see: odradek groups list",
+        ErrorCode.NON_EMPTY_GROUP: "the group has members; stop its consumers first",
+        ErrorCode.UNKNOWN_MEMBER_ID: "the group has members; stop its consumers first",
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group reads this topic; stop its consumers first",
+        ErrorCode.INVALID_REGULAR_EXPRESSION: "that is no regular expression (in RE2's syntax)",
+        ErrorCode.INVALID_GROUP_ID: "no group can have this name",
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id; see: odradek"
+        " transactions list",
+        ErrorCode.UNSTABLE_OFFSET_COMMIT: "a transaction has yet to settle the offset; see:"
+        " odradek transactions list",
+    }
+    about = f"{what}: " if what else ""
+    return about + reasons.get(code, f"the broker refused: {why or code.name}")
 
 
 def explain_kafka_error(error: BaseException, what: str | None = None) -> str:

@@ -1,241 +1,209 @@
-"""`odradek groups`: list, describe, delete consumer groups, and move their offsets."""
+"""`odradek groups`: list, describe, delete groups of consumers, and move their offsets."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, admin_client
-from .errors import explain_kafka_error, fail
+from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
+from .errors import explain_code, fail
+from .groups_reset import reset_offsets
+from .groups_shown import StateOfGroup, meaning_of, progress_of, show_group, state_legend
 from .show import JsonOutput, note, show_json, show_table
-from .times import parse_time_ms
+
+if TYPE_CHECKING:
+    from ..client.client import KafkaClient
+    from ..client.group_descriptions import GroupListing
+    from ..protocol.errors import ErrorCode
 
 app = typer.Typer(
-    help="List, describe and delete consumer groups, and move their offsets.",
+    help="List, describe and delete groups of consumers, and move their offsets.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 
 GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP", show_default=False)]
+OptionalGroupNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[GROUP]", show_default=False)
+]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")]
+Only = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only these; repeat, or use commas.")
+]
+
+app.command("reset-offsets")(reset_offsets)
 
 
 @app.command("list")
 def list_groups(
-    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER, json_output: JsonOutput = False
+    state: Only = None,
+    type_: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="NAME", help="Only classic, or only consumer groups."),
+    ] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    json_output: JsonOutput = False,
 ) -> None:
-    """List the consumer groups and their states.
+    """List the groups, with their types and states.
+
+    A *classic* group lets one of its consumers divide the partitions; in a *consumer* group
+    (KIP-848, `group.protocol=consumer`) the broker does.
 
     ```
     odradek groups list
+    odradek groups list --state empty,dead
+    odradek groups list --type consumer --json | jq -r .group
     ```
     """
-    with admin_client(bootstrap_server) as admin:
-        groups = sorted(admin.list_groups(), key=lambda group: str(group["group_id"]))
+    from ..client.group_admin import GroupAdmin
+
+    async def ask(client: KafkaClient) -> list[GroupListing]:
+        return await GroupAdmin(client).list_groups(_split(state), _split(type_))
+
     rows = [
         {
-            "group": group["group_id"],
-            "state": group.get("group_state", ""),
-            "type": group.get("group_type", ""),
-            "protocol": group["protocol_type"],
+            "group": each.group_id,
+            "state": each.state,
+            "type": each.type,
+            "protocol": each.protocol_type,
+            "coordinator": each.coordinator,
         }
-        for group in groups
+        for each in with_client(bootstrap_server, ask)
     ]
     if json_output:
         show_json(rows)
         return
     show_table(
-        ["group", "state", "type", "protocol"],
+        ["group", "state", "type", "protocol", "coordinator"],
         [list(row.values()) for row in rows],
-        empty="there are no groups; a consumer makes one: odradek consume TOPIC --group NAME",
+        legend=state_legend(str(row["state"]) for row in rows),
+        empty="there are no such groups"
+        if state or type_
+        else "there are no groups; a consumer makes one: odradek consume TOPIC --group NAME",
     )
 
 
 @app.command("describe")
 def describe_groups(
-    groups: GroupNames,
+    groups: OptionalGroupNames = None,
+    all_groups: AllGroups = False,
+    members: Annotated[
+        bool, typer.Option("--members", help="Only who is in it, and what each reads.")
+    ] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Only how far it has read.")] = False,
+    state: Annotated[
+        bool, typer.Option("--state", help="Only its state, assignor and epochs.")
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     json_output: JsonOutput = False,
 ) -> None:
-    """Show how far groups have read: committed offsets, ends of the partitions, and the lag.
+    """Show what groups are doing: state, members, what each reads, and how far behind they are.
+
+    With `--json`, one object for each partition; with `--members` for each member, with
+    `--state` for each group.
 
     ```
     odradek groups describe my-group
+    odradek groups describe my-group --members
+    odradek groups describe --all-groups --state
+    odradek groups describe my-group --json | jq -s 'map(.lag) | add'
     ```
     """
-    with admin_client(bootstrap_server) as admin:
-        for group in groups:
-            state, rows = _group_progress(admin, group)
-            if json_output:
-                show_json({"group": group, "state": state} | row for row in rows)
-                continue
-            lag = sum(row["lag"] or 0 for row in rows)
-            show_table(
-                ["topic", "partition", "committed", "end", "lag", "client", "host"],
-                [list(row.values()) for row in rows],
-                title=f"{group}: {state}, lag {lag:,}",
-                empty=f"group {group} ({state}) has no members and has committed nothing",
+    if sum((members, offsets, state)) > 1:
+        fail("give one of --members, --offsets and --state, or none of them to see all")
+
+    async def ask(client: KafkaClient) -> list[StateOfGroup]:
+        return await progress_of(client, await _names(client, groups, all_groups))
+
+    for each in with_client(bootstrap_server, ask):
+        if json_output:
+            show_json(
+                each.members_json()
+                if members
+                else [each.state_json()]
+                if state
+                else each.offsets_json()
             )
+        else:
+            show_group(each, members=not (offsets or state), offsets=not (members or state))
+            if state:
+                note(meaning_of(each.description.state))
 
 
 @app.command("delete")
 def delete_groups(
-    groups: GroupNames, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER
+    groups: OptionalGroupNames = None,
+    all_groups: AllGroups = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
     """Delete groups without members, with their committed offsets.
 
     ```
     odradek groups delete my-group
+    odradek groups delete --all-groups
     ```
     """
-    from kafka import errors
+    from ..client.group_admin import GroupAdmin
 
-    with admin_client(bootstrap_server) as admin:
-        outcomes = admin.delete_groups(groups)
-    for group, outcome in outcomes.items():
-        if outcome != "OK":
-            error_class = getattr(errors, outcome, errors.UnknownError)
-            fail(explain_kafka_error(error_class(), f"group {group}"))
-        note(f"deleted group {group}")
+    async def ask(client: KafkaClient) -> dict[str, ErrorCode]:
+        names = await _names(client, groups, all_groups)
+        return await GroupAdmin(client).delete(names)
+
+    refused = []
+    for group, code in sorted(with_client(bootstrap_server, ask).items()):
+        if code == 0:
+            note(f"deleted group {group}")
+        else:
+            refused.append(explain_code(code, f"group {group}"))
+    if refused:
+        fail("; ".join(refused))
 
 
-@app.command("reset-offsets")
-def reset_offsets(
+@app.command("delete-offsets")
+def delete_offsets(
     group: GroupName,
     topic: Annotated[
         list[str],
-        typer.Option("--topic", "-t", metavar="TOPIC[:PARTITION]", help="May be repeated."),
+        typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="May be repeated."),
     ],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="WHERE",
-            help="earliest, latest, an offset, or a time such as 2013-06-01T12:00:00Z.",
-        ),
-    ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be committed.")
-    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Move where a group goes on reading. Its consumers must be stopped.
-
-    Offsets outside a partition are moved to its nearest end.
+    """Forget what a group has committed for topics that it does not read any more.
 
     ```
-    odradek groups reset-offsets my-group --topic events --to earliest
-    odradek groups reset-offsets my-group --topic events:0 --to 1200
-    odradek groups reset-offsets my-group --topic events --to 2013-06-01T12:00:00Z
+    odradek groups delete-offsets my-group --topic old-events
+    odradek groups delete-offsets my-group --topic events:0,1
     ```
     """
-    with admin_client(bootstrap_server) as admin:
-        partitions = _partitions(admin, topic)
-        targets = _target_offsets(admin, partitions, to)
-        if not dry_run:
-            _commit(admin, group, targets)
-    show_table(
-        ["topic", "partition", "would commit" if dry_run else "committed"],
-        [[p.topic, p.partition, offset] for p, offset in sorted(targets.items())],
-    )
+    from ..client.group_admin import GroupAdmin
+    from .partition_names import existing_partitions
+
+    async def ask(client: KafkaClient) -> dict[tuple[str, int], ErrorCode]:
+        partitions = await existing_partitions(client, topic)
+        return await GroupAdmin(client).delete_offsets(group, partitions)
+
+    refused = []
+    for (name, index), code in sorted(with_client(bootstrap_server, ask).items()):
+        if code == 0:
+            note(f"group {group} has no offset of {name}:{index} now")
+        else:
+            refused.append(explain_code(code, f"{name}:{index}"))
+    if refused:
+        fail("; ".join(refused))
 
 
-def _group_progress(admin: Any, group: str) -> tuple[str, list[dict[str, Any]]]:
-    """A group's state, and a row for each partition it has committed to or is assigned."""
-    from kafka import TopicPartition
-    from kafka.admin import OffsetSpec
-
-    description = admin.describe_groups([group])[group]
-    committed = admin.list_group_offsets([group])[group]
-    state = description["group_state"]
-    if state == "Dead" and not committed:
-        fail(f"group {group}: there is no such group; see: odradek groups list")
-    readers: dict[Any, tuple[str, str]] = {}
-    for member in description["members"]:
-        for assigned in _assigned_partitions(member["member_assignment"]):
-            readers[TopicPartition(*assigned)] = (member["client_id"], member["client_host"])
-    partitions = sorted(set(committed) | set(readers))
-    ends = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-    rows = []
-    for partition in partitions:
-        offset = committed[partition].offset if partition in committed else -1
-        end = ends[partition].offset
-        client, host = readers.get(partition, (None, None))
-        rows.append(
-            {
-                "topic": partition.topic,
-                "partition": partition.partition,
-                "committed": offset if offset >= 0 else None,
-                "end": end,
-                "lag": max(end - offset, 0) if offset >= 0 else None,
-                "client": client,
-                "host": host,
-            }
-        )
-    return state, rows
+def _split(texts: list[str] | None) -> list[str]:
+    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]
 
 
-def _assigned_partitions(assignment: Any) -> list[tuple[str, int]]:
-    """What a member reads; nothing while its group is between two assignments."""
-    if not isinstance(assignment, dict):
-        return []
-    return [
-        (topic["topic"], partition)
-        for topic in assignment["assigned_partitions"]
-        for partition in topic["partitions"]
-    ]
+async def _names(client: KafkaClient, groups: list[str] | None, all_groups: bool) -> list[str]:
+    """The groups that were named, or all. Raises CommandError for neither, or both."""
+    from ..client.group_admin import GroupAdmin
 
-
-def _partitions(admin: Any, names: list[str]) -> list[Any]:
-    """`TOPIC` and `TOPIC:PARTITION` arguments as partitions that exist."""
-    from kafka import TopicPartition
-
-    partitions = []
-    for name in names:
-        topic, colon, index = name.rpartition(":")
-        if not colon:
-            topic = name
-        elif not index.isdecimal():
-            fail(f"{name!r} is no partition; write TOPIC:NUMBER, as in events:0")
-        (found,) = admin.describe_topics([topic])
-        existing = sorted(partition["partition_index"] for partition in found["partitions"])
-        if found["error_code"] != 0:
-            fail(f"topic {topic}: there is no such topic; see: odradek topics list")
-        if colon and int(index) not in existing:
-            fail(f"topic {topic} has no partition {index}; it has {len(existing)}, from 0")
-        wanted = [int(index)] if colon else existing
-        partitions += [TopicPartition(topic, partition) for partition in wanted]
-    return partitions
-
-
-def _target_offsets(admin: Any, partitions: list[Any], to: str) -> dict[Any, int]:
-    """Where `to` is in each partition, within its first and its next offset."""
-    from kafka.admin import OffsetSpec
-
-    starts = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
-    ends = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-    if to == "earliest":
-        return {p: starts[p].offset for p in partitions}
-    if to == "latest":
-        return {p: ends[p].offset for p in partitions}
-    if to.isdecimal():
-        return {p: min(max(int(to), starts[p].offset), ends[p].offset) for p in partitions}
-    found = admin.list_partition_offsets(dict.fromkeys(partitions, parse_time_ms(to)))
-    # No record is that late: the end is where such a one would come.
-    return {p: found[p].offset if found[p].offset >= 0 else ends[p].offset for p in partitions}
-
-
-def _commit(admin: Any, group: str, offsets: dict[Any, int]) -> None:
-    from kafka.errors import NoError, UnknownMemberIdError
-    from kafka.structs import OffsetAndMetadata
-
-    outcomes = admin.alter_group_offsets(
-        group, {p: OffsetAndMetadata(offset, "", None) for p, offset in offsets.items()}
-    )
-    for partition, error_class in outcomes.items():
-        if error_class is UnknownMemberIdError:
-            fail(f"group {group} has members; stop its consumers before moving its offsets")
-        if error_class is not NoError:
-            what = f"{partition.topic}:{partition.partition}"
-            fail(explain_kafka_error(error_class(), what))
+    if all_groups == bool(groups):
+        fail("name the groups, or give --all-groups")
+    if groups:
+        return groups
+    return [each.group_id for each in await GroupAdmin(client).list_groups()]

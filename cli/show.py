@@ -21,11 +21,12 @@ def show_table(
     rows: Iterable[Sequence[object]],
     *,
     title: str | None = None,
+    legend: str | None = None,
     empty: str = "nothing to show",
 ) -> None:
     """A table on standard output; columns of numbers stand to the right.
 
-    Without rows, `empty` says so on standard error.
+    Without rows, `empty` says so on standard error. `legend` explains the table below it.
     """
     lines = [list(row) for row in rows]
     if not lines:
@@ -47,6 +48,16 @@ def show_table(
     if title:
         console.print(f"[bold]{escape(title)}[/bold]", highlight=False)
     console.print(table)
+    if legend:
+        console.print(f"[dim]{escape(legend)}[/dim]", highlight=False)
+
+
+def without_empty_columns(
+    columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> tuple[list[str], list[list[object]]]:
+    """A table without the columns in which there is nothing."""
+    kept = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
+    return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
 
 def _cell(value: object) -> str:

@@ -18,6 +18,7 @@ from ..storage.log import Log
 from ..storage.log_append_info import LogAppendInfo
 from ..storage.log_read import LogRead
 from ..storage.topic_partition import TopicPartition
+from ..storage.verification_guard import VerificationGuard
 from .in_sync_replicas import NO_EPOCH, InSyncReplicas
 from .isr_change import IsrChange, IsrChangeOutcome
 from .partition_host import PartitionHost
@@ -96,8 +97,7 @@ class Partition(InSyncReplicas):
 
         The first offset of the new epoch goes into the log's epoch cache, empty as the epoch
         still is (KIP-101): a follower may have records of an epoch in between, and finds out by
-        it. A state older than what is
-        known, as a leader that changed the ISR may know more, changes nothing.
+        it. A state older than what is known changes nothing: who leads may know more.
         """
         if state.partition_epoch < self.partition_epoch:
             return
@@ -161,9 +161,15 @@ class Partition(InSyncReplicas):
     # -- appending ----------------------------------------------------------------
 
     def append_records_to_leader(
-        self, records: memoryview, origin: AppendOrigin, required_acks: int, now_ms: int
+        self,
+        records: memoryview,
+        origin: AppendOrigin,
+        required_acks: int,
+        now_ms: int,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
     ) -> LogAppendInfo:
-        """Stage one append; it is seen by nobody until the log's flush.
+        """Stage one append, seen by nobody until the log's flush; see `Log.append_as_leader`.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or what the log refuses.
@@ -176,7 +182,12 @@ class Partition(InSyncReplicas):
                 f"{len(self.isr)} of at least {self.effective_min_isr} replicas are in sync",
             )
         info = self.log.append_as_leader(
-            records, leader_epoch=self.leader_epoch, origin=origin, now_ms=now_ms
+            records,
+            leader_epoch=self.leader_epoch,
+            origin=origin,
+            now_ms=now_ms,
+            transaction_version=transaction_version,
+            guard=guard,
         )
         stats = self.topic_stats
         stats.total_produce_requests += 1

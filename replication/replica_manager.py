@@ -19,6 +19,7 @@ from ..storage.errors import StorageError
 from ..storage.log_manager import FailedDirectory, LogManager
 from ..storage.log_upkeep import delete_old_segments
 from ..storage.topic_partition import TopicPartition
+from ..storage.verification_guard import VerificationGuard
 from .append import (
     NO_OFFSET,
     AppendCallback,
@@ -43,6 +44,7 @@ from .replica_selector import NO_REPLICA
 logger = logging.getLogger(__name__)
 
 VALID_REQUIRED_ACKS = (-1, 0, 1)
+NO_GUARDS: Mapping[TopicPartition, VerificationGuard] = {}
 REFUSED_BEFORE_THE_LOG = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -117,6 +119,8 @@ class ReplicaManager:
         origin: AppendOrigin,
         entries: Mapping[TopicPartition, memoryview],
         on_complete: AppendCallback,
+        guards: Mapping[TopicPartition, VerificationGuard] = NO_GUARDS,
+        transaction_version: int = 0,
     ) -> None:
         """Append records to partitions led here, and answer once `required_acks` holds.
 
@@ -130,6 +134,8 @@ class ReplicaManager:
             internal_topics_allowed: whether internal topics may be written to.
             origin: who appends; decides what is validated.
             entries: partition to record batches.
+            guards: of partitions in which the records begin a transaction (KIP-890).
+            transaction_version: of the coordinator, if these are markers.
         """
         wait = self.wait_for_replicas if required_acks == -1 else None
         pending = PendingAppend(timeout_ms, on_complete, wait)
@@ -147,7 +153,13 @@ class ReplicaManager:
                     )
                 else:
                     outcome[topic_partition] = self._stage(
-                        topic_partition, records, origin, required_acks, now_ms
+                        topic_partition,
+                        records,
+                        origin,
+                        required_acks,
+                        now_ms,
+                        guards.get(topic_partition),
+                        transaction_version,
                     )
         self._staged.append(pending)
 
@@ -158,13 +170,17 @@ class ReplicaManager:
         origin: AppendOrigin,
         required_acks: int,
         now_ms: int,
+        guard: VerificationGuard | None,
+        transaction_version: int,
     ) -> PendingPartition:
         partition = self._partitions.get(topic_partition)
         if partition is None:
             missing = self._partitions.error_of_missing(topic_partition)
             return PendingPartition(None, 0, PartitionResponse(missing))
         try:
-            info = partition.append_records_to_leader(records, origin, required_acks, now_ms)
+            info = partition.append_records_to_leader(
+                records, origin, required_acks, now_ms, guard, transaction_version
+            )
         except KafkaError as refusal:
             partition.topic_stats.count_refused_append(refusal.code, len(records))
             record_errors = [

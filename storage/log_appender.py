@@ -1,9 +1,8 @@
 """The growing end of a log: batches are staged, written and published.
 
 Appending has two steps, so that one pass of the broker's loop writes each log once:
-`append_as_leader` checks and *stages*, `flush_appends` writes all that is staged and then
-publishes it. Until then nothing of it can be read, and if the disk refuses it nothing of
-it has been.
+`append_as_leader` checks and *stages*, `flush_appends` writes all that is staged, then publishes
+it. Until then nothing of it can be read, and if the disk refuses it nothing of it has been.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from .producer_rebuild import take_snapshot
 from .producer_state_manager import ProducerStateManager
 from .staged_appends import StagedAppends
 from .topic_partition import TopicPartition
+from .verification_guard import NOT_REQUIRED, VerificationGuard
 
 
 class LogAppender(KeptLog):
@@ -118,6 +118,7 @@ class LogAppender(KeptLog):
         origin: AppendOrigin = AppendOrigin.CLIENT,
         now_ms: int,
         transaction_version: int = 0,
+        guard: VerificationGuard | None = NOT_REQUIRED,
     ) -> LogAppendInfo:
         """Check one batch, give it its offsets and stage it.
 
@@ -128,15 +129,15 @@ class LogAppender(KeptLog):
             origin: who appends.
             now_ms: the wall time.
             transaction_version: of the coordinator's feature, if it is a marker (KIP-890).
+            guard: what a transaction that begins with it was verified with.
 
         Returns:
             The offsets it got. A producer's repetition of a batch gets that batch's.
 
         Raises:
-            KafkaError: the batch is refused and nothing is staged: INVALID_RECORD,
-                CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
-                INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-                INVALID_TXN_STATE, TRANSACTION_COORDINATOR_FENCED.
+            KafkaError: nothing is staged: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE,
+                RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
+                INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, TRANSACTION_COORDINATOR_FENCED.
         """
         view = records if type(records) is memoryview else memoryview(records)
         if view.readonly:
@@ -153,9 +154,8 @@ class LogAppender(KeptLog):
             )
         if producer_id >= 0:
             if attributes & CONTROL_FLAG:
-                self.producers.stage_marker(
-                    RecordBatch(view), base_offset, origin, transaction_version
-                )
+                batch = RecordBatch(view)
+                self.producers.stage_marker(batch, base_offset, origin, transaction_version)
             else:
                 duplicate = self.producers.stage(
                     producer_id,
@@ -166,6 +166,7 @@ class LogAppender(KeptLog):
                     max_timestamp,
                     transactional=attributes & TRANSACTIONAL_FLAG != 0,
                     origin=origin,
+                    guard=guard,
                 )
                 if duplicate is not None:
                     first, last = duplicate.first_offset, duplicate.last_offset
@@ -187,8 +188,8 @@ class LogAppender(KeptLog):
 
         Args:
             records: any number of batches; the buffer must stay until `flush_appends`.
-            leader_epoch: the leader's as the follower knows it; a batch of a later epoch is
-                left out with all behind it (KAFKA-18723). None: any may be there.
+            leader_epoch: as the follower knows it; a batch of a later epoch is left out with all
+                behind it (KAFKA-18723). None: any may be there.
             now_ms: the wall time, for records that carry none.
 
         Raises:

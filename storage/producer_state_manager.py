@@ -23,6 +23,7 @@ from .append_origin import AppendOrigin
 from .producer_state import BATCHES_RETAINED, UNKNOWN_PRODUCER, BatchMetadata, ProducerState
 from .topic_partition import TopicPartition
 from .transaction_index import OFFSET_MAX, AbortedTxn
+from .verification_guard import NOT_REQUIRED, VerificationGuard, Verifications
 
 StagedState = tuple[int, int, ProducerState, ControlRecordType | None]
 """Base offset of a batch, its producer's id and state after it, and how it ends the
@@ -49,6 +50,7 @@ class ProducerStateManager:
         first_unstable_offset: where the first transaction begins that is open or
             unreplicated, or None.
         snapshot_offset: the latest snapshot on the disk knows everything before it.
+        verifications: of the producers whose transactions are asked about (KIP-890).
     """
 
     def __init__(self, topic_partition: TopicPartition) -> None:
@@ -60,6 +62,7 @@ class ProducerStateManager:
         self.unreplicated: list[tuple[int, int]] = []
         self.first_unstable_offset: int | None = None
         self.snapshot_offset = 0
+        self.verifications = Verifications()
 
     def get(self, producer_id: int) -> ProducerState:
         """The latest state of a producer, with what is staged."""
@@ -81,6 +84,7 @@ class ProducerStateManager:
         *,
         transactional: bool,
         origin: AppendOrigin,
+        guard: VerificationGuard | None = NOT_REQUIRED,
     ) -> BatchMetadata | None:
         """Check a data batch and remember it until `publish` or `drop`.
 
@@ -93,6 +97,7 @@ class ProducerStateManager:
             timestamp: its latest record's, in ms.
             transactional: whether it is part of a transaction.
             origin: sequences are checked of clients' batches only.
+            guard: of a batch that begins a transaction here: what it was verified with.
 
         Returns:
             None, or the batch appended earlier that this one repeats; then nothing is
@@ -107,6 +112,16 @@ class ProducerStateManager:
         last_sequence = NO_SEQUENCE
         if base_sequence >= 0:  # coordinators number nothing
             last_sequence = (base_sequence + offset_delta) & SEQUENCE_MASK
+        if (
+            transactional
+            and (state.current_txn_first_offset < 0 or producer_epoch != state.producer_epoch)
+            and origin is not AppendOrigin.REPLICATION
+        ):
+            if producer_epoch == state.producer_epoch and origin is AppendOrigin.CLIENT:
+                duplicate = state.find_batch(base_sequence, last_sequence)
+                if duplicate is not None:
+                    return duplicate
+            self._check_verified(producer_id, state, producer_epoch, base_sequence, origin, guard)
         if producer_epoch != state.producer_epoch:
             self._check_new_epoch(producer_id, state, producer_epoch, base_sequence, origin)
             batches = ()
@@ -136,6 +151,8 @@ class ProducerStateManager:
             txn_first_offset,
         )
         self._staged_in_order.append((base_offset, producer_id, state, None))
+        if transactional:
+            self.verifications.end(producer_id)
         return None
 
     def stage_marker(
@@ -180,6 +197,38 @@ class ProducerStateManager:
             marker.coordinator_epoch,
         )
         self._staged_in_order.append((base_offset, producer_id, state, marker.type))
+        self.verifications.end(producer_id)
+
+    def start_verification(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        *,
+        supports_epoch_bump: bool,
+        now_ms: int,
+    ) -> VerificationGuard | None:
+        """The guard that a producer's next transactional batch needs, once it is verified.
+
+        None if it has a transaction open here: that one's first batch was verified.
+
+        Args:
+            producer_id: who writes.
+            producer_epoch: in which epoch.
+            base_sequence: the batch's first.
+            supports_epoch_bump: whether each of its transactions has an epoch of its own.
+            now_ms: the wall time.
+        """
+        state = self.get(producer_id)
+        if state.current_txn_first_offset >= 0 and state.producer_epoch == producer_epoch:
+            return None
+        return self.verifications.start(
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
 
     def stage_replicated(self, batch: RecordBatch) -> None:
         """Take in a batch that a leader has checked; whole, if it is a control batch."""
@@ -308,8 +357,34 @@ class ProducerStateManager:
         ]
         for producer_id in expired:
             del self.published[producer_id]
+        self.verifications.remove_expired(now_ms, expiration_ms)
 
     # --- checks ------------------------------------------------------------------------
+
+    def _check_verified(
+        self,
+        producer_id: int,
+        state: ProducerState,
+        producer_epoch: int,
+        base_sequence: int,
+        origin: AppendOrigin,
+        guard: VerificationGuard | None,
+    ) -> None:
+        """A transaction begins here only with the guard it was verified with, and in order."""
+        verification = self.verifications.check(producer_id, guard)
+        if verification is None or origin is not AppendOrigin.CLIENT:
+            return
+        if producer_epoch < state.producer_epoch:
+            self._refuse_epoch(producer_id, state, producer_epoch)
+        lowest = verification.lowest_sequence
+        if verification.supports_epoch_bump and not state.batches:
+            lowest = 0
+        if base_sequence > lowest:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} begins a transaction in {self._topic_partition} with "
+                f"sequence {base_sequence}, and {lowest} is to come first",
+            )
 
     def _check_new_epoch(
         self,

@@ -27,8 +27,13 @@ from support.kafka_process import KafkaProcess
 EXTERNAL_BOOTSTRAP = os.environ.get("ODRADEK_TEST_BOOTSTRAP")
 KAFKA_LIBS = os.environ.get("ODRADEK_TEST_KAFKA_LIBS")
 
-QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0"}
-"""A group's first rebalance needs no pause for members that come late."""
+QUICK_GROUPS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "200",
+}
+"""A group's first rebalance needs no pause for members that come late, and those of a consumer
+group hear of a rebalance at once."""
 
 StartBroker = Callable[..., BrokerProcess]
 topic_numbers = itertools.count()

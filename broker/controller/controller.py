@@ -25,6 +25,7 @@ from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEven
 from .channel import ControllerChannel
 from .context import Reassignment
 from .event_queue import EventQueue
+from .feature_levels import FeatureUpdate, update_features
 from .fenced_store import ControllerMoved
 from .live_broker import LiveBroker
 from .new_partitions import NewPartitions
@@ -411,6 +412,14 @@ class Controller:
         """What is moving; see `TermLeaders.reassignments`. Raises KafkaError as the others."""
         async with self._acting(timeout_ms) as term:
             return TermLeaders(term).reassignments(partitions)
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool, timeout_ms: int
+    ) -> None:
+        """Move finalized levels; see `feature_levels`. Raises KafkaError as the others."""
+        async with self._acting(timeout_ms) as term:
+            brokers = term.context.live_brokers
+            await update_features(term.store, brokers, updates, validate_only=validate_only)
 
     async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move a broker's partitions away; see `TermLeaders.shut_down`."""

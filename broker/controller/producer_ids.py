@@ -69,17 +69,25 @@ class ProducerIds:
 
     def take_nowait(self) -> int | None:
         """A fresh id; None when the block is used up and `take` must be awaited."""
-        if self._next > self._last:
+        if self.is_empty:
             return None
         self._next += 1
         return self._next - 1
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the block is used up."""
+        return self._next > self._last
+
+    async def refill(self) -> None:
+        """Have ids at hand, from a new block if need be."""
+        async with self._refilling:
+            if self.is_empty:
+                block = await allocate_block(self._store, self._broker_id)
+                self._next, self._last = block.first, block.last
+
     async def take(self) -> int:
         """A fresh id, from a new block if need be."""
-        async with self._refilling:
-            producer_id = self.take_nowait()
-            if producer_id is None:
-                block = await allocate_block(self._store, self._broker_id)
-                self._next, self._last = block.first + 1, block.last
-                producer_id = block.first
-            return producer_id
+        while (producer_id := self.take_nowait()) is None:
+            await self.refill()
+        return producer_id

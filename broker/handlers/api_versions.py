@@ -1,12 +1,14 @@
-"""ApiVersions (18), versions 0-4: what this broker speaks.
+"""ApiVersions (18), versions 0-4: what this broker speaks, and what its cluster has finalized.
 
-Behaviour: lists the registry's advertised ranges. A version that is not served is
-answered in version 0 with UNSUPPORTED_VERSION and this API's own range, so that a newer
-client can try again (KIP-511).
-Version notes: 3 is flexible, names the client's software, and still has response header
-version 0; 4 lets features begin at version 0.
-Departures from Kafka: no features are listed, since none of Kafka's (metadata.version,
-group.version, transaction.version, ...) is in force here.
+Behaviour: lists the registry's advertised ranges, the features this broker supports, and the
+levels that the cluster has finalized (KIP-584); producers take `transaction.version` from
+there (KIP-890). A version that is not served is answered in version 0 with
+UNSUPPORTED_VERSION and this API's own range, so that a newer client can try again (KIP-511).
+Version notes: 3 is flexible, names the client's software, has features, and still has response
+header version 0; before 4, supported features that begin at level 0 are left out, since older
+clients cannot read them: that is all of them.
+Departures from Kafka: metadata.version, kraft.version, eligible.leader.replicas.version,
+share.version and streams.version are not listed, since nothing here goes by them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
+from ..features import SUPPORTED
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 SOFTWARE_PATTERN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself and its version (KIP-511)."""
+
+FEATURES_SINCE = 3
+FEATURES_FROM_ZERO_SINCE = 4
 
 
 @handles(ApiKey.API_VERSIONS, versions="0-4")
@@ -36,12 +42,31 @@ def handle_api_versions(broker: Broker, request: Request) -> messages.ApiVersion
         return messages.ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own_range
         )
-    if request.api_version >= 3 and not (
+    if request.api_version >= FEATURES_SINCE and not (
         SOFTWARE_PATTERN.fullmatch(body.client_software_name)
         and SOFTWARE_PATTERN.fullmatch(body.client_software_version)
     ):
         return messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return messages.ApiVersionsResponse(api_keys=_advertised(broker))
+    response = messages.ApiVersionsResponse(api_keys=_advertised(broker))
+    if request.api_version >= FEATURES_SINCE:
+        _add_features(broker, request.api_version, response)
+    return response
+
+
+def _add_features(broker: Broker, version: int, response: messages.ApiVersionsResponse) -> None:
+    make = messages.ApiVersionsResponse
+    response.supported_features = [
+        make.SupportedFeatureKey(
+            name=each.name, min_version=each.min_version, max_version=each.max_version
+        )
+        for each in SUPPORTED
+        if each.min_version > 0 or version >= FEATURES_FROM_ZERO_SINCE
+    ]
+    response.finalized_features = [
+        make.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in broker.features.levels.items()
+    ]
+    response.finalized_features_epoch = broker.features.epoch
 
 
 def _advertised(broker: Broker) -> list[messages.ApiVersionsResponse.ApiVersion]:

@@ -63,7 +63,7 @@ def _described(
         if request.api_version < FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP:
             error = ErrorCode.NONE
         else:
-            error_message = f"Group {group.group_id} not found."
+            error_message = group.error_message
     return response.DescribedGroup(
         error_code=error,
         error_message=error_message,
@@ -84,11 +84,11 @@ def _described(
         ],
         authorized_operations=OPERATIONS_NOT_ASKED_FOR
         if error or not request.body.include_authorized_operations
-        else _authorized_operations(broker, request, group.group_id),
+        else authorized_group_operations(broker, request, group.group_id),
     )
 
 
-def _authorized_operations(broker: Broker, request: Request, group_id: str) -> int:
+def authorized_group_operations(broker: Broker, request: Request, group_id: str) -> int:
     """A bit for each operation on the group that the client is allowed (KIP-430)."""
     return sum(
         1 << bit

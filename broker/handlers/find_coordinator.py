@@ -1,12 +1,12 @@
-"""FindCoordinator (10), versions 0-6: which broker coordinates a group.
+"""FindCoordinator (10), versions 0-6: which broker coordinates a group or a transactional id.
 
-Behaviour: the leader of the partition of `__consumer_offsets` that keeps the group. The
-topic is created when the first client asks, and the answer waits for that.
+Behaviour: the leader of the partition of `__consumer_offsets` that keeps the group, or of
+`__transaction_state` that keeps the transactional id. The topic is created when the first
+client asks, and the answer waits for that.
 Version notes: 1 has key types; 4 asks for several keys (KIP-699); 6 knows share groups.
 Departures from Kafka: Kafka answers COORDINATOR_NOT_AVAILABLE while the topic is being
-created, and clients come again. Transactions are not served yet: their coordinator is
-INVALID_REQUEST with a message that says so, which clients take for final. Share groups
-(key type 2) are INVALID_REQUEST as in a Kafka without that feature.
+created, and clients come again. Share groups (key type 2) are INVALID_REQUEST as in a Kafka
+without that feature.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.internal_topics import CONSUMER_OFFSETS
+from ...replication.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ...storage.topic_partition import TopicPartition
 from ..forwarding import ensure_topics
 from .registry import handles
@@ -30,6 +30,9 @@ GROUP = 0
 TRANSACTION = 1
 SHARE = 2
 FIRST_VERSION_WITH_SEVERAL_KEYS = 4
+TOPIC_OF = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+"""The topic whose partitions' leaders are the coordinators, by key type."""
+
 NO_ERROR_TEXT = "NONE"
 """What versions 1 to 3 say where nothing went wrong."""
 
@@ -49,19 +52,20 @@ class Found(NamedTuple):
 def handle_find_coordinator(
     broker: Broker, request: Request
 ) -> messages.FindCoordinatorResponse | Coroutine[Any, Any, messages.FindCoordinatorResponse]:
-    """Answer at once, or after the topic of groups was created."""
-    if request.body.key_type == GROUP and not broker.metadata_cache.contains(CONSUMER_OFFSETS):
-        return _find_after_creation(broker, request)
+    """Answer at once, or after the topic of the coordinators was created."""
+    topic = TOPIC_OF.get(request.body.key_type)
+    if topic is not None and not broker.metadata_cache.contains(topic):
+        return _find_after_creation(broker, request, topic)
     return _find_all(broker, request)
 
 
 async def _find_after_creation(
-    broker: Broker, request: Request
+    broker: Broker, request: Request, topic: str
 ) -> messages.FindCoordinatorResponse:
     failure: KafkaError | None = None
     try:
-        refusals = await ensure_topics(broker, [CONSUMER_OFFSETS])
-        failure = refusals.get(CONSUMER_OFFSETS)
+        refusals = await ensure_topics(broker, [topic])
+        failure = refusals.get(topic)
     except KafkaError as refusal:
         failure = refusal
     return _find_all(broker, request, failure)
@@ -91,20 +95,24 @@ def _find(broker: Broker, request: Request, key: str) -> Found:
     if key_type == TRANSACTION:
         if not broker.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
             return Found(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return Found(key, ErrorCode.INVALID_REQUEST, "this broker does not serve transactions yet")
-    if key_type != GROUP:
+        partition = broker.transaction_coordinator.partition_for(key)
+    elif key_type == GROUP:
+        if not broker.authorize(request, "DESCRIBE", "GROUP", key):
+            return Found(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        partition = broker.group_coordinator.partition_for(key)
+    else:
         what = "share groups" if key_type == SHARE else f"coordinators of type {key_type}"
         return Found(key, ErrorCode.INVALID_REQUEST, f"this broker does not serve {what}")
-    if not broker.authorize(request, "DESCRIBE", "GROUP", key):
-        return Found(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return _leader(broker, request, key, TopicPartition(TOPIC_OF[key_type], partition))
+
+
+def _leader(broker: Broker, request: Request, key: str, keeper: TopicPartition) -> Found:
+    """The broker that leads the partition which keeps the key."""
     cache = broker.metadata_cache
-    if not cache.contains(CONSUMER_OFFSETS):
+    if not cache.contains(keeper.topic):
         return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = broker.group_coordinator.partition_for(key)
-    state = cache.get_partition_info(CONSUMER_OFFSETS, partition)
-    nodes = cache.get_partition_replica_endpoints(
-        TopicPartition(CONSUMER_OFFSETS, partition), request.connection.listener_name
-    )
+    state = cache.get_partition_info(*keeper)
+    nodes = cache.get_partition_replica_endpoints(keeper, request.connection.listener_name)
     node = nodes.get(state.leader) if state is not None else None
     if node is None:
         return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

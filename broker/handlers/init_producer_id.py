@@ -1,12 +1,15 @@
 """InitProducerId (22), versions 0-5: an id for a producer that must not write twice.
 
 Behaviour: without a transactional id, a fresh producer id with epoch 0, whatever id and epoch
-the client had before, as Kafka does. Ids come from blocks of a thousand that the metadata
-store gives out, so no two brokers give out the same.
-Version notes: 3 tells the id and epoch the client has; one without the other is
-INVALID_REQUEST.
-Departures from Kafka: there are no transactions yet: with a transactional id it answers
-UNSUPPORTED_VERSION, which clients take as final.
+the client had before, as Kafka does. With one, the id's next epoch, which fences off all
+producers before; a transaction that one of them left open is aborted first, and the client
+told CONCURRENT_TRANSACTIONS until it is. Ids come from blocks of a thousand that the
+metadata store gives out, so no two brokers give out the same.
+Version notes: 3 tells the id and epoch the client has (KIP-360); one without the other is
+INVALID_REQUEST. Below 4, INVALID_PRODUCER_EPOCH stands for PRODUCER_FENCED.
+Departures from Kafka: a producer that asks again for the very last epoch of its id gets it
+again, where Kafka answers UNKNOWN_SERVER_ERROR. Version 6, for transactions that another
+system decides about (KIP-939), is not served, as in Kafka 4.3 by default.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..authorized_operations import CLUSTER_NAME
+from ..coordinator.transaction.initializing import ProducerIdAndEpoch
 from ..metadata_store.errors import MetadataStoreError
+from ..transaction_errors import fenced_error
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -33,6 +38,7 @@ logger = logging.getLogger(__name__)
 BLOCK_SECONDS_MAX = 5
 """So long the metadata store may take; then the client is to ask again."""
 
+FIRST_VERSION_WITH_FENCED = 4
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 
@@ -40,18 +46,15 @@ NO_PRODUCER_EPOCH = -1
 @handles(ApiKey.INIT_PRODUCER_ID, versions="0-5")
 def handle_init_producer_id(
     broker: Broker, request: Request
-) -> messages.InitProducerIdResponse | Coroutine[Any, Any, messages.InitProducerIdResponse]:
-    """Answer at once, unless this broker needs another block of ids first."""
-    body: messages.InitProducerIdRequest = request.body
-    refusal = _refusal(broker, request, body)
+) -> messages.InitProducerIdResponse | Coroutine[Any, Any, None] | None:
+    """Answer at once or after an append, unless this broker needs another block of ids first."""
+    refusal = _refusal(broker, request, request.body)
     if refusal is not None:
-        return messages.InitProducerIdResponse(
-            error_code=refusal, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
-        )
-    producer_id = broker.controller.producer_ids.take_nowait()
-    if producer_id is None:
-        return _take_from_another_block(broker, request)
-    return messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        return _response(refusal)
+    if broker.controller.producer_ids.is_empty:
+        return _answer_with_another_block(broker, request)
+    _answer(broker, request)
+    return None
 
 
 def _refusal(
@@ -65,24 +68,46 @@ def _refusal(
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     has_producer_id = body.producer_id != NO_PRODUCER_ID
     has_producer_epoch = body.producer_epoch != NO_PRODUCER_EPOCH
-    if has_producer_id != has_producer_epoch or transactional_id == "":
+    if has_producer_id != has_producer_epoch:
         return ErrorCode.INVALID_REQUEST
-    if transactional_id is not None:
-        return ErrorCode.UNSUPPORTED_VERSION
     return None
 
 
-async def _take_from_another_block(
-    broker: Broker, request: Request
-) -> messages.InitProducerIdResponse:
+async def _answer_with_another_block(broker: Broker, request: Request) -> None:
     try:
         with trio.fail_after(BLOCK_SECONDS_MAX):
-            producer_id = await broker.controller.producer_ids.take()
+            await broker.controller.producer_ids.refill()
     except (trio.TooSlowError, MetadataStoreError) as error:
         logger.warning("%r gets no producer id now: %r", request, error)
-        return messages.InitProducerIdResponse(
-            error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-            producer_id=NO_PRODUCER_ID,
-            producer_epoch=NO_PRODUCER_EPOCH,
-        )
-    return messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    _answer(broker, request)
+
+
+def _answer(broker: Broker, request: Request) -> None:
+    """Give the producer its id and epoch; without ids at hand it is to ask again."""
+    body: messages.InitProducerIdRequest = request.body
+    if body.transactional_id is None:
+        producer_id = broker.controller.producer_ids.take_nowait()
+        if producer_id is None:
+            request.answer(_response(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            request.answer(_response(ErrorCode.NONE, producer_id, 0))
+        return
+    expected = None
+    if body.producer_id != NO_PRODUCER_ID:
+        expected = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
+
+    def respond(error: ErrorCode, producer_id: int, producer_epoch: int) -> None:
+        known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED)
+        request.answer(_response(known_error, producer_id, producer_epoch))
+
+    broker.transaction_coordinator.init_producer_id(
+        body.transactional_id, body.transaction_timeout_ms, expected, respond
+    )
+
+
+def _response(
+    error: ErrorCode, producer_id: int = NO_PRODUCER_ID, producer_epoch: int = NO_PRODUCER_EPOCH
+) -> messages.InitProducerIdResponse:
+    return messages.InitProducerIdResponse(
+        error_code=error, producer_id=producer_id, producer_epoch=producer_epoch
+    )

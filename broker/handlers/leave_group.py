@@ -10,6 +10,7 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
@@ -26,8 +27,8 @@ FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
 
 
 @handles(ApiKey.LEAVE_GROUP, versions="0-5")
-def handle_leave_group(broker: Broker, request: Request) -> messages.LeaveGroupResponse:
-    """Take the members out and answer at once."""
+def handle_leave_group(broker: Broker, request: Request) -> None:
+    """Take the members out; the answer comes when that is stored, where it has to be."""
     body: messages.LeaveGroupRequest = request.body
     if not broker.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -38,7 +39,16 @@ def handle_leave_group(broker: Broker, request: Request) -> messages.LeaveGroupR
             LeavingMember(member.member_id, member.group_instance_id, member.reason)
             for member in body.members
         ]
-    errors = broker.group_coordinator.leave_group(body.group_id, leaving)
+
+    def respond(errors: Sequence[ErrorCode]) -> None:
+        request.answer(_response(request, leaving, errors))
+
+    broker.group_coordinator.leave_group(body.group_id, leaving, respond)
+
+
+def _response(
+    request: Request, leaving: Sequence[LeavingMember], errors: Sequence[ErrorCode]
+) -> messages.LeaveGroupResponse:
     response = messages.LeaveGroupResponse
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_MEMBERS:
         return response(error_code=errors[0])

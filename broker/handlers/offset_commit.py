@@ -6,7 +6,8 @@ commit for their generation and keep their session by it; without member and gen
 anybody may commit for a group that has no members.
 Version notes: 2 to 4 may ask for a retention of their own; 6 has leader epochs (KIP-320);
 7 names static members; 9 answers GROUP_ID_NOT_FOUND where earlier versions answer
-ILLEGAL_GENERATION; 10 names topics by id.
+ILLEGAL_GENERATION, and takes member epochs of consumer groups (STALE_MEMBER_EPOCH); 10 names
+topics by id.
 Departures from Kafka: a commit too large for one batch is answered with
 INVALID_COMMIT_OFFSET_SIZE, the code that the protocol has for it, where Kafka 4 says
 UNKNOWN_SERVER_ERROR.
@@ -66,6 +67,7 @@ def _commit_request(request: Request, commits: Sequence[PartitionCommit]) -> Com
         ErrorCode.GROUP_ID_NOT_FOUND
         if request.api_version >= FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP
         else ErrorCode.ILLEGAL_GENERATION,
+        request.api_version,
     )
 
 

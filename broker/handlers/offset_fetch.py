@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_GROUP_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8
+FIRST_VERSION_WITH_MEMBERS = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 NOTHING_COMMITTED = OffsetAndMetadata(-1)
 
@@ -50,6 +51,8 @@ class AskedGroup(NamedTuple):
 
     group_id: str
     topics: list[Any] | None
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 class GroupAnswer(NamedTuple):
@@ -65,7 +68,10 @@ def handle_offset_fetch(broker: Broker, request: Request) -> None:
     """Ask every group; answer when the last has told."""
     body: messages.OffsetFetchRequest = request.body
     if request.api_version >= FIRST_VERSION_WITH_GROUPS:
-        asked = [AskedGroup(group.group_id, group.topics) for group in body.groups]
+        asked = [
+            AskedGroup(group.group_id, group.topics, *_member(request, group))
+            for group in body.groups
+        ]
     else:
         asked = [AskedGroup(body.group_id, body.topics)]
     answers: dict[int, GroupAnswer] = {}
@@ -82,10 +88,21 @@ def handle_offset_fetch(broker: Broker, request: Request) -> None:
             if not broker.authorize(request, "DESCRIBE", "GROUP", group.group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             broker.group_coordinator.fetch_offsets(
-                group.group_id, partial(told, index), require_stable=body.require_stable
+                group.group_id,
+                partial(told, index),
+                require_stable=body.require_stable,
+                member_id=group.member_id,
+                member_epoch=group.member_epoch,
             )
         except KafkaError as refusal:
             told(index, refusal.code, GroupOffsets())
+
+
+def _member(request: Request, group: Any) -> tuple[str | None, int]:
+    """Who asks, where the version lets it say so."""
+    if request.api_version < FIRST_VERSION_WITH_MEMBERS:
+        return None, -1
+    return group.member_id, group.member_epoch
 
 
 def _group_answer(

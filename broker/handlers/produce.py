@@ -4,10 +4,13 @@ Behaviour: one batch of format v2 per partition; each partition succeeds or fail
 own. Answered after the append is on disk's page cache (acks 0 and 1), or on all in-sync
 replicas (acks -1). With acks=0 nothing is answered; if a partition failed, the
 connection is closed so that the client looks for its leader again.
-Version notes: 7 allows zstd; 8 answers which records were refused; 13 names topics by id.
+A batch that begins a transaction in a partition waits for the transaction's coordinator
+(KIP-890).
+Version notes: 7 allows zstd; 8 answers which records were refused; 11 knows
+TRANSACTION_ABORTABLE; from 12 on partitions join a transaction by being written to; 13 names
+topics by id.
 Departures from Kafka: versions 0-2 are advertised, because librdkafka looks for them
-before it uses newer ones (KIP-896), and refused, both as Kafka 4 does. Transactional
-batches are refused with INVALID_TXN_STATE as long as transactions are not served.
+before it uses newer ones (KIP-896), and refused, both as Kafka 4 does.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ...storage.append_origin import AppendOrigin
 from ...storage.topic_partition import TopicPartition
 from ..produce_rules import FIRST_VERSION_WITH_TOPIC_IDS, is_transactional, refusal_of
 from ..requests import AT_FLUSH, AtFlush
+from ..transactional_produce import append_transactional
 from .registry import handles
 
 if TYPE_CHECKING:
@@ -36,13 +40,21 @@ RequestedPartition = tuple[Any, Any]
 
 
 @handles(ApiKey.PRODUCE, versions="3-13", advertised="0-13")
-def handle_produce(broker: Broker, request: Request) -> AtFlush:
-    """Stage every partition's batch; the flush of this pass answers."""
+def handle_produce(broker: Broker, request: Request) -> AtFlush | None:
+    """Stage every partition's batch; the flush of this pass answers.
+
+    What begins a transaction may first have to be verified, and is answered later.
+    """
     body: messages.ProduceRequest = request.body
-    if body.transactional_id is None and any(
+    transactional_id = body.transactional_id
+    in_transaction = any(
         is_transactional(partition.records)
         for topic in body.topic_data
         for partition in topic.partition_data
+    )
+    if in_transaction and not (
+        transactional_id is not None
+        and broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id)
     ):
         return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     entries: dict[TopicPartition, memoryview] = {}
@@ -55,7 +67,7 @@ def handle_produce(broker: Broker, request: Request) -> AtFlush:
             continue
         for partition in topic.partition_data:
             records = partition.records
-            refusal = refusal_of(request.api_version, records)
+            refusal = refusal_of(request.api_version, records, transactional_id is not None)
             if refusal is not None:
                 refused[_key(request.api_version, topic, partition.index)] = refusal
             else:
@@ -65,10 +77,23 @@ def handle_produce(broker: Broker, request: Request) -> AtFlush:
     def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
         _answer(request, names, results, refused)
 
+    internal_topics_allowed = request.client_id == ADMIN_CLIENT_ID
+    if in_transaction:
+        try:
+            is_staged = append_transactional(
+                broker,
+                request,
+                entries,
+                on_complete,
+                internal_topics_allowed=internal_topics_allowed,
+            )
+        except KafkaError as refusal_of_all:
+            return _refuse_all(request, refusal_of_all.code)
+        return AT_FLUSH if is_staged else None
     broker.replica_manager.append_records(
         timeout_ms=body.timeout_ms,
         required_acks=body.acks,
-        internal_topics_allowed=request.client_id == ADMIN_CLIENT_ID,
+        internal_topics_allowed=internal_topics_allowed,
         origin=AppendOrigin.CLIENT,
         entries=entries,
         on_complete=on_complete,

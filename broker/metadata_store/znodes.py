@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...runtime.randomness import uuid_from_text, uuid_to_text
 from ...storage.topic_partition import TopicPartition
-from ..controller.live_broker import EndPoint, LiveBroker
+from ..controller.live_broker import EndPoint, FeatureRange, LiveBroker
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -231,7 +231,10 @@ def encode_broker(broker: LiveBroker, now_ms: int) -> bytes:
     """`/brokers/ids/N`, with the time of its registration."""
     plaintext = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     value: dict[str, Any] = {
-        "features": {},
+        "features": {
+            feature.name: {"min_version": feature.min_version, "max_version": feature.max_version}
+            for feature in broker.features
+        },
         "listener_security_protocol_map": {
             endpoint.listener_name: endpoint.security_protocol for endpoint in broker.endpoints
         },
@@ -262,7 +265,11 @@ def decode_broker(broker_id: int, data: bytes, epoch: int) -> LiveBroker:
             host, _, port = address.rpartition(":")
             protocol = protocols.get(listener_name, listener_name)
             endpoints.append(EndPoint(listener_name, host.strip("[]"), int(port), protocol))
-        return LiveBroker(broker_id, tuple(endpoints), value.get("rack"), epoch)
+        features = tuple(
+            FeatureRange(name, int(said.get("min_version", 0)), int(said["max_version"]))
+            for name, said in value.get("features", {}).items()
+        )
+        return LiveBroker(broker_id, tuple(endpoints), value.get("rack"), epoch, features)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptNode(f"no broker: {data[:80]!r}") from error
 

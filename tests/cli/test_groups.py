@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 
 from .conftest import Odradek
@@ -52,6 +54,37 @@ def member(broker: Any, topic: str, group: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def confluent_member(broker: Any, topic: str, group: str, protocol: str) -> Iterator[None]:
+    """A static member of either protocol that has its partitions while the block runs."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": group,
+            "group.protocol": protocol,
+            "group.instance.id": "instance-1",
+            "client.id": "a-client",
+        }
+    )
+    consumer.subscribe([topic])
+    deadline = time.monotonic() + 20
+    while len(consumer.assignment()) < 2:
+        assert time.monotonic() < deadline, "the group gave out no partitions"
+        consumer.poll(0.1)
+    # The coordinator learns with the next heartbeat that the member has taken them over.
+    while protocol == "consumer" and not _is_stable(broker, group):
+        assert time.monotonic() < deadline, "the group does not become stable"
+        consumer.poll(0.1)
+    yield
+    consumer.close()
+
+
+def _is_stable(broker: Any, group: str) -> bool:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    described = admin.describe_consumer_groups([group])[group].result()
+    return bool(described.state is confluent_kafka.ConsumerGroupState.STABLE)
+
+
 def test_a_group_goes_on_after_what_was_shown(on_broker: Odradek, filled: str, group: str) -> None:
     assert read_as(on_broker, filled, group, "-n", 3) == ["0", "1", "2"]
     assert progress(on_broker, group)[0] == (3, 10, 7)
@@ -66,7 +99,20 @@ def test_list_and_describe_show_a_group(on_broker: Odradek, filled: str, group: 
     assert row["state"] == "Empty"
     assert group in on_broker("groups", "list").out
     described = on_broker("groups", "describe", group).out
-    assert f"{group}: Empty, lag 6" in described
+    assert f"{group}: Empty, no members, lag 6" in described
+
+
+def test_list_shows_only_what_is_asked_for(on_broker: Odradek, filled: str, group: str) -> None:
+    read_as(on_broker, filled, group, "-n", 1)
+
+    def listed(*options: str) -> set[str]:
+        lines = on_broker("groups", "list", "--json", *options).lines
+        return {json.loads(line)["group"] for line in lines}
+
+    assert group in listed("--state", "stable,EMPTY")
+    assert group not in listed("--state", "stable")
+    assert group in listed("--type", "classic")
+    assert group not in listed("--type", "consumer")
 
 
 def test_describe_shows_members(on_broker: Odradek, broker: Any, filled: str, group: str) -> None:
@@ -78,47 +124,53 @@ def test_describe_shows_members(on_broker: Odradek, broker: Any, filled: str, gr
     assert all(row["client"] and row["host"] for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("to", "expected"),
-    [("earliest", 0), ("latest", 10), ("6", 6), ("99", 10), ("2000-01-01", 0), ("2100-01-01", 10)],
-)
-def test_reset_moves_a_group(
-    on_broker: Odradek, filled: str, group: str, to: str, expected: int
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_are_shown_with_what_they_read(
+    on_broker: Odradek, broker: Any, filled: str, group: str, protocol: str
 ) -> None:
-    read_as(on_broker, filled, group, "-n", 3)
-    on_broker("groups", "reset-offsets", group, "--topic", filled, "--to", to)
-    assert progress(on_broker, group)[0] == (expected, 10, 10 - expected)
-
-
-def test_a_dry_run_moves_nothing(on_broker: Odradek, filled: str, group: str) -> None:
-    read_as(on_broker, filled, group, "-n", 3)
-    outcome = on_broker(
-        "groups", "reset-offsets", group, "-t", f"{filled}:0", "--to", "latest", "--dry-run"
-    )
-    assert "would commit" in outcome.out
-    assert progress(on_broker, group)[0] == (3, 10, 7)
-
-
-def test_reset_names_what_it_does_not_find(on_broker: Odradek, filled: str, group: str) -> None:
-    def refusal(topic: str, to: str) -> str:
-        return on_broker("groups", "reset-offsets", group, "-t", topic, "--to", to, code=1).err
-
-    assert "there is no such topic" in refusal(f"{filled}-not", "earliest")
-    assert f"topic {filled} has no partition 9; it has 2, from 0" in refusal(f"{filled}:9", "1")
-    assert "write TOPIC:NUMBER" in refusal(f"{filled}:first", "1")
-    assert "'soon' is no time" in refusal(filled, "soon")
+    with confluent_member(broker, filled, group, protocol):
+        (line,) = on_broker("groups", "describe", group, "--members", "--json").lines
+        (state_line,) = on_broker("groups", "describe", group, "--state", "--json").lines
+        shown = on_broker("groups", "describe", group).out
+    told = json.loads(line)
+    assert told["assignment"] == told["target"] == [f"{filled}:0", f"{filled}:1"]
+    assert told["topics"] == [filled]
+    assert (told["instance"], told["client"]) == ("instance-1", "a-client")
+    assert told["type"] == protocol
+    state = json.loads(state_line)
+    assert (state["state"], state["type"], state["members"]) == ("Stable", protocol, 1)
+    if protocol == "consumer":
+        assert state["group_epoch"] == state["assignment_epoch"] == told["epoch"]
+        assert state["assignor"] == "uniform"
+    else:
+        assert (state["group_epoch"], told["epoch"]) == (None, None)
+    assert f"{group}: Stable, 1 member" in shown
+    assert f"{filled}:0,1" in shown
+    assert "every member reads what it was given" in shown
 
 
 def test_a_group_with_members_is_neither_moved_nor_deleted(
     on_broker: Odradek, broker: Any, filled: str, group: str
 ) -> None:
     with member(broker, filled, group):
-        reset = on_broker(
-            "groups", "reset-offsets", group, "-t", filled, "--to", "earliest", code=1
-        )
+        reset = on_broker("groups", "reset-offsets", group, "-t", filled, "--to-earliest", code=1)
         deletion = on_broker("groups", "delete", group, code=1)
+        forgotten = on_broker("groups", "delete-offsets", group, "-t", filled, code=1)
     assert "stop its consumers" in reset.err
     assert "stop its consumers" in deletion.err
+    assert f"{filled}:0: the group reads this topic" in forgotten.err
+
+
+def test_delete_offsets_forgets_the_partitions_that_are_named(
+    on_broker: Odradek, filled: str, group: str
+) -> None:
+    for index in (0, 1):
+        to = ("--to-offset", 0, "--execute")
+        on_broker("groups", "reset-offsets", group, "-t", f"{filled}:{index}", *to)
+    on_broker("groups", "delete-offsets", group, "-t", f"{filled}:1")
+    assert list(progress(on_broker, group)) == [0]
+    missing = on_broker("groups", "delete-offsets", f"{group}-not", "-t", filled, code=1)
+    assert "there is no such group" in missing.err
 
 
 def test_delete_removes_a_group(on_broker: Odradek, filled: str, group: str) -> None:

@@ -41,7 +41,7 @@ def test_the_module_runs_as_the_command() -> None:
 def test_help_names_every_command_and_shows_how_to_begin(odradek: Odradek) -> None:
     outcome = odradek("--help")
     assert outcome.code == 0
-    for command in ("serve", "topics", "produce", "consume", "groups", "demo"):
+    for command in ("serve", "topics", "produce", "consume", "groups", "transactions", "demo"):
         assert command in outcome.out
     assert "odradek topics create events" in outcome.out
 
@@ -58,7 +58,14 @@ def test_help_names_every_command_and_shows_how_to_begin(odradek: Odradek) -> No
         ("groups", "list"),
         ("groups", "describe"),
         ("groups", "delete"),
+        ("groups", "delete-offsets"),
         ("groups", "reset-offsets"),
+        ("transactions", "list"),
+        ("transactions", "describe"),
+        ("transactions", "describe-producers"),
+        ("transactions", "find-hanging"),
+        ("transactions", "abort"),
+        ("transactions", "force-terminate"),
         ("produce",),
         ("consume",),
         ("demo",),
@@ -82,7 +89,14 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("topics", "list"), ("produce", "t"), ("consume", "t"), ("groups", "list")]
+    "arguments",
+    [
+        ("topics", "list"),
+        ("produce", "t"),
+        ("consume", "t"),
+        ("groups", "list"),
+        ("transactions", "list"),
+    ],
 )
 def test_no_broker_is_one_sentence_with_the_next_step(
     odradek: Odradek, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]

@@ -22,6 +22,7 @@ from odradek.replication.replica import Replica
 from odradek.storage.append_origin import AppendOrigin
 from odradek.storage.topic_partition import TopicPartition
 from odradek.storage.transaction_index import AbortedTxn
+from odradek.storage.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -47,6 +48,7 @@ class Transactions:
             origin=origin,
             entries={T0: memoryview(bytearray(data))},
             on_complete=answers.append,
+            guards={T0: NOT_REQUIRED},
         )
         self.bench.manager.flush()
         answer = answers[0][T0]

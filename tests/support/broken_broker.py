@@ -14,6 +14,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.replication.fetcher_requests import UNDEFINED_EPOCH, Ask, FetchAsk
 from odradek.replication.leader_endpoint import LeaderEndpoint
 from odradek.replication.partition import Partition
+from odradek.storage import Log, LogRead
+from odradek.storage.transaction_index import AbortedTxn
 
 
 def follow_without_truncation() -> None:
@@ -47,6 +49,15 @@ def acknowledge_at_once() -> None:
     _replace(Partition, "has_replicated", is_enough)
 
 
+def leak_aborted_records() -> None:
+    """A read_committed reader is never told which transactions were aborted."""
+
+    def none(self: Log, read: LogRead) -> list[AbortedTxn]:
+        return []
+
+    _replace(Log, "aborted_transactions_in", none)
+
+
 def _replace(owner: type[Any], name: str, function: Callable[..., Any]) -> None:
     if not hasattr(owner, name):
         raise LookupError(f"{owner.__qualname__} has no {name} any more to be switched off")
@@ -56,6 +67,7 @@ def _replace(owner: type[Any], name: str, function: Callable[..., Any]) -> None:
 FAULTS = {
     "no-truncation": follow_without_truncation,
     "early-acknowledgements": acknowledge_at_once,
+    "leaking-aborts": leak_aborted_records,
 }
 
 if __name__ == "__main__":

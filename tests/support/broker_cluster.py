@@ -134,6 +134,11 @@ class BrokerCluster:
         return [broker_id for broker_id, broker in self.brokers.items() if broker.is_running]
 
     @property
+    def ports(self) -> dict[int, int]:
+        """Of all brokers, for clients."""
+        return {broker_id: broker.port for broker_id, broker in self.brokers.items()}
+
+    @property
     def bootstrap(self) -> list[str]:
         """Addresses of the brokers that run."""
         return [self.brokers[broker_id].bootstrap for broker_id in self.running]
@@ -209,6 +214,14 @@ class BrokerCluster:
             return set(await store.children(path))
 
         return self._read(read)
+
+    def write_in_tree(self, path: str, data: bytes) -> None:
+        """Set a node of the metadata store, as a broker of another release might."""
+
+        async def write(store: MetadataStore) -> None:
+            await store.set(path, data)
+
+        self._read(write)
 
     def _read(self, read: Callable[[MetadataStore], Awaitable[ReadT]]) -> ReadT:
         async def open_and_read() -> ReadT:

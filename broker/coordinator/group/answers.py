@@ -72,6 +72,7 @@ class GroupDescription(NamedTuple):
     protocol_type: str = ""
     protocol_name: str = ""
     members: Sequence[DescribedMember] = ()
+    error_message: str | None = None
 
 
 class GroupListing(NamedTuple):

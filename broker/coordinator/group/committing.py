@@ -10,8 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ..log import AppendInTransaction
 from .answers import UNKNOWN_MEMBER_ID
 from .append_errors import commit_error
+from .consumer.commit_rules import check_commit
+from .consumer.group import ConsumerGroup
 from .context import CoordinatorContext
 from .group import Group
 from .offsets import NO_EXPIRY, NO_LEADER_EPOCH, NO_TOPIC_ID, OffsetAndMetadata
@@ -41,6 +44,8 @@ class CommitRequest(NamedTuple):
         retention_ms: how long the positions are kept, -1 for the broker's setting (v2 to v4).
         unknown_group_error: what a member of a group that is not known gets: v9 on it is
             GROUP_ID_NOT_FOUND, before that ILLEGAL_GENERATION.
+        api_version: of OffsetCommit; members of a consumer group speak 9 at least.
+        transaction: of TxnOffsetCommit: the positions count once it is committed.
     """
 
     group_id: str
@@ -50,35 +55,52 @@ class CommitRequest(NamedTuple):
     commits: Sequence[PartitionCommit]
     retention_ms: int = DEFAULT_RETENTION
     unknown_group_error: ErrorCode = ErrorCode.ILLEGAL_GENERATION
+    api_version: int = 10
+    transaction: AppendInTransaction | None = None
 
 
 CommitCallback = Callable[[Sequence[ErrorCode]], None]
 """Called once with the error of each commit, in the request's order."""
 
 
+NotePending = Callable[[Group | ConsumerGroup, int], None]
+"""Told of a group for which the transaction of a producer id has an offset."""
+
+
 class Committing:
-    """The rules of OffsetCommit.
+    """The rules of OffsetCommit and TxnOffsetCommit.
 
     Args:
         context: settings, time and the log.
         sessions: a commit keeps its member's session alive.
+        note_pending: keeps in mind whom the end of a transaction concerns.
     """
 
-    def __init__(self, context: CoordinatorContext, sessions: Sessions) -> None:
+    def __init__(
+        self, context: CoordinatorContext, sessions: Sessions, note_pending: NotePending
+    ) -> None:
         self._context = context
         self._sessions = sessions
+        self._note_pending = note_pending
 
-    def commit(self, group: Group, request: CommitRequest, respond: CommitCallback) -> None:
+    def commit(
+        self, group: Group | ConsumerGroup, request: CommitRequest, respond: CommitCallback
+    ) -> None:
         """Store positions; `respond` is called once they can be seen, or could not be stored.
 
         Raises:
             KafkaError: the client may not commit for this group, or not now.
         """
-        self._check(group, request)
-        if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-            member = group.members.get(request.member_id)
-            if member is not None:
-                self._sessions.extend(group, member)
+        if isinstance(group, ConsumerGroup):
+            _check_consumer(group, request)
+        elif request.transaction is not None:
+            _check_in_transaction(group, request)
+        else:
+            self._check(group, request)
+            if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+                member = group.members.get(request.member_id)
+                if member is not None:
+                    self._sessions.extend(group, member)
         now_ms = self._context.clock.now_ms()
         expire_timestamp_ms = NO_EXPIRY
         if request.retention_ms != DEFAULT_RETENTION:
@@ -102,19 +124,21 @@ class Committing:
             records.append(offset_record(group_id, commit.topic, commit.partition, position))
             stored.append((index, commit, position))
         if records:
-            self._append(group, records, stored, errors, respond)
+            self._append(group, records, stored, errors, respond, request.transaction)
         else:
             respond(errors)
 
     def _append(
         self,
-        group: Group,
+        group: Group | ConsumerGroup,
         records: Sequence[CoordinatorRecord],
         stored: Sequence[tuple[int, PartitionCommit, OffsetAndMetadata]],
         errors: list[ErrorCode],
         respond: CommitCallback,
+        transaction: AppendInTransaction | None,
     ) -> None:
         in_flight = group.in_flight
+        offsets = group.offsets
 
         def appended(error: ErrorCode, base_offset: int) -> None:
             if error:
@@ -122,18 +146,20 @@ class Committing:
                 for index, _, _ in stored:
                     errors[index] = answer
             else:
-                put = group.offsets.put
                 for number, (_, commit, position) in enumerate(stored):
-                    put(
-                        commit.topic,
-                        commit.partition,
-                        OffsetAndMetadata(*position[:-1], base_offset + number),
-                    )
+                    topic, partition = commit.topic, commit.partition
+                    position = OffsetAndMetadata(*position[:-1], base_offset + number)
+                    if transaction is None:
+                        offsets.put(topic, partition, position)
+                    else:
+                        offsets.put_pending(transaction.producer_id, topic, partition, position)
+                if transaction is not None:
+                    self._note_pending(group, transaction.producer_id)
             respond(errors)
             in_flight.finish()
 
         in_flight.begin()
-        self._context.append(group.partition, records, appended)
+        self._context.append(group.partition, records, appended, transaction)
 
     def _is_too_large(self, metadata: str) -> bool:
         return len(metadata) > self._context.settings.offset_metadata_max_bytes or not fits_string(
@@ -156,3 +182,39 @@ class Committing:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         if group.answers.commit:
             raise KafkaError(group.answers.commit)
+
+
+def _check_in_transaction(group: Group, request: CommitRequest) -> None:
+    """Refuse a transaction's commit by the wrong client or of the wrong generation (KIP-447).
+
+    The group may be rebalancing, and a producer need not say for whom it commits.
+    """
+    is_of_nobody = (
+        request.generation_id < 0
+        and request.member_id == UNKNOWN_MEMBER_ID
+        and request.group_instance_id is None
+    )
+    if is_of_nobody or (group.state is GroupState.EMPTY and request.generation_id < 0):
+        return
+    group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+
+def _check_consumer(group: ConsumerGroup, request: CommitRequest) -> None:
+    """Refuse a commit for a consumer group by the wrong client or of the wrong epoch."""
+    try:
+        epochs = check_commit(
+            group,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            request.api_version,
+            is_transactional=request.transaction is not None,
+        )
+        epochs.check((commit.topic_id, commit.partition) for commit in request.commits)
+    except KafkaError as refusal:
+        if request.transaction is not None and refusal.code is ErrorCode.STALE_MEMBER_EPOCH:
+            # TxnOffsetCommit has no word of its own for it.
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, refusal.message) from None
+        raise

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ....runtime.clock import Clock
 from ....runtime.timers import Timer, Timers
-from .offsets_log import AppendCallback, OffsetsLog
-from .records import CoordinatorRecord
+from ..log import AppendCallback, AppendInTransaction, CoordinatorLog, CoordinatorRecord
 from .settings import GroupSettings
 
 
@@ -31,7 +30,7 @@ class CoordinatorContext:
         clock: Clock,
         timers: Timers,
         chance: random.Random,
-        log: OffsetsLog,
+        log: CoordinatorLog,
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -41,11 +40,15 @@ class CoordinatorContext:
         self._has_appended = False
 
     def append(
-        self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
+        self,
+        partition: int,
+        records: Sequence[CoordinatorRecord],
+        on_complete: AppendCallback,
+        transaction: AppendInTransaction | None = None,
     ) -> None:
-        """Append to the log; see `OffsetsLog.append`."""
+        """Append to the log; see `CoordinatorLog.append`."""
         self._has_appended = True
-        self.log.append(partition, records, on_complete)
+        self.log.append(partition, records, on_complete, transaction)
 
     def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         """Call `callback` in `delay_ms`, and flush what it appends: no pass is under way then."""

@@ -21,6 +21,14 @@ from .answers import (
     SyncAnswer,
 )
 from .committing import CommitCallback, CommitRequest, Committing
+from .consumer.commit_rules import check_fetch
+from .consumer.consumer_groups import ConsumerGroups, LeaveCallback
+from .consumer.describing import ConsumerGroupDescription
+from .consumer.group import ConsumerGroup
+from .consumer.heartbeat_request import HeartbeatRequest
+from .consumer.heartbeats import HeartbeatCallback
+from .consumer.states import ConsumerGroupState
+from .consumer.surroundings import NO_SURROUNDINGS, ConsumerSurroundings
 from .context import CoordinatorContext
 from .describing import describe, list_groups
 from .group import Group
@@ -30,7 +38,7 @@ from .leaving import Leaving
 from .member import JoinCallback, SyncCallback
 from .offsets import GroupOffsets
 from .rebalancing import Rebalancing
-from .removing import ErrorCallback, Removing
+from .removing import AnyGroup, ErrorCallback, Removing
 from .shards import Shards
 from .states import GroupState
 from .syncing import Syncing, SyncRequest
@@ -54,25 +62,43 @@ class GroupCoordinator:
     Args:
         context: settings, time, chance and the log.
         topic_partitions: how many partitions `__consumer_offsets` has, or will have.
+        surroundings: what consumer groups need besides.
     """
 
-    def __init__(self, context: CoordinatorContext, topic_partitions: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        context: CoordinatorContext,
+        topic_partitions: Callable[[], int],
+        surroundings: ConsumerSurroundings = NO_SURROUNDINGS,
+    ) -> None:
         rebalancing = Rebalancing(context)
         self._context = context
-        self._shards = Shards(context, topic_partitions, rebalancing)
+        self._consumer = ConsumerGroups(context, surroundings)
+        self._shards = Shards(context, topic_partitions, rebalancing, self._consumer.sessions)
+        self._consumer.attach(self._shards, rebalancing)
         self._groups = self._shards.groups
         self._sessions = rebalancing.sessions
         self._joining = Joining(context, rebalancing)
         self._syncing = Syncing(rebalancing)
         self._leaving = Leaving(rebalancing)
-        self._committing = Committing(context, self._sessions)
-        self._removing = Removing(context, self._shards.forget)
+        self._committing = Committing(context, self._sessions, self._shards.note_pending)
+        self._removing = Removing(context, self._forget)
         self._expiry_timer: Timer | None = None
 
     @property
     def groups(self) -> list[Group]:
-        """All groups that are coordinated here and known."""
+        """All classic groups that are coordinated here and known."""
         return list(self._groups.values())
+
+    @property
+    def consumer_groups(self) -> list[ConsumerGroup]:
+        """All consumer groups that are coordinated here and known."""
+        return list(self._shards.consumer_groups.values())
+
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether group.coordinator.rebalance.protocols has the consumer protocol."""
+        return self._consumer.is_enabled
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` that keeps the group."""
@@ -90,10 +116,16 @@ class GroupCoordinator:
             <= settings.max_session_timeout_ms
         ):
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
-        if request.member_id == UNKNOWN_MEMBER_ID:
-            group: Group | None = self._shards.find_or_create(request.group_id)
-        else:
+        consumer_group = self._shards.consumer_groups.get(request.group_id)
+        if consumer_group is not None and consumer_group.members:
+            self._consumer.classic_members.join(consumer_group, request, respond)
+            return
+        if request.member_id != UNKNOWN_MEMBER_ID:
             group = self._shards.find(request.group_id)
+        elif consumer_group is not None:
+            group = self._consumer.end_empty(consumer_group)
+        else:
+            group = self._shards.find_or_create(request.group_id)
         if group is None:
             respond(JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         else:
@@ -102,6 +134,10 @@ class GroupCoordinator:
     def sync_group(self, request: SyncRequest, respond: SyncCallback) -> None:
         """SyncGroup; see `Syncing`."""
         _check_group_id(request.group_id)
+        consumer_group = self._shards.consumer_groups.get(request.group_id)
+        if consumer_group is not None:
+            self._consumer.classic_members.sync(consumer_group, request, respond)
+            return
         group = self._shards.find(request.group_id)
         if group is None:
             respond(SyncAnswer(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -139,13 +175,24 @@ class GroupCoordinator:
             return refusal.code
         return ErrorCode.UNKNOWN_MEMBER_ID
 
-    def leave_group(self, group_id: str, members: Sequence[LeavingMember]) -> list[ErrorCode]:
-        """LeaveGroup: the error of each member, in their order; see `Leaving`."""
+    def leave_group(
+        self, group_id: str, members: Sequence[LeavingMember], respond: LeaveCallback
+    ) -> None:
+        """LeaveGroup: `respond` gets the error of each member, in their order; see `Leaving`."""
         _check_group_id(group_id)
-        group = self._shards.find(group_id)
+        group = self._shards.find_any(group_id)
         if group is None:
-            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
-        return self._leaving.leave(group, members)
+            respond([ErrorCode.UNKNOWN_MEMBER_ID] * len(members))
+        elif isinstance(group, ConsumerGroup):
+            self._consumer.leave_group(group, members, respond)
+        else:
+            respond(self._leaving.leave(group, members))
+
+    def consumer_group_heartbeat(
+        self, request: HeartbeatRequest, respond: HeartbeatCallback
+    ) -> None:
+        """ConsumerGroupHeartbeat (KIP-848); see `ConsumerGroups.heartbeat`."""
+        self._consumer.heartbeat(request, respond)
 
     # -- offsets --------------------------------------------------------------------------
 
@@ -155,27 +202,55 @@ class GroupCoordinator:
         Raises:
             KafkaError: nothing is committed, for a reason that holds for all partitions.
         """
-        group = self._shards.find(request.group_id)
+        group = self._shards.find_any(request.group_id)
         if group is None:
             if request.generation_id >= 0:
                 raise KafkaError(request.unknown_group_error)
             group = self._shards.find_or_create(request.group_id)
         self._committing.commit(group, request, respond)
 
-    def fetch_offsets(self, group_id: str, respond: FetchCallback, *, require_stable: bool) -> None:
+    def require_coordinated(self, group_id: str) -> None:
+        """Refuse a group that is not kept here, before a transaction is asked for its offsets."""
+        _check_group_id(group_id)
+        self._shards.find_any(group_id)
+
+    def is_loaded(self, partition: int) -> bool:
+        """Whether the groups of a partition of `__consumer_offsets` are kept here, and known."""
+        return self._shards.is_loaded(partition)
+
+    def complete_transaction(self, partition: int, producer_id: int, *, committed: bool) -> None:
+        """A marker in a partition of `__consumer_offsets` has ended a producer's transaction."""
+        self._shards.end_transaction(partition, producer_id, committed=committed)
+
+    def fetch_offsets(
+        self,
+        group_id: str,
+        respond: FetchCallback,
+        *,
+        require_stable: bool,
+        member_id: str | None = None,
+        member_epoch: int = -1,
+    ) -> None:
         """OffsetFetch: hand over what the group committed; the callee does not change it.
 
         Args:
             require_stable: wait for commits that are on their way (KIP-447).
+            member_id: of a member of a consumer group, which is told only in its epoch.
+            member_epoch: of that member.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH.
         """
-        group = self._shards.find(group_id)
+        group = self._shards.find_any(group_id)
         if group is None:
             respond(ErrorCode.NONE, NO_OFFSETS)
             return
+        if isinstance(group, ConsumerGroup):
+            check_fetch(group, member_id, member_epoch)
         known = group
 
         def settled() -> None:
-            if known.state is GroupState.DEAD:
+            if known.state in (GroupState.DEAD, ConsumerGroupState.DEAD):
                 respond(ErrorCode.NOT_COORDINATOR, NO_OFFSETS)
             else:
                 respond(ErrorCode.NONE, known.offsets)
@@ -198,10 +273,14 @@ class GroupCoordinator:
                 consumers, so that nobody can tell what they read.
         """
         _check_group_id(group_id)
-        group = self._shards.find(group_id)
+        group = self._shards.find_any(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+        if (
+            isinstance(group, Group)
+            and group.state is not GroupState.EMPTY
+            and not group.uses_consumer_protocol
+        ):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         subscribed = [group.is_subscribed_to(topic) for topic, _ in partitions]
         doomed = [
@@ -226,7 +305,7 @@ class GroupCoordinator:
         gone = frozenset(partitions)
 
         def remove_all() -> None:
-            for group in list(self._groups.values()):
+            for group in self._all_groups():
                 doomed = [key for key in _all_partitions(group) if key in gone]
                 self._removing.remove(group, doomed, _log_failure)
 
@@ -236,16 +315,28 @@ class GroupCoordinator:
 
     def describe_group(self, group_id: str) -> GroupDescription:
         """DescribeGroups, for one group: GROUP_ID_NOT_FOUND if it is not known."""
-        group = self._shards.find(group_id)
-        if group is None:
-            return GroupDescription(group_id, ErrorCode.GROUP_ID_NOT_FOUND, GroupState.DEAD.value)
-        return describe(group)
+        group = self._shards.find_any(group_id)
+        if isinstance(group, Group):
+            return describe(group)
+        message = f"Group {group_id} not found."
+        if group is not None:
+            message = f"Group {group_id} is not a classic group."
+        return GroupDescription(
+            group_id,
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            GroupState.DEAD.value,
+            error_message=message,
+        )
+
+    def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescription:
+        """ConsumerGroupDescribe, for one group; see `ConsumerGroups.describe`."""
+        return self._consumer.describe(group_id)
 
     def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[GroupListing]:
         """ListGroups: the groups coordinated here, filtered by state and type."""
         if self._shards.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return list_groups(self._groups.values(), states, types)
+        return list_groups(self._all_groups(), states, types)
 
     def delete_group(self, group_id: str, respond: ErrorCallback) -> None:
         """DeleteGroups, for one group, with all its offsets.
@@ -253,12 +344,16 @@ class GroupCoordinator:
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
         """
-        group = self._shards.find(group_id)
+        group = self._shards.find_any(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state is not GroupState.EMPTY:
+        if group.state not in (GroupState.EMPTY, ConsumerGroupState.EMPTY):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         self._removing.remove(group, _all_partitions(group), respond, with_group=True)
+
+    def topics_changed(self, topics: frozenset[str], has_new: bool) -> None:
+        """Topics changed, came or went, and whether any came."""
+        self._consumer.topics_changed(topics, has_new=has_new)
 
     # -- leadership and running -----------------------------------------------------------
 
@@ -283,9 +378,18 @@ class GroupCoordinator:
             self._shards.unload(partition)
 
     def _expire_offsets(self) -> None:
-        for group in list(self._groups.values()):
+        for group in self._all_groups():
             self._removing.expire(group)
         self.start()
+
+    def _all_groups(self) -> list[AnyGroup]:
+        return [*self._groups.values(), *self._shards.consumer_groups.values()]
+
+    def _forget(self, group: AnyGroup) -> None:
+        if isinstance(group, ConsumerGroup):
+            self._shards.forget_consumer_group(group)
+        else:
+            self._shards.forget(group)
 
 
 def _check_group_id(group_id: str) -> None:
@@ -294,7 +398,7 @@ def _check_group_id(group_id: str) -> None:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
 
 
-def _all_partitions(group: Group) -> list[tuple[str, int]]:
+def _all_partitions(group: AnyGroup) -> list[tuple[str, int]]:
     """Every partition for which the group has committed, or is about to in a transaction."""
     committed = [(topic, partition) for topic, partition, _ in group.offsets]
     return list(dict.fromkeys(committed) | dict.fromkeys(group.offsets.pending_partitions()))

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 
 from ....protocol.errors import ErrorCode
 from .answers import DescribedMember, GroupDescription, GroupListing
+from .consumer.group import ConsumerGroup
 from .group import Group
 from .states import GroupState
+from .subscription import CONSUMER_PROTOCOL_TYPE
 
 CLASSIC = "classic"
-"""The type of all groups here, as ListGroups names it (KIP-848)."""
+CONSUMER = "consumer"
+"""The types of groups, as ListGroups names them (KIP-848)."""
 
 
 def describe(group: Group) -> GroupDescription:
@@ -37,7 +40,7 @@ def describe(group: Group) -> GroupDescription:
 
 
 def list_groups(
-    groups: Iterable[Group], states: Iterable[str], types: Iterable[str]
+    groups: Iterable[Group | ConsumerGroup], states: Iterable[str], types: Iterable[str]
 ) -> list[GroupListing]:
     """The groups in any of the states and of any of the types; no filter means all.
 
@@ -45,10 +48,16 @@ def list_groups(
     """
     wanted_states = {state.strip().lower() for state in states}
     wanted_types = {kind.strip().lower() for kind in types}
-    if wanted_types and CLASSIC not in wanted_types:
-        return []
     return [
-        GroupListing(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
-        for group in groups
-        if not wanted_states or group.state.value.lower() in wanted_states
+        listing
+        for listing in map(_listing, groups)
+        if (not wanted_types or listing.group_type in wanted_types)
+        and (not wanted_states or listing.state.lower() in wanted_states)
     ]
+
+
+def _listing(group: Group | ConsumerGroup) -> GroupListing:
+    if isinstance(group, ConsumerGroup):
+        state = group.replicated_state.value
+        return GroupListing(group.group_id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER)
+    return GroupListing(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)

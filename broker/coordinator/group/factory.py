@@ -10,9 +10,13 @@ from ....runtime.clock import Clock
 from ....runtime.timers import Timers
 from ....storage.topic_partition import TopicPartition
 from ...metadata_cache import MetadataCache
+from ..replicated_log import ReplicatedLog
+from .consumer.metadata_topics import MetadataTopics
+from .consumer.settings import ConsumerGroupSettings
+from .consumer.surroundings import ConsumerSurroundings
+from .consumer.timings import ConfiguredTimings, GroupConfigValues
 from .context import CoordinatorContext
 from .coordinator import GroupCoordinator
-from .replicated_log import ReplicatedOffsetsLog
 from .settings import ConfigurationValues, GroupSettings
 
 
@@ -23,13 +27,15 @@ def create_group_coordinator(
     clock: Clock,
     timers: Timers,
     chance: random.Random,
+    group_configs: GroupConfigValues,
 ) -> GroupCoordinator:
     """The group coordinator of one broker, listening to which partitions it leads.
 
     It is to be made before the first partition comes to be led here, and `start`ed once.
     """
     settings = GroupSettings.from_config(config)
-    log = ReplicatedOffsetsLog(
+    log = ReplicatedLog(
+        CONSUMER_OFFSETS,
         replica_manager,
         clock,
         settings.offsets_commit_timeout_ms,
@@ -40,7 +46,17 @@ def create_group_coordinator(
     def topic_partitions() -> int:
         return metadata_cache.partition_count(CONSUMER_OFFSETS) or settings.offsets_topic_partitions
 
-    coordinator = GroupCoordinator(context, topic_partitions)
+    topics = MetadataTopics(metadata_cache, clock.now_ms)
+    coordinator = GroupCoordinator(
+        context,
+        topic_partitions,
+        ConsumerSurroundings(
+            ConsumerGroupSettings.from_config(config),
+            ConfiguredTimings(group_configs),
+            topics.image,
+        ),
+    )
+    topics.listeners.append(coordinator.topics_changed)
 
     def leadership_changed(
         topic_partition: TopicPartition, is_leader: bool, leader_epoch: int

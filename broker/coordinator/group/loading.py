@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import logging
 
+from ..log import NO_PRODUCER_ID, LoggedBatch, LoggedRecord
+from ..record_reader import RecordFormatError
+from .consumer.group import ConsumerGroup
+from .consumer.record_values import ConsumerGroupRecord, read_record
+from .consumer.replaying import ends_group, is_tombstone, replay
 from .context import CoordinatorContext
 from .group import Group
 from .join_request import MemberProtocol
 from .member import GroupMember
-from .offsets_log import NO_PRODUCER_ID, LoggedBatch, LoggedRecord
-from .record_reader import RecordFormatError
+from .offsets import GroupOffsets
+from .open_transactions import OpenTransactions
 from .record_values import read_group_value, read_key, read_offset_value
 from .records import GroupKey, OffsetKey, StoredGroup, StoredMember
 from .settings import LOAD_SLICE_BYTES
@@ -31,18 +36,21 @@ class Loader:
         partition: of `__consumer_offsets`.
 
     Attributes:
-        groups: what was found so far, by group id.
+        groups: the classic groups found so far, by group id.
+        consumer_groups: the consumer groups, likewise; an id is in one of both at most.
+        transactions: those that would commit offsets for the groups.
         records_skipped: how many records were unreadable.
     """
 
     def __init__(self, context: CoordinatorContext, partition: int) -> None:
         self.partition = partition
         self.groups: dict[str, Group] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.records_skipped = 0
         self._context = context
         self._log = context.log
         self._next_offset = self._log.start_offset(partition)
-        self._transactions: dict[int, set[str]] = {}
+        self.transactions = OpenTransactions()
 
     def load_slice(self) -> bool:
         """Replay the next slice; returns whether that was the last.
@@ -50,6 +58,13 @@ class Loader:
         Raises:
             KafkaError: this broker does not lead the partition any more.
         """
+        is_last = self._load_next()
+        if is_last:
+            for group in self.consumer_groups.values():
+                group.refresh_state(loading=True)
+        return is_last
+
+    def _load_next(self) -> bool:
         if self._next_offset < self._log.end_offset(self.partition):
             batches = self._log.read(self.partition, self._next_offset, LOAD_SLICE_BYTES)
             if not batches:
@@ -61,10 +76,7 @@ class Loader:
 
     def _replay(self, batch: LoggedBatch) -> None:
         if batch.committed is not None:
-            for group_id in self._transactions.pop(batch.producer_id, ()):
-                group = self.groups.get(group_id)
-                if group is not None:
-                    group.offsets.end_transaction(batch.producer_id, committed=batch.committed)
+            self.transactions.end(batch.producer_id, self._find_offsets, committed=batch.committed)
             return
         for record in batch.records:
             try:
@@ -81,14 +93,49 @@ class Loader:
     def _replay_record(self, record: LoggedRecord, producer_id: int) -> None:
         if record.key is None:
             raise RecordFormatError("it has no key")
+        consumer_record = read_record(record.key, record.value)
+        if consumer_record is not None:
+            self._replay_consumer(consumer_record)
+            return
         key = read_key(record.key)
         if isinstance(key, OffsetKey):
             self._replay_offset(key, record, producer_id)
         elif isinstance(key, GroupKey):
             self._replay_group(key, record)
 
+    def _replay_consumer(self, record: ConsumerGroupRecord) -> None:
+        group_id = record.group_id
+        group = self.consumer_groups.get(group_id)
+        if group is None:
+            if is_tombstone(record):
+                return
+            group = ConsumerGroup(group_id, self.partition)
+            classic = self.groups.pop(group_id, None)
+            if classic is not None:
+                group.offsets = classic.offsets
+            self.consumer_groups[group_id] = group
+        replay(group, record)
+        if ends_group(record):
+            del self.consumer_groups[group_id]
+            if group.offsets:
+                self._keep_offsets_of(group)
+
+    def _keep_offsets_of(self, ended: ConsumerGroup) -> Group:
+        """A group without members goes on with the offsets of one that ended."""
+        group = self._new_group(ended.group_id)
+        group.offsets = ended.offsets
+        self.groups[ended.group_id] = group
+        return group
+
+    def _find(self, group_id: str) -> Group | ConsumerGroup | None:
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+
+    def _find_offsets(self, group_id: str) -> GroupOffsets | None:
+        group = self._find(group_id)
+        return None if group is None else group.offsets
+
     def _replay_offset(self, key: OffsetKey, record: LoggedRecord, producer_id: int) -> None:
-        group = self.groups.get(key.group_id)
+        group = self._find(key.group_id)
         if record.value is None:
             if group is not None:
                 group.offsets.remove(key.topic, key.partition)
@@ -103,10 +150,14 @@ class Loader:
             group.offsets.put(key.topic, key.partition, position)
         else:
             group.offsets.put_pending(producer_id, key.topic, key.partition, position)
-            self._transactions.setdefault(producer_id, set()).add(key.group_id)
+            self.transactions.note(producer_id, key.group_id)
 
     def _replay_group(self, key: GroupKey, record: LoggedRecord) -> None:
         before = self.groups.get(key.group_id)
+        if key.group_id in self.consumer_groups:
+            if record.value is None:
+                return  # what it was before it became a consumer group
+            before = self._keep_offsets_of(self.consumer_groups.pop(key.group_id))
         group = self._new_group(key.group_id)
         if before is not None:
             group.offsets = before.offsets

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..record_reader import RecordFormatError, RecordReader
 from .offsets import NO_EXPIRY, NO_LEADER_EPOCH, NO_TOPIC_ID, OffsetAndMetadata
-from .record_reader import RecordFormatError, RecordReader
 from .records import (
     GROUP_KEY_VERSION,
     OFFSET_KEY_VERSION,

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ..log import CoordinatorRecord as CoordinatorRecord
 from .group import Group
 from .offsets import NO_EXPIRY, NO_TOPIC_ID, OffsetAndMetadata
 from .settings import STRING_BYTES_MAX
@@ -30,13 +31,6 @@ _pack_int16 = struct.Struct(">h").pack
 _pack_int32 = struct.Struct(">i").pack
 _pack_int64 = struct.Struct(">q").pack
 _pack_offset = struct.Struct(">hqi").pack
-
-
-class CoordinatorRecord(NamedTuple):
-    """One record to append; a value of None deletes what the key names."""
-
-    key: bytes
-    value: bytes | None
 
 
 class OffsetKey(NamedTuple):

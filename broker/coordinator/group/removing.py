@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ....protocol.errors import ErrorCode
 from .append_errors import group_error
+from .consumer import records as consumer_records
+from .consumer.group import ConsumerGroup
+from .consumer.states import ConsumerGroupState
 from .context import CoordinatorContext
 from .group import NO_TIMESTAMP, Group
 from .offsets import NO_EXPIRY, OffsetAndMetadata
@@ -18,6 +21,8 @@ from .states import GroupState
 
 TOMBSTONES_PER_APPEND_MAX = 1_000
 """A batch of tombstones stays far below the longest batch that a log takes."""
+
+AnyGroup = Group | ConsumerGroup
 
 ErrorCallback = Callable[[ErrorCode], None]
 
@@ -30,13 +35,15 @@ class Removing:
         on_group_gone: called with a group of which nothing is left.
     """
 
-    def __init__(self, context: CoordinatorContext, on_group_gone: Callable[[Group], None]) -> None:
+    def __init__(
+        self, context: CoordinatorContext, on_group_gone: Callable[[AnyGroup], None]
+    ) -> None:
         self._context = context
         self._on_group_gone = on_group_gone
 
     def remove(
         self,
-        group: Group,
+        group: AnyGroup,
         partitions: Iterable[tuple[str, int]],
         respond: ErrorCallback,
         *,
@@ -67,14 +74,14 @@ class Removing:
             self._append_tombstones(group, chunk, removed)
 
     def _append_tombstones(
-        self, group: Group, chunk: Sequence[tuple[str, int] | None], removed: ErrorCallback
+        self, group: AnyGroup, chunk: Sequence[tuple[str, int] | None], removed: ErrorCallback
     ) -> None:
-        records: list[CoordinatorRecord] = [
-            group_tombstone(group.group_id)
-            if entry is None
-            else offset_tombstone(group.group_id, *entry)
-            for entry in chunk
-        ]
+        records: list[CoordinatorRecord] = []
+        for entry in chunk:
+            if entry is not None:
+                records.append(offset_tombstone(group.group_id, *entry))
+            else:
+                records += _group_end(group)
 
         def appended(error: ErrorCode, _offset: int) -> None:
             if not error:
@@ -87,42 +94,33 @@ class Removing:
 
         self._context.append(group.partition, records, appended)
 
-    def expire(self, group: Group) -> None:
+    def expire(self, group: AnyGroup) -> None:
         """Delete what is older than its retention, and the group if it is empty then.
 
         Should the append fail, the next round tries again.
         """
         expired = self.expired_partitions(group)
         with_group = (
-            group.state is GroupState.EMPTY
+            _is_empty(group)
             and len(expired) == len(group.offsets)
             and not group.offsets.has_open_transactions
-            and not group.pending_members
-            and group.in_flight.is_settled
         )
         self.remove(group, expired, _ignore, with_group=with_group)
 
-    def expired_partitions(self, group: Group) -> list[tuple[str, int]]:
+    def expired_partitions(self, group: AnyGroup) -> list[tuple[str, int]]:
         """The partitions whose committed offsets are past their retention.
 
         Counted from the commit for consumers without a group and for topics that a stable
-        consumer group no longer reads; from the moment the group became empty for groups
-        without members. Other groups keep everything.
+        group of consumers no longer reads; from the moment the group became empty for groups
+        without members. Other groups keep everything. In a consumer group it is the commit
+        that counts, whatever state the group is in.
         """
-        is_empty = group.state is GroupState.EMPTY
-        if (
-            group.protocol_type is not None
-            and not is_empty
-            and not (
-                group.state is GroupState.STABLE
-                and group.uses_consumer_protocol
-                and group.subscribed_topics is not None
-            )
-        ):
-            return []
         empty_since_ms = NO_TIMESTAMP
-        if is_empty and group.protocol_type is not None:
-            empty_since_ms = group.state_timestamp_ms
+        if isinstance(group, Group):
+            if not _may_expire(group):
+                return []
+            if group.state is GroupState.EMPTY and group.protocol_type is not None:
+                empty_since_ms = group.state_timestamp_ms
         now_ms = self._context.clock.now_ms()
         return [
             (topic, partition)
@@ -141,14 +139,37 @@ class Removing:
         return now_ms - since_ms >= self._context.settings.offsets_retention_ms
 
 
-def is_removable(group: Group) -> bool:
+def is_removable(group: AnyGroup) -> bool:
     """Whether a group can go: nobody and nothing came to it since its end was decided."""
+    return _is_empty(group) and not group.offsets
+
+
+def _is_empty(group: AnyGroup) -> bool:
+    """Whether nobody is in the group or on the way into it, and no commit is on its way."""
+    if not group.in_flight.is_settled:
+        return False
+    if isinstance(group, ConsumerGroup):
+        return group.state is ConsumerGroupState.EMPTY and group.writes.is_settled
+    return group.state is GroupState.EMPTY and not group.pending_members
+
+
+def _may_expire(group: Group) -> bool:
+    """Whether a classic group's offsets may expire at all in its state."""
     return (
-        group.state is GroupState.EMPTY
-        and not group.offsets
-        and not group.pending_members
-        and group.in_flight.is_settled
+        group.protocol_type is None
+        or group.state is GroupState.EMPTY
+        or (
+            group.state is GroupState.STABLE
+            and group.uses_consumer_protocol
+            and group.subscribed_topics is not None
+        )
     )
+
+
+def _group_end(group: AnyGroup) -> list[CoordinatorRecord]:
+    if isinstance(group, ConsumerGroup):
+        return consumer_records.group_tombstones(group.group_id, group.members, group.expressions)
+    return [group_tombstone(group.group_id)]
 
 
 def _ignore(_error: ErrorCode) -> None:

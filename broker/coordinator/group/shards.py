@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ..partitioning import partition_for
 from .answers import JoinAnswer, SyncAnswer
+from .consumer.group import ConsumerGroup
+from .consumer.sessions import MemberSessions
 from .context import CoordinatorContext
 from .group import Group
 from .loading import Loader
-from .partitioning import partition_for
+from .offsets import GroupOffsets
+from .open_transactions import OpenTransactions
 from .rebalancing import Rebalancing
 from .states import GroupEvent
 
@@ -28,16 +32,27 @@ class Shard:
     Attributes:
         leader_epoch: since which this broker leads it.
         loader: replays the log; None once everything is loaded.
-        groups: by group id; empty until everything is loaded.
+        groups: classic ones by group id; empty until everything is loaded.
+        consumer_groups: the others, likewise.
+        transactions: those that would commit offsets for its groups.
     """
 
-    __slots__ = ("groups", "leader_epoch", "loader", "partition")
+    __slots__ = (
+        "consumer_groups",
+        "groups",
+        "leader_epoch",
+        "loader",
+        "partition",
+        "transactions",
+    )
 
     def __init__(self, partition: int, leader_epoch: int, loader: Loader) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.loader: Loader | None = loader
         self.groups: dict[str, Group] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
+        self.transactions = OpenTransactions()
 
     @property
     def is_loaded(self) -> bool:
@@ -52,9 +67,11 @@ class Shards:
         context: settings, time and the log.
         topic_partitions: how many partitions `__consumer_offsets` has, or will have.
         rebalancing: owns the sessions of loaded members.
+        consumer_sessions: those of members of consumer groups.
 
     Attributes:
-        groups: the groups of all loaded shards, by group id.
+        groups: the classic groups of all loaded shards, by group id.
+        consumer_groups: the consumer groups, likewise; an id is in one of both at most.
     """
 
     def __init__(
@@ -62,8 +79,11 @@ class Shards:
         context: CoordinatorContext,
         topic_partitions: Callable[[], int],
         rebalancing: Rebalancing,
+        consumer_sessions: MemberSessions,
     ) -> None:
         self.groups: dict[str, Group] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
+        self._consumer_sessions = consumer_sessions
         self._shards: dict[int, Shard] = {}
         self._context = context
         self._topic_partitions = topic_partitions
@@ -76,7 +96,7 @@ class Shards:
         return partition_for(group_id, self._topic_partitions())
 
     def find(self, group_id: str) -> Group | None:
-        """The group, or None if it would be kept here and is not known.
+        """The classic group, or None if it would be kept here and is not known as one.
 
         Raises:
             KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
@@ -86,14 +106,23 @@ class Shards:
             self._loaded_shard(group_id)
         return group
 
+    def find_any(self, group_id: str) -> Group | ConsumerGroup | None:
+        """The group of whatever type, or None if it would be kept here and is not known.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        return self.consumer_groups.get(group_id) or self.find(group_id)
+
     def find_or_create(self, group_id: str) -> Group:
-        """The group, an empty one if it is not known.
+        """The classic group, an empty one if it is not known; it may not be a consumer group.
 
         Raises:
             KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
         """
         group = self.groups.get(group_id)
         if group is None:
+            assert group_id not in self.consumer_groups
             shard = self._loaded_shard(group_id)
             group = Group(group_id, shard.partition, self._context.clock.now_ms())
             shard.groups[group_id] = self.groups[group_id] = group
@@ -105,6 +134,50 @@ class Shards:
             del self.groups[group.group_id]
             self._shards[group.partition].groups.pop(group.group_id, None)
             self._bury(group)
+
+    def add_consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A new consumer group, of an id that no group has.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        assert group_id not in self.groups
+        shard = self._loaded_shard(group_id)
+        group = ConsumerGroup(group_id, shard.partition)
+        shard.consumer_groups[group_id] = self.consumer_groups[group_id] = group
+        return group
+
+    def make_consumer(self, classic: Group) -> ConsumerGroup:
+        """Let a consumer group without members take a classic group's place and offsets."""
+        self.forget(classic)
+        group = self.add_consumer_group(classic.group_id)
+        group.offsets, group.in_flight = classic.offsets, classic.in_flight
+        return group
+
+    def make_classic(self, consumer: ConsumerGroup) -> Group:
+        """Let a classic group without members take a consumer group's place and offsets."""
+        self.forget_consumer_group(consumer)
+        group = self.find_or_create(consumer.group_id)
+        group.offsets, group.in_flight = consumer.offsets, consumer.in_flight
+        return group
+
+    def exchange_for_consumer(self, classic: Group, group: ConsumerGroup) -> None:
+        """Put a consumer group in the place of the classic one that it was made of."""
+        self.forget(classic)
+        shard = self._shards[group.partition]
+        shard.consumer_groups[group.group_id] = self.consumer_groups[group.group_id] = group
+
+    def exchange_for_classic(self, consumer: ConsumerGroup, group: Group) -> None:
+        """Put a classic group in the place of the consumer group that it was made of."""
+        self.forget_consumer_group(consumer)
+        self._shards[group.partition].groups[group.group_id] = self.groups[group.group_id] = group
+
+    def forget_consumer_group(self, group: ConsumerGroup) -> None:
+        """Drop a consumer group of which nothing is left."""
+        if self.consumer_groups.get(group.group_id) is group:
+            del self.consumer_groups[group.group_id]
+            self._shards[group.partition].consumer_groups.pop(group.group_id, None)
+            self._bury_consumer_group(group)
 
     @property
     def is_loading(self) -> bool:
@@ -122,6 +195,29 @@ class Shards:
         if not shard.is_loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return shard
+
+    # -- transactions -------------------------------------------------------------------------
+
+    def is_loaded(self, partition: int) -> bool:
+        """Whether the groups of a partition are kept here, and known."""
+        shard = self._shards.get(partition)
+        return shard is not None and shard.is_loaded
+
+    def note_pending(self, group: Group | ConsumerGroup, producer_id: int) -> None:
+        """A producer's transaction would commit offsets for the group."""
+        shard = self._shards.get(group.partition)
+        if shard is not None:
+            shard.transactions.note(producer_id, group.group_id)
+
+    def end_transaction(self, partition: int, producer_id: int, *, committed: bool) -> None:
+        """A marker in the partition has ended the producer's transaction."""
+        shard = self._shards.get(partition)
+        if shard is not None and shard.is_loaded:
+            shard.transactions.end(producer_id, self._find_offsets, committed=committed)
+
+    def _find_offsets(self, group_id: str) -> GroupOffsets | None:
+        group = self.groups.get(group_id) or self.consumer_groups.get(group_id)
+        return None if group is None else group.offsets
 
     # -- loading and unloading ----------------------------------------------------------------
 
@@ -150,6 +246,16 @@ class Shards:
             for member in group.members.values():
                 group.answer_join(member, JoinAnswer(ErrorCode.NOT_COORDINATOR, member.member_id))
                 group.answer_sync(member, SyncAnswer(ErrorCode.NOT_COORDINATOR))
+        for consumer_group in shard.consumer_groups.values():
+            del self.consumer_groups[consumer_group.group_id]
+            self._bury_consumer_group(consumer_group)
+
+    def reload(self, partition: int) -> None:
+        """Read a partition's groups back from its log, which this broker goes on to lead."""
+        shard = self._shards.get(partition)
+        if shard is not None:
+            self.unload(partition)
+            self._context.schedule(0, partial(self.load, partition, shard.leader_epoch))
 
     def _load_slice(self, shard: Shard) -> None:
         loader = shard.loader
@@ -166,8 +272,13 @@ class Shards:
             return
         shard.loader = None
         shard.groups = loader.groups
+        shard.transactions = loader.transactions
         self.groups.update(loader.groups)
+        shard.consumer_groups = loader.consumer_groups
+        self.consumer_groups.update(loader.consumer_groups)
         self._resume(loader.groups.values())
+        for group in loader.consumer_groups.values():
+            self._consumer_sessions.resume(group)
 
     def _resume(self, groups: Iterable[Group]) -> None:
         size_max = self._context.settings.max_size
@@ -176,6 +287,10 @@ class Shards:
                 self._rebalancing.sessions.extend(group, member)
             if len(group.members) > size_max:
                 self._rebalancing.prepare(group, f"more members than group.max.size, {size_max}")
+
+    def _bury_consumer_group(self, group: ConsumerGroup) -> None:
+        self._consumer_sessions.stop(group)
+        group.bury()
 
     def _bury(self, group: Group) -> None:
         self._rebalancing.sessions.stop(group)

@@ -6,10 +6,11 @@ import random
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import pytest
 import trio
+from support.memory_log import PARTITIONS, MemoryLog
+from support.pending import Pending
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
@@ -19,120 +20,17 @@ from odradek.broker.coordinator.group.coordinator import GroupCoordinator
 from odradek.broker.coordinator.group.group import Group
 from odradek.broker.coordinator.group.join_request import JoinRequest, MemberProtocol
 from odradek.broker.coordinator.group.offsets import GroupOffsets
-from odradek.broker.coordinator.group.offsets_log import (
-    NO_PRODUCER_ID,
-    AppendCallback,
-    LoggedBatch,
-    LoggedRecord,
-)
-from odradek.broker.coordinator.group.records import CoordinatorRecord
 from odradek.broker.coordinator.group.settings import GroupSettings
 from odradek.broker.coordinator.group.syncing import SyncRequest
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 
-T = TypeVar("T")
-
 NOW_MS = 1_700_000_000_000
-PARTITIONS = 4
 GROUP = "group"
 
 # What a Java consumer that reads `orders` sends: version 0, one topic, no user data.
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
-
-
-class MemoryOffsetsLog:
-    """`OffsetsLog` in memory: appends wait for `flush`, or for `release` while held.
-
-    Attributes:
-        fail_with: the error of every append, until set to NONE again.
-        is_held: appends are in the log, but not on enough replicas yet.
-    """
-
-    def __init__(self) -> None:
-        self.fail_with = ErrorCode.NONE
-        self.is_held = False
-        self.led = set(range(PARTITIONS))
-        self.batches: dict[int, list[LoggedBatch]] = {}
-        self._waiting: list[tuple[AppendCallback, ErrorCode, int]] = []
-
-    def append(
-        self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
-    ) -> None:
-        error = self.fail_with
-        if partition not in self.led:
-            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        base_offset = -1
-        if not error:
-            base_offset = self.end_offset(partition)
-            self.put(partition, [(record.key, record.value) for record in records])
-        self._waiting.append((on_complete, error, base_offset))
-
-    def put(
-        self,
-        partition: int,
-        records: Sequence[tuple[bytes | None, bytes | None]],
-        producer_id: int = NO_PRODUCER_ID,
-        committed: bool | None = None,
-    ) -> None:
-        """Put a batch into the log, as another broker or a transaction may have."""
-        offset = self.end_offset(partition)
-        logged = [LoggedRecord(offset + n, key, value) for n, (key, value) in enumerate(records)]
-        batch = LoggedBatch(offset + max(len(logged), 1), producer_id, committed, logged)
-        self.batches.setdefault(partition, []).append(batch)
-
-    def flush(self) -> None:
-        if not self.is_held:
-            self.release()
-
-    def release(self) -> None:
-        """Let all appends reach the replicas, and complete them in order."""
-        while self._waiting:
-            on_complete, error, base_offset = self._waiting.pop(0)
-            on_complete(error, base_offset)
-
-    def start_offset(self, partition: int) -> int:
-        return 0
-
-    def end_offset(self, partition: int) -> int:
-        batches = self.batches.get(partition)
-        return batches[-1].next_offset if batches else 0
-
-    def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[LoggedBatch]:
-        if partition not in self.led:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        found: list[LoggedBatch] = []
-        size = 0
-        for batch in self.batches.get(partition, []):
-            if batch.next_offset > offset and (not found or size < max_bytes):
-                found.append(batch)
-                size += sum(len(r.key or b"") + len(r.value or b"") for r in batch.records)
-        return found
-
-    def values(self, partition: int) -> list[tuple[bytes | None, bytes | None]]:
-        """Key and value of every record."""
-        return [(r.key, r.value) for b in self.batches.get(partition, []) for r in b.records]
-
-
-class Pending(Generic[T]):
-    """An answer that may come later, and must come once."""
-
-    def __init__(self) -> None:
-        self.answers: list[T] = []
-
-    def __call__(self, answer: T) -> None:
-        assert not self.answers, f"answered twice: {self.answers[0]}, then {answer}"
-        self.answers.append(answer)
-
-    @property
-    def is_waiting(self) -> bool:
-        return not self.answers
-
-    @property
-    def answer(self) -> T:
-        assert self.answers, "not answered yet"
-        return self.answers[0]
 
 
 class GroupBench:
@@ -140,7 +38,7 @@ class GroupBench:
 
     def __init__(self, **settings: int) -> None:
         self.settings = GroupSettings(**settings)
-        self.log = MemoryOffsetsLog()
+        self.log = MemoryLog()
         self.clock = ManualClock(NOW_MS)
         self.chance = random.Random(7)
         self.restart()
@@ -266,9 +164,10 @@ class GroupBench:
 
     def leave(self, *members: str | LeavingMember, group_id: str = GROUP) -> list[ErrorCode]:
         named = [LeavingMember(m) if isinstance(m, str) else m for m in members]
-        errors = self.coordinator.leave_group(group_id, named)
+        pending: Pending[list[ErrorCode]] = Pending()
+        self.coordinator.leave_group(group_id, named, pending)
         self.log.flush()
-        return errors
+        return pending.answer
 
     def commit(
         self,
@@ -347,9 +246,9 @@ def data() -> Path:
 
 
 @pytest.fixture
-def memory_log() -> MemoryOffsetsLog:
+def memory_log() -> MemoryLog:
     """A log in memory."""
-    return MemoryOffsetsLog()
+    return MemoryLog()
 
 
 # -- handlers --------------------------------------------------------------------------------

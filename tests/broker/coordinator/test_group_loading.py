@@ -4,9 +4,9 @@ import pytest
 
 from odradek.broker.coordinator.group.group import Group
 from odradek.broker.coordinator.group.loading import restore_group
-from odradek.broker.coordinator.group.record_reader import RecordFormatError
 from odradek.broker.coordinator.group.records import StoredGroup, StoredMember
 from odradek.broker.coordinator.group.settings import LOAD_SLICE_BYTES
+from odradek.broker.coordinator.record_reader import RecordFormatError
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records

@@ -1,4 +1,4 @@
-"""The promises of `OffsetsLog`, kept by the log in memory and by the one on real partitions."""
+"""The promises of `CoordinatorLog`, kept by the log in memory and by the one on real partitions."""
 
 import random
 from pathlib import Path
@@ -10,10 +10,9 @@ from support.transactions import marker
 from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
 from odradek.broker.coordinator.group.context import CoordinatorContext
 from odradek.broker.coordinator.group.coordinator import GroupCoordinator
-from odradek.broker.coordinator.group.offsets_log import OffsetsLog
-from odradek.broker.coordinator.group.records import CoordinatorRecord
-from odradek.broker.coordinator.group.replicated_log import ReplicatedOffsetsLog
 from odradek.broker.coordinator.group.settings import GroupSettings
+from odradek.broker.coordinator.log import CoordinatorLog, CoordinatorRecord
+from odradek.broker.coordinator.replicated_log import ReplicatedLog
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.builder import build_batch
@@ -26,6 +25,7 @@ from odradek.storage.append_origin import AppendOrigin
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.verification_guard import NOT_REQUIRED
 
 NOW_MS = 1_700_000_000_000
 BROKER_ID = 1
@@ -50,7 +50,9 @@ class RealPartitions:
             self.clock,
             self.timers,
         )
-        self.log = ReplicatedOffsetsLog(self.replica_manager, self.clock, timeout_ms=5_000)
+        self.log = ReplicatedLog(
+            CONSUMER_OFFSETS, self.replica_manager, self.clock, timeout_ms=5_000
+        )
 
     def lead(self, *brokers: int) -> None:
         """Let `brokers` be the replicas, this one leading partition 0 and the last partition 1."""
@@ -82,7 +84,7 @@ def partitions(tmp_path: Path) -> RealPartitions:
 
 
 @pytest.fixture(params=["memory", "replicated"])
-def log(request: pytest.FixtureRequest) -> OffsetsLog:
+def log(request: pytest.FixtureRequest) -> CoordinatorLog:
     if request.param == "memory":
         memory = request.getfixturevalue("memory_log")
         memory.led = {LED_HERE}
@@ -90,13 +92,13 @@ def log(request: pytest.FixtureRequest) -> OffsetsLog:
     return request.getfixturevalue("partitions").log
 
 
-def append(log: OffsetsLog, *records: CoordinatorRecord, partition: int = LED_HERE) -> list:
+def append(log: CoordinatorLog, *records: CoordinatorRecord, partition: int = LED_HERE) -> list:
     outcomes: list = []
     log.append(partition, records, lambda error, offset: outcomes.append((error, offset)))
     return outcomes
 
 
-def read_all(log: OffsetsLog) -> list[tuple[int, bytes | None, bytes | None]]:
+def read_all(log: CoordinatorLog) -> list[tuple[int, bytes | None, bytes | None]]:
     found, offset = [], log.start_offset(LED_HERE)
     while batches := log.read(LED_HERE, offset, 1):
         for batch in batches:
@@ -107,14 +109,16 @@ def read_all(log: OffsetsLog) -> list[tuple[int, bytes | None, bytes | None]]:
     return found
 
 
-def test_an_append_completes_in_the_flush_and_never_before(log: OffsetsLog) -> None:
+def test_an_append_completes_in_the_flush_and_never_before(log: CoordinatorLog) -> None:
     outcomes = append(log, A)
     assert outcomes == []
     log.flush()
     assert outcomes == [(ErrorCode.NONE, 0)]
 
 
-def test_appends_complete_in_order_with_the_offset_of_their_first_record(log: OffsetsLog) -> None:
+def test_appends_complete_in_order_with_the_offset_of_their_first_record(
+    log: CoordinatorLog,
+) -> None:
     outcomes: list = []
     log.append(LED_HERE, [A, B], lambda error, offset: outcomes.append(offset))
     log.append(LED_HERE, [A], lambda error, offset: outcomes.append(offset))
@@ -122,14 +126,14 @@ def test_appends_complete_in_order_with_the_offset_of_their_first_record(log: Of
     assert outcomes == [0, 2]
 
 
-def test_what_was_appended_is_read_back_with_tombstones(log: OffsetsLog) -> None:
+def test_what_was_appended_is_read_back_with_tombstones(log: CoordinatorLog) -> None:
     append(log, A, B)
     append(log, A)
     log.flush()
     assert read_all(log) == [(0, b"a", b"1"), (1, b"b", None), (2, b"a", b"1")]
 
 
-def test_reading_gives_a_batch_at_least_and_stops_at_the_size_wished(log: OffsetsLog) -> None:
+def test_reading_gives_a_batch_at_least_and_stops_at_the_size_wished(log: CoordinatorLog) -> None:
     big = CoordinatorRecord(b"key", b"x" * 1_000)
     for _ in range(5):
         append(log, big)
@@ -139,7 +143,7 @@ def test_reading_gives_a_batch_at_least_and_stops_at_the_size_wished(log: Offset
     assert log.read(LED_HERE, 5, 1 << 20) == []
 
 
-def test_a_partition_led_elsewhere_takes_nothing_and_cannot_be_read(log: OffsetsLog) -> None:
+def test_a_partition_led_elsewhere_takes_nothing_and_cannot_be_read(log: CoordinatorLog) -> None:
     outcomes = append(log, A, partition=LED_ELSEWHERE)
     assert outcomes == []
     log.flush()
@@ -152,7 +156,7 @@ def test_a_partition_led_elsewhere_takes_nothing_and_cannot_be_read(log: Offsets
         log.read(LED_ELSEWHERE, 0, 1)
 
 
-def test_a_callback_may_append_again(log: OffsetsLog) -> None:
+def test_a_callback_may_append_again(log: CoordinatorLog) -> None:
     outcomes: list = []
     log.append(LED_HERE, [A], lambda error, offset: outcomes.extend(append(log, B)))
     log.flush()
@@ -186,6 +190,7 @@ def test_batches_of_transactions_are_told_apart(partitions: RealPartitions) -> N
             origin=AppendOrigin.COORDINATOR,
             entries={TopicPartition(CONSUMER_OFFSETS, LED_HERE): memoryview(batch)},
             on_complete=lambda results: None,
+            guards={TopicPartition(CONSUMER_OFFSETS, LED_HERE): NOT_REQUIRED},
         )
     partitions.replica_manager.flush()
     first, second = partitions.log.read(LED_HERE, 0, 1 << 20)
@@ -215,8 +220,8 @@ def test_a_batch_that_is_too_large_is_refused_whole(tmp_path: Path) -> None:
 
 
 def test_batches_are_compressed_if_the_setting_says_so(partitions: RealPartitions) -> None:
-    log = ReplicatedOffsetsLog(
-        partitions.replica_manager, partitions.clock, 5_000, Compression.GZIP
+    log = ReplicatedLog(
+        CONSUMER_OFFSETS, partitions.replica_manager, partitions.clock, 5_000, Compression.GZIP
     )
     append(log, CoordinatorRecord(b"k", b"x" * 10_000))
     log.flush()

@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.broker.coordinator.group.partitioning import java_string_hash, partition_for
+from odradek.broker.coordinator.partitioning import java_string_hash, partition_for
 
 
 # Printed by Java: String.hashCode, and Kafka's Utils.abs of it modulo 50.

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.coordinator.group.offsets import OffsetAndMetadata
-from odradek.broker.coordinator.group.record_reader import RecordFormatError
 from odradek.broker.coordinator.group.record_values import (
     read_group_value,
     read_key,
@@ -22,6 +21,7 @@ from odradek.broker.coordinator.group.records import (
     offset_value,
 )
 from odradek.broker.coordinator.group.settings import STRING_BYTES_MAX
+from odradek.broker.coordinator.record_reader import RecordFormatError
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.group_configs import GroupConfigs
 from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
 from odradek.broker.coordinator.group.factory import create_group_coordinator
 from odradek.broker.coordinator.group.settings import GroupSettings
@@ -57,13 +58,15 @@ def test_a_brokers_coordinator_follows_which_partitions_it_leads(tmp_path: Path)
         clock,
         timers,
     )
+    config = BrokerConfig.from_sources({"offsets.topic.num.partitions": "1"}, {})
     coordinator = create_group_coordinator(
-        BrokerConfig.from_sources({"offsets.topic.num.partitions": "1"}, {}),
+        config,
         replica_manager,
         MetadataCache(1),
         clock,
         timers,
         random.Random(1),
+        GroupConfigs(config),
     )
     commit = CommitRequest("g", -1, "", None, [PartitionCommit("orders", 0, 5)])
     with pytest.raises(KafkaError) as refusal:

@@ -9,6 +9,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch, iter_batches
 from odradek.storage.append_origin import AppendOrigin
 from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -37,6 +38,7 @@ def append(bench: "Bench", producer_id: int, ends_with: bytes | None = None) -> 
         origin=AppendOrigin.COORDINATOR,
         entries={TopicPartition("t", 0): memoryview(data)},
         on_complete=answers.append,
+        guards={TopicPartition("t", 0): NOT_REQUIRED},
     )
     bench.broker.replica_manager.flush()
     assert [each.error for each in answers[0].values()] == [ErrorCode.NONE]

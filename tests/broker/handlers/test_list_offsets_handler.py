@@ -14,6 +14,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
 from odradek.storage.append_origin import AppendOrigin
 from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -76,6 +77,7 @@ def append(
             )
         },
         on_complete=answers.append,
+        guards={TopicPartition("t", 0): NOT_REQUIRED},
     )
     bench.broker.replica_manager.flush()
     assert [each.error for each in answers[0].values()] == [ErrorCode.NONE]

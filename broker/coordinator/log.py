@@ -1,6 +1,7 @@
-"""The log that groups are kept in, as the coordinator sees it: append, flush, read.
+"""The log that a coordinator keeps its state in, as it sees it: append, flush, read.
 
-`replicated_log.py` is the real one, on the partitions of `__consumer_offsets`.
+`replicated_log.py` is the real one, on the partitions of `__consumer_offsets` or of
+`__transaction_state`.
 """
 
 from __future__ import annotations
@@ -8,13 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ....protocol.errors import ErrorCode
-from .records import CoordinatorRecord
+from ...protocol.errors import ErrorCode
+from ...storage.verification_guard import VerificationGuard
 
 NO_PRODUCER_ID = -1
 
 AppendCallback = Callable[[ErrorCode, int], None]
 """Called once with the outcome and the offset of the first record (-1 after an error)."""
+
+
+class CoordinatorRecord(NamedTuple):
+    """One record to append; a value of None deletes what the key names."""
+
+    key: bytes
+    value: bytes | None
+
+
+class AppendInTransaction(NamedTuple):
+    """Whose transaction an append is part of; `guard` is what it was verified with (KIP-890)."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: VerificationGuard | None
 
 
 class LoggedRecord(NamedTuple):
@@ -40,13 +56,17 @@ class LoggedBatch(NamedTuple):
     records: Sequence[LoggedRecord]
 
 
-class OffsetsLog(Protocol):
-    """The partitions of `__consumer_offsets` that this broker leads."""
+class CoordinatorLog(Protocol):
+    """The partitions of a coordinators' topic that this broker leads."""
 
     def append(
-        self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
+        self,
+        partition: int,
+        records: Sequence[CoordinatorRecord],
+        on_complete: AppendCallback,
+        transaction: AppendInTransaction | None = None,
     ) -> None:
-        """Append records as one batch, all or none.
+        """Append records as one batch, all or none; they may be part of a transaction.
 
         `on_complete` is called when they are on enough replicas or cannot be, never inside
         this call.

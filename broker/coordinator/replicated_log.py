@@ -1,58 +1,81 @@
-"""The log of groups on the partitions of `__consumer_offsets`, through the ReplicaManager."""
+"""The log of a coordinator on the partitions of its topic, through the ReplicaManager."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....protocol.compression import Compression
-from ....protocol.records.batch import RecordBatch, iter_batches
-from ....protocol.records.builder import build_batch
-from ....protocol.records.control import ControlRecordType, parse_end_transaction_marker
-from ....protocol.records.records import iter_records
-from ....replication.append import PartitionResponse
-from ....replication.internal_topics import CONSUMER_OFFSETS
-from ....replication.partition import Partition
-from ....replication.replica_manager import ReplicaManager
-from ....runtime.clock import Clock
-from ....storage.append_origin import AppendOrigin
-from ....storage.topic_partition import TopicPartition
-from .offsets_log import NO_PRODUCER_ID, AppendCallback, LoggedBatch, LoggedRecord
-from .records import CoordinatorRecord
+from ...protocol.compression import Compression
+from ...protocol.records.batch import RecordBatch, iter_batches
+from ...protocol.records.builder import build_batch
+from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
+from ...protocol.records.records import iter_records
+from ...replication.append import PartitionResponse
+from ...replication.partition import Partition
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
+from ...storage.append_origin import AppendOrigin
+from ...storage.topic_partition import TopicPartition
+from .log import (
+    NO_PRODUCER_ID,
+    AppendCallback,
+    AppendInTransaction,
+    CoordinatorRecord,
+    LoggedBatch,
+    LoggedRecord,
+)
 
 ALL_REPLICAS = -1
 
 
-class ReplicatedOffsetsLog:
-    """`OffsetsLog` on this broker's partitions.
+class ReplicatedLog:
+    """`CoordinatorLog` on this broker's partitions of one topic.
 
     Args:
+        topic: whose partitions they are.
         replica_manager: holds them.
         clock: wall time, stamped on the records.
-        timeout_ms: how long an append may wait for replicas (offsets.commit.timeout.ms).
-        compression: how batches are compressed (offsets.topic.compression.codec).
+        timeout_ms: how long an append may wait for replicas.
+        compression: how batches are compressed.
     """
 
     def __init__(
         self,
+        topic: str,
         replica_manager: ReplicaManager,
         clock: Clock,
         timeout_ms: int,
         compression: Compression = Compression.NONE,
     ) -> None:
+        self._topic = topic
         self._replica_manager = replica_manager
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._compression = compression
 
     def append(
-        self, partition: int, records: Sequence[CoordinatorRecord], on_complete: AppendCallback
+        self,
+        partition: int,
+        records: Sequence[CoordinatorRecord],
+        on_complete: AppendCallback,
+        transaction: AppendInTransaction | None = None,
     ) -> None:
         """Append records as one batch that all in-sync replicas must have."""
         now_ms = self._clock.now_ms()
-        batch = build_batch(
-            [(key, value, now_ms, ()) for key, value in records], compression=self._compression
-        )
-        topic_partition = TopicPartition(CONSUMER_OFFSETS, partition)
+        stamped = [(key, value, now_ms, ()) for key, value in records]
+        topic_partition = TopicPartition(self._topic, partition)
+        guards = {}
+        if transaction is None:
+            batch = build_batch(stamped, compression=self._compression)
+        else:
+            batch = build_batch(
+                stamped,
+                compression=self._compression,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                transactional=True,
+            )
+            if transaction.guard is not None:
+                guards = {topic_partition: transaction.guard}
 
         def completed(results: dict[TopicPartition, PartitionResponse]) -> None:
             result = results[topic_partition]
@@ -65,6 +88,7 @@ class ReplicatedOffsetsLog:
             origin=AppendOrigin.COORDINATOR,
             entries={topic_partition: memoryview(batch)},
             on_complete=completed,
+            guards=guards,
         )
 
     def flush(self) -> None:
@@ -95,7 +119,7 @@ class ReplicatedOffsetsLog:
         return [_logged(batch, offset) for batch in iter_batches(data)]
 
     def _led(self, partition: int) -> Partition:
-        return self._replica_manager.partition_or_error(TopicPartition(CONSUMER_OFFSETS, partition))
+        return self._replica_manager.partition_or_error(TopicPartition(self._topic, partition))
 
 
 def _logged(batch: RecordBatch, from_offset: int) -> LoggedBatch:

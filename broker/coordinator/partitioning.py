@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` keeps a group, and so which broker coordinates it.
+"""Which partition of a coordinators' topic keeps a key, and so which broker coordinates it.
 
 Clients of any broker of the cluster must be sent to the same one, so this is Kafka's own
 arithmetic: Java's String.hashCode, made positive by Utils.abs, modulo the partitions.
@@ -20,7 +20,7 @@ def java_string_hash(text: str) -> int:
     return result - 2**32 if result >= 2**31 else result
 
 
-def partition_for(group_id: str, partitions: int) -> int:
-    """The partition of `__consumer_offsets` that keeps `group_id`."""
-    number = java_string_hash(group_id)
+def partition_for(key: str, partitions: int) -> int:
+    """The partition that keeps `key`: a group id or a transactional id."""
+    number = java_string_hash(key)
     return (0 if number == INT32_MIN else abs(number)) % partitions

@@ -1,4 +1,4 @@
-"""A cursor over the key or value of a record in `__consumer_offsets`.
+"""A cursor over the key or value of a record in a coordinators' topic.
 
 What it reads may have been written by another broker, by hand, or half: every length is
 checked against what is left before anything is made of it.
@@ -80,6 +80,15 @@ class RecordReader:
         if length < 0:
             raise RecordFormatError("null where bytes must be")
         return self.take(length)
+
+    def nullable_array_length(self) -> int | None:
+        """The length of an array as `array_length` has it, or None for null."""
+        before = self._position
+        length = self.unsigned_varint() - 1 if self.flexible else self.int32()
+        if length == -1:
+            return None
+        self._position = before
+        return self.array_length()
 
     def array_length(self) -> int:
         """The length of an array, each element of which takes a byte at least."""

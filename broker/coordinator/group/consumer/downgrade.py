@@ -1,0 +1,75 @@
+"""A consumer group of which only classic members are left, as a classic group.
+
+It is stable in the consumer group's epoch, and everybody is assigned its target, whether it had
+come there or not: the rebalance that follows sorts it out. Source: Kafka 4.3's
+`ClassicGroup.fromConsumerGroup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ..group import Group
+from ..join_request import MemberProtocol
+from ..member import GroupMember
+from ..states import GroupState
+from ..subscription import CONSUMER_PROTOCOL_TYPE
+from .embedded_protocol import write_assignment
+from .group import ConsumerGroup
+from .member import ConsumerGroupMember
+from .topics import TopicsImage
+
+
+def classic_group(
+    group: ConsumerGroup, leaving: Collection[str], image: TopicsImage, now_ms: int
+) -> Group:
+    """The classic group of a consumer group's members, but for those that leave.
+
+    Args:
+        group: of which the others are all on the classic protocol, one at least.
+        leaving: ids of members.
+        image: names topics.
+        now_ms: wall time.
+    """
+    classic = Group(group.group_id, group.partition, now_ms)
+    classic.offsets, classic.in_flight = group.offsets, group.in_flight
+    for member in group.members.values():
+        if member.member_id not in leaving:
+            classic.add(_classic_member(member), None)
+    classic.generation_id = group.epoch
+    classic.protocol_name = classic.select_protocol()
+    for classic_member in classic.members.values():
+        target = group.target_of(classic_member.member_id)
+        classic_member.assignment = write_assignment(
+            by_topic_name(target, image), classic_member.metadata(classic.protocol_name)
+        )
+    classic.enter(GroupState.STABLE, now_ms)
+    classic.update_subscribed_topics()
+    return classic
+
+
+def _classic_member(member: ConsumerGroupMember) -> GroupMember:
+    said = member.classic_member_metadata
+    assert said is not None
+    return GroupMember(
+        member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=said.session_timeout_ms,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocols=[MemberProtocol(name, metadata) for name, metadata in said.supported_protocols],
+    )
+
+
+def by_topic_name(
+    partitions: Mapping[bytes, Iterable[int]], image: TopicsImage
+) -> dict[str, frozenset[int]]:
+    """Partitions by topic; those of topics that are gone are not in it."""
+    result: dict[str, frozenset[int]] = {}
+    for topic_id, numbers in partitions.items():
+        name = image.name_of(topic_id)
+        if name is not None:
+            result[name] = frozenset(numbers)
+    return result

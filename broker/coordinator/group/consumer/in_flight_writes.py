@@ -1,0 +1,132 @@
+"""Writes of a group's own records that are not replicated yet, each with what was before it.
+
+A write changes the group at once, so that the next heartbeat builds on it; its answer waits
+until the records are on all in-sync replicas. When a write fails before it is in the log, what
+was before it is restored. Writes that were built on it must have failed with it: if one is in
+the log all the same, log and memory differ and the group has to be read back. Source: what
+Kafka's CoordinatorRuntime does with its timelines.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .....protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from .group import GroupImage
+
+APPENDED_ALL_THE_SAME = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    }
+)
+"""Outcomes after which the records stand in this broker's log."""
+
+
+class InFlightWrite:
+    """One write.
+
+    Attributes:
+        before: what the group held before it.
+        outcome: None until it has ended.
+    """
+
+    __slots__ = ("before", "outcome")
+
+    def __init__(self, before: GroupImage) -> None:
+        self.before = before
+        self.outcome: ErrorCode | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it ended without its records in the log."""
+        return self.outcome is not None and self.outcome not in APPENDED_ALL_THE_SAME
+
+
+class InFlightWrites:
+    """The writes of one group, oldest first.
+
+    Attributes:
+        is_broken: whether a write failed that others were built on, which have not ended yet;
+            the group may not be asked for until then.
+    """
+
+    __slots__ = ("_waiting", "_writes", "is_broken")
+
+    def __init__(self) -> None:
+        self._writes: deque[InFlightWrite] = deque()
+        self._waiting: list[Callable[[], None]] = []
+        self.is_broken = False
+
+    @property
+    def oldest_image(self) -> GroupImage | None:
+        """What the group held before the oldest write on its way; None if there is none."""
+        return self._writes[0].before if self._writes else None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way."""
+        return not self._writes
+
+    def begin(self, before: GroupImage) -> InFlightWrite:
+        """A write was handed to the log."""
+        write = InFlightWrite(before)
+        self._writes.append(write)
+        return write
+
+    def finish(self, write: InFlightWrite, outcome: ErrorCode) -> Recovery | None:
+        """A write ended; returns what is to be done if the group cannot stay as it is."""
+        write.outcome = outcome
+        if write.is_lost:
+            self.is_broken = True
+        recovery = None
+        if self.is_broken:
+            if any(other.outcome is None for other in self._writes):
+                return None
+            recovery = self._recovery()
+            self._writes.clear()
+            self.is_broken = False
+        while self._writes and self._writes[0].outcome is not None:
+            self._writes.popleft()
+        return recovery
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once nothing is on its way: at once if that is so."""
+        if self.is_settled:
+            callback()
+        else:
+            self._waiting.append(callback)
+
+    def call_waiting(self) -> None:
+        """Call who waits, if all has settled; to be called after `finish` was acted upon."""
+        if self.is_settled and self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for callback in waiting:
+                callback()
+
+    def _recovery(self) -> Recovery:
+        writes = list(self._writes)
+        first = next(index for index, write in enumerate(writes) if write.is_lost)
+        return Recovery(
+            writes[first].before, reload=not all(write.is_lost for write in writes[first:])
+        )
+
+
+class Recovery:
+    """What to do with a group whose write was lost.
+
+    Attributes:
+        image: what it held before the first write that was lost.
+        reload: whether a later write is in the log, so that only the log can tell.
+    """
+
+    __slots__ = ("image", "reload")
+
+    def __init__(self, image: GroupImage, *, reload: bool) -> None:
+        self.image = image
+        self.reload = reload

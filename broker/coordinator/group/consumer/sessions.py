@@ -1,0 +1,138 @@
+"""Sessions and rebalance time-outs: who stays silent, or keeps what it has to give up, is fenced.
+
+As with classic groups a heartbeat only moves the session's deadline; the one timer looks at it
+when it fires, and arms itself again for what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..context import CoordinatorContext
+from .group import ConsumerGroup
+from .member import ConsumerGroupMember
+from .member_timers import MemberTimers
+from .settings import GroupTimings
+from .states import ConsumerGroupState, MemberState
+
+
+class MemberSessions:
+    """The timers of all members.
+
+    Args:
+        context: clock and timers.
+        timings: how long a session is, for each group.
+        on_expired: called with a group, the id of its member whose time is over, and why.
+    """
+
+    def __init__(
+        self,
+        context: CoordinatorContext,
+        timings: GroupTimings,
+        on_expired: Callable[[ConsumerGroup, str, str], None],
+    ) -> None:
+        self._context = context
+        self._monotonic_ms = context.clock.monotonic_ms
+        self._timings = timings
+        self._on_expired = on_expired
+
+    def extend(self, group: ConsumerGroup, member_id: str) -> None:
+        """A sign of life: the session ends its timeout from now, not before."""
+        timers = group.timers.get(member_id)
+        if timers is None:
+            timers = group.timers[member_id] = MemberTimers()
+        deadline_ms = self._monotonic_ms() + self._session_timeout_ms(group, member_id)
+        timers.session_deadline_ms = deadline_ms
+        session = timers.session
+        if session is None or session.at_ms > deadline_ms:
+            self._arm(group, member_id, timers)
+
+    def _session_timeout_ms(self, group: ConsumerGroup, member_id: str) -> int:
+        """A member on the classic protocol says itself how long its session is."""
+        member = group.members.get(member_id)
+        if member is not None and member.classic_member_metadata is not None:
+            return member.classic_member_metadata.session_timeout_ms
+        return self._timings.session_timeout_ms(group.group_id)
+
+    def expect_revocation(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+        """Give the member its rebalance timeout to say that it gave its partitions up."""
+        timers = group.timers.get(member.member_id)
+        if timers is None:
+            timers = group.timers[member.member_id] = MemberTimers()
+        timers.cancel_rebalance()
+        timers.rebalance = self._context.schedule(
+            member.rebalance_timeout_ms,
+            partial(self._look_at_revocation, group, member.member_id, member.member_epoch),
+        )
+
+    def note_reconciled(self, group: ConsumerGroup, member_id: str) -> None:
+        """The member has nothing to give up any more."""
+        timers = group.timers.get(member_id)
+        if timers is not None:
+            timers.cancel_rebalance()
+
+    def forget(self, group: ConsumerGroup, member_id: str) -> None:
+        """The member is gone."""
+        timers = group.timers.pop(member_id, None)
+        if timers is not None:
+            timers.cancel()
+
+    def stop(self, group: ConsumerGroup) -> None:
+        """Cancel every timer of a group that is no longer kept here."""
+        for timers in group.timers.values():
+            timers.cancel()
+        group.timers.clear()
+
+    def resume(self, group: ConsumerGroup) -> None:
+        """Begin the sessions of members that have none: they were read back, or restored."""
+        for member_id in list(group.timers):
+            if member_id not in group.members:
+                self.forget(group, member_id)
+        for member in group.members.values():
+            timers = group.timers.get(member.member_id)
+            if timers is None:
+                self.extend(group, member.member_id)
+                timers = group.timers[member.member_id]
+            if (
+                timers.rebalance is None
+                and member.state is MemberState.UNREVOKED_PARTITIONS
+                and not member.uses_classic_protocol
+            ):
+                self.expect_revocation(group, member)
+
+    def _arm(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
+        if timers.session is not None:
+            timers.session.cancel()
+        remaining_ms = timers.session_deadline_ms - self._monotonic_ms()
+        timers.session = self._context.schedule(
+            remaining_ms, partial(self._look_at_session, group, member_id, timers)
+        )
+
+    def _look_at_session(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
+        timers.session = None
+        if group.state is ConsumerGroupState.DEAD or group.timers.get(member_id) is not timers:
+            return
+        if timers.session_deadline_ms > self._monotonic_ms():
+            self._arm(group, member_id, timers)
+        elif member_id in group.members:
+            self._on_expired(group, member_id, "its session is over")
+
+    def _look_at_revocation(self, group: ConsumerGroup, member_id: str, epoch: int) -> None:
+        timers = group.timers.get(member_id)
+        if timers is not None:
+            timers.rebalance = None
+        member = group.members.get(member_id)
+        if (
+            group.state is ConsumerGroupState.DEAD
+            or member is None
+            or member.member_epoch != epoch
+            or member.state is not MemberState.UNREVOKED_PARTITIONS
+        ):
+            return
+        self._on_expired(
+            group,
+            member_id,
+            f"it kept partitions longer than the {member.rebalance_timeout_ms} ms that it asked "
+            f"for, in epoch {epoch}",
+        )

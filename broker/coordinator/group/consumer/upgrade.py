@@ -1,0 +1,76 @@
+"""The members of a classic group as members of a consumer group.
+
+Each has what the leader assigned last, which is its target too, in the group's generation. So
+nothing moves before the first member of the new protocol is assigned something. Source: Kafka
+4.3's `ConsumerGroup.fromClassicGroup`.
+"""
+
+from __future__ import annotations
+
+from ..group import Group
+from ..member import GroupMember
+from .embedded_protocol import TopicPartitions, read_assignment, read_subscription
+from .member import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMember,
+    TargetAssignment,
+)
+from .topics import TopicsImage
+
+
+def consumer_members(
+    classic: Group, image: TopicsImage
+) -> list[tuple[ConsumerGroupMember, TargetAssignment]]:
+    """The members, and the target of each.
+
+    Raises:
+        ProtocolError: a member's metadata or assignment cannot be read.
+        CustomAssignorError: an assignment has data of an assignor of the members' own.
+    """
+    if not classic.members:
+        return []
+    protocol_name = classic.protocol_name or classic.select_protocol()
+    return [
+        _consumer_member(member, protocol_name, classic.generation_id, image)
+        for member in classic.members.values()
+    ]
+
+
+def _consumer_member(
+    member: GroupMember, protocol_name: str, generation_id: int, image: TopicsImage
+) -> tuple[ConsumerGroupMember, TargetAssignment]:
+    subscription = read_subscription(member.metadata(protocol_name))
+    target = by_topic_id(read_assignment(member.assignment), image)
+    return (
+        ConsumerGroupMember(
+            member.member_id,
+            generation_id,
+            generation_id,
+            instance_id=member.group_instance_id,
+            rack_id=subscription.rack_id,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=subscription.topics,
+            assigned_partitions={
+                topic_id: dict.fromkeys(sorted(numbers), generation_id)
+                for topic_id, numbers in target.items()
+            },
+            classic_member_metadata=ClassicMemberMetadata(
+                member.session_timeout_ms,
+                tuple(ClassicProtocol(name, metadata) for name, metadata in member.protocols),
+            ),
+        ),
+        target,
+    )
+
+
+def by_topic_id(partitions: TopicPartitions, image: TopicsImage) -> dict[bytes, frozenset[int]]:
+    """Partitions by topic id; those of topics that are gone are not in it."""
+    result: dict[bytes, frozenset[int]] = {}
+    for name, numbers in partitions.items():
+        topic = image.find(name)
+        if topic is not None and numbers:
+            result[topic.topic_id] = frozenset(numbers)
+    return result

@@ -1,0 +1,56 @@
+"""AddOffsetsToTxn (25), versions 0-4: a group's offsets are to be committed in a transaction.
+
+Behaviour: the partition of `__consumer_offsets` that keeps the group joins the transaction,
+as any partition does. Producers of the second generation do not ask for it (KIP-890).
+Version notes: below 2, INVALID_PRODUCER_EPOCH stands for PRODUCER_FENCED.
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ...replication.internal_topics import CONSUMER_OFFSETS
+from ...storage.topic_partition import TopicPartition
+from ..transaction_errors import fenced_error
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_WITH_FENCED = 2
+
+
+@handles(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4")
+def handle_add_offsets_to_txn(
+    broker: Broker, request: Request
+) -> messages.AddOffsetsToTxnResponse | None:
+    """Add the group's partition; the answer comes when that is stored."""
+    body: messages.AddOffsetsToTxnRequest = request.body
+    if not broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
+        return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+        return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    partition = broker.group_coordinator.partition_for(body.group_id)
+
+    def respond(error: ErrorCode) -> None:
+        request.answer(
+            _response(fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED))
+        )
+
+    broker.transaction_coordinator.add_partitions(
+        body.transactional_id,
+        body.producer_id,
+        body.producer_epoch,
+        frozenset((TopicPartition(CONSUMER_OFFSETS, partition),)),
+        respond,
+    )
+    return None
+
+
+def _response(error: ErrorCode) -> messages.AddOffsetsToTxnResponse:
+    return messages.AddOffsetsToTxnResponse(error_code=error)

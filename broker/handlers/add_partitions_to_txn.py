@@ -1,0 +1,192 @@
+"""AddPartitionsToTxn (24), versions 0-5: partitions join a transaction, or are looked up in it.
+
+Behaviour: answered when the grown transaction is in `__transaction_state`; the first
+partition opens it. All partitions of a transaction join, or none does: where one is unknown
+or forbidden the others are OPERATION_NOT_ATTEMPTED.
+Version notes: 0 to 3 come from clients, for one transaction. 4 and 5 come from brokers, for
+many, and need CLUSTER_ACTION on the cluster; a verify-only entry adds nothing and says
+TRANSACTION_ABORTABLE of partitions that are not in the transaction (KIP-890). Below 2,
+INVALID_PRODUCER_EPOCH stands for PRODUCER_FENCED.
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.internal_topics import INTERNAL_TOPICS
+from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
+from ..transaction_errors import fenced_error
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_OF_BROKERS = 4
+FIRST_VERSION_WITH_FENCED = 2
+SECOND_GENERATION = 2
+"""A producer whose broker asks for it speaks KIP-890's second generation."""
+
+Results = Mapping[TopicPartition, ErrorCode]
+
+
+class AskedTransaction(NamedTuple):
+    """One transaction of a request, of any version."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    verify_only: bool
+    partitions: frozenset[TopicPartition]
+
+
+@handles(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5")
+def handle_add_partitions_to_txn(broker: Broker, request: Request) -> None:
+    """Look at each transaction for itself; answer when the last is done.
+
+    Raises:
+        KafkaError: CLUSTER_AUTHORIZATION_FAILED.
+    """
+    if request.api_version >= FIRST_VERSION_OF_BROKERS and not broker.authorize(
+        request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
+    ):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    asked = _asked(request)
+    results: dict[str, Results] = {}
+
+    def done(transactional_id: str, of_partitions: Results) -> None:
+        results[transactional_id] = of_partitions
+        if len(results) == len(asked):
+            request.answer(_response(results, request.api_version))
+
+    if not asked:
+        request.answer(_response(results, request.api_version))
+    for transaction in asked:
+        _take(broker, request, transaction, partial(done, transaction.transactional_id))
+
+
+def _take(
+    broker: Broker,
+    request: Request,
+    asked: AskedTransaction,
+    done: Callable[[Results], None],
+) -> None:
+    refused = _refusals(broker, request, asked)
+    if refused is not None:
+        done(refused)
+        return
+    coordinator = broker.transaction_coordinator
+    is_of_broker = request.api_version >= FIRST_VERSION_OF_BROKERS
+    who = (asked.transactional_id, asked.producer_id, asked.producer_epoch)
+    if asked.verify_only:
+        done(coordinator.verify_partitions(*who, asked.partitions))
+        return
+
+    def added(error: ErrorCode) -> None:
+        known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED)
+        done(dict.fromkeys(asked.partitions, known_error))
+
+    coordinator.add_partitions(
+        *who, asked.partitions, added, client_version=SECOND_GENERATION if is_of_broker else 0
+    )
+
+
+def _refusals(broker: Broker, request: Request, asked: AskedTransaction) -> Results | None:
+    """Why the transaction gets none of the partitions; None if it may have them all."""
+    is_of_client = request.api_version < FIRST_VERSION_OF_BROKERS
+    transactional_id = asked.transactional_id
+    if is_of_client and not broker.authorize(
+        request, "WRITE", "TRANSACTIONAL_ID", transactional_id
+    ):
+        return dict.fromkeys(asked.partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    forbidden = set()
+    if is_of_client:
+        forbidden = {
+            topic
+            for topic in {partition.topic for partition in asked.partitions}
+            if topic in INTERNAL_TOPICS or not broker.authorize(request, "WRITE", "TOPIC", topic)
+        }
+    results = {}
+    for partition in asked.partitions:
+        if partition.topic in forbidden:
+            results[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif broker.metadata_cache.get_partition_info(*partition) is None:
+            results[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not results:
+        return None
+    return dict.fromkeys(asked.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | results
+
+
+def _asked(request: Request) -> list[AskedTransaction]:
+    """The transactions of a request; of one that is named twice, the last counts."""
+    body: messages.AddPartitionsToTxnRequest = request.body
+    if request.api_version < FIRST_VERSION_OF_BROKERS:
+        return [
+            AskedTransaction(
+                body.v3_and_below_transactional_id,
+                body.v3_and_below_producer_id,
+                body.v3_and_below_producer_epoch,
+                False,
+                _partitions(body.v3_and_below_topics),
+            )
+        ]
+    by_id = {
+        entry.transactional_id: AskedTransaction(
+            entry.transactional_id,
+            entry.producer_id,
+            entry.producer_epoch,
+            entry.verify_only,
+            _partitions(entry.topics),
+        )
+        for entry in body.transactions
+    }
+    return list(by_id.values())
+
+
+def _partitions(
+    topics: Iterable[messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic],
+) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions
+    )
+
+
+def _response(results: Mapping[str, Results], version: int) -> messages.AddPartitionsToTxnResponse:
+    response = messages.AddPartitionsToTxnResponse
+    if version < FIRST_VERSION_OF_BROKERS:
+        (of_partitions,) = results.values()
+        return response(results_by_topic_v3_and_below=_topic_results(of_partitions))
+    return response(
+        results_by_transaction=[
+            response.AddPartitionsToTxnResult(
+                transactional_id=transactional_id, topic_results=_topic_results(of_partitions)
+            )
+            for transactional_id, of_partitions in results.items()
+        ]
+    )
+
+
+def _topic_results(
+    results: Results,
+) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
+    response = messages.AddPartitionsToTxnResponse
+    topics: dict[
+        str, list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult]
+    ] = {}
+    for partition, error in sorted(results.items()):
+        topics.setdefault(partition.topic, []).append(
+            response.AddPartitionsToTxnPartitionResult(
+                partition_index=partition.partition, partition_error_code=error
+            )
+        )
+    return [
+        response.AddPartitionsToTxnTopicResult(name=topic, results_by_partition=of_topic)
+        for topic, of_topic in topics.items()
+    ]

@@ -1,0 +1,118 @@
+"""ConsumerGroupDescribe (69), versions 0-1: epochs, members and assignments of consumer groups.
+
+Behaviour: each group for itself, as it was stored last. A group with topics that the client
+may not describe is TOPIC_AUTHORIZATION_FAILED as a whole.
+Version notes: 1 tells which protocol each member speaks (KIP-1099).
+Departures from Kafka: error messages have words of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordinator.group.consumer.describing import (
+    ConsumerGroupDescription,
+    DescribedConsumer,
+    DescribedPartitions,
+)
+from .consumer_group_heartbeat import check_served
+from .describe_groups import OPERATIONS_NOT_ASKED_FOR, authorized_group_operations
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1")
+def handle_consumer_group_describe(
+    broker: Broker, request: Request
+) -> messages.ConsumerGroupDescribeResponse:
+    """Describe every group asked for."""
+    body: messages.ConsumerGroupDescribeRequest = request.body
+    return messages.ConsumerGroupDescribeResponse(
+        groups=[
+            _described(broker, request, _describe(broker, request, group_id))
+            for group_id in body.group_ids
+        ]
+    )
+
+
+def _describe(broker: Broker, request: Request, group_id: str) -> ConsumerGroupDescription:
+    try:
+        check_served(broker)
+        if not broker.authorize(request, "DESCRIBE", "GROUP", group_id):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        group = broker.group_coordinator.describe_consumer_group(group_id)
+        topics = {
+            entry.topic_name
+            for member in group.members
+            for entry in (*member.assignment, *member.target)
+        }
+        topics.update(*(member.member.subscribed_topic_names for member in group.members))
+        if not all(broker.authorize(request, "DESCRIBE", "TOPIC", topic) for topic in topics):
+            raise KafkaError(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                "The group reads topics that this client may not describe.",
+            )
+    except KafkaError as refusal:
+        return ConsumerGroupDescription(group_id, refusal.code, refusal.message)
+    return group
+
+
+def _described(
+    broker: Broker, request: Request, group: ConsumerGroupDescription
+) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
+    operations = OPERATIONS_NOT_ASKED_FOR
+    if request.body.include_authorized_operations and not group.error:
+        operations = authorized_group_operations(broker, request, group.group_id)
+    return messages.ConsumerGroupDescribeResponse.DescribedGroup(
+        error_code=group.error,
+        error_message=group.error_message,
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor_name,
+        members=[_member(described) for described in group.members],
+        authorized_operations=operations,
+    )
+
+
+def _member(
+    described: DescribedConsumer,
+) -> messages.ConsumerGroupDescribeResponse.Member:
+    member = described.member
+    return messages.ConsumerGroupDescribeResponse.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(described.assignment),
+        target_assignment=_assignment(described.target),
+        member_type=described.member_type,
+    )
+
+
+def _assignment(
+    partitions: Sequence[DescribedPartitions],
+) -> messages.ConsumerGroupDescribeResponse.Assignment:
+    response = messages.ConsumerGroupDescribeResponse
+    return response.Assignment(
+        topic_partitions=[
+            response.TopicPartitions(
+                topic_id=entry.topic_id,
+                topic_name=entry.topic_name,
+                partitions=list(entry.partitions),
+            )
+            for entry in partitions
+        ]
+    )

@@ -1,0 +1,113 @@
+"""ConsumerGroupHeartbeat (68), versions 0-1: membership in a consumer group (KIP-848).
+
+Behaviour: a member joins, stays, changes its subscription, says what it gave up, or leaves; the
+answer tells its epoch and, where that changed, what it may own. An answer that tells of a
+change comes when that is stored.
+Version notes: from 1 on the client makes its member id itself (KIP-1082), and may subscribe by a
+regular expression.
+Departures from Kafka: error messages have words of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
+from ..coordinator.group.consumer.member import OwnedPartitions
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_WITH_REGEX = 1
+GROUP_VERSION_WITH_CONSUMER_GROUPS = 1
+
+
+@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1")
+def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
+    """Take the heartbeat up; refusals are answered at once."""
+    body: messages.ConsumerGroupHeartbeatRequest = request.body
+
+    def respond(answer: HeartbeatAnswer) -> None:
+        request.answer(_response(answer))
+
+    try:
+        _check(broker, request)
+        names = body.subscribed_topic_names
+        partitions = body.topic_partitions
+        broker.group_coordinator.consumer_group_heartbeat(
+            HeartbeatRequest(
+                body.group_id,
+                body.member_id,
+                body.member_epoch,
+                body.instance_id,
+                body.rack_id,
+                body.rebalance_timeout_ms,
+                None if names is None else frozenset(names),
+                body.subscribed_topic_regex
+                if request.api_version >= FIRST_VERSION_WITH_REGEX
+                else None,
+                body.server_assignor,
+                None
+                if partitions is None
+                else {topic.topic_id: frozenset(topic.partitions) for topic in partitions},
+                request.client_id,
+                f"/{request.connection.peer_host}",  # Java's way to write an address
+                request.api_version,
+                lambda name: broker.authorize(request, "DESCRIBE", "TOPIC", name),
+            ),
+            respond,
+        )
+    except KafkaError as refusal:
+        respond(HeartbeatAnswer(refusal.code, refusal.message))
+
+
+def _check(broker: Broker, request: Request) -> None:
+    body: messages.ConsumerGroupHeartbeatRequest = request.body
+    check_served(broker)
+    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    for name in body.subscribed_topic_names or ():
+        if not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def check_served(broker: Broker) -> None:
+    """Refuse where consumer groups are switched off, by setting or by feature.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+    """
+    if (
+        not broker.group_coordinator.serves_consumer_groups
+        or broker.features.finalized("group.version") < GROUP_VERSION_WITH_CONSUMER_GROUPS
+    ):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _response(answer: HeartbeatAnswer) -> messages.ConsumerGroupHeartbeatResponse:
+    assignment = answer.assignment
+    return messages.ConsumerGroupHeartbeatResponse(
+        error_code=answer.error,
+        error_message=answer.error_message,
+        member_id=answer.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        assignment=None if assignment is None else _assignment(assignment),
+    )
+
+
+def _assignment(
+    owned: OwnedPartitions,
+) -> messages.ConsumerGroupHeartbeatResponse.Assignment:
+    response = messages.ConsumerGroupHeartbeatResponse
+    return response.Assignment(
+        topic_partitions=[
+            response.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in owned.items()
+        ]
+    )

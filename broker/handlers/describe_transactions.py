@@ -1,0 +1,64 @@
+"""DescribeTransactions (65), version 0: the state of transactions, one by one (KIP-664).
+
+Behaviour: each transactional id for itself: its state, producer, start and partitions, or
+NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND and so on. Topics that the client may not
+describe are left out.
+Departures from Kafka: partitions stay in the answer until the whole transaction is complete;
+Kafka leaves out those that have their marker already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode
+from ..coordinator.transaction.describing import TransactionDescription
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.DESCRIBE_TRANSACTIONS, versions="0")
+def handle_describe_transactions(
+    broker: Broker, request: Request
+) -> messages.DescribeTransactionsResponse:
+    """Describe every transactional id asked for."""
+    body: messages.DescribeTransactionsRequest = request.body
+    return messages.DescribeTransactionsResponse(
+        transaction_states=[
+            _state(broker, request, transactional_id) for transactional_id in body.transactional_ids
+        ]
+    )
+
+
+def _state(
+    broker: Broker, request: Request, transactional_id: str
+) -> messages.DescribeTransactionsResponse.TransactionState:
+    if broker.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", transactional_id):
+        found = broker.transaction_coordinator.describe(transactional_id)
+    else:
+        refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        found = TransactionDescription(transactional_id, refusal)
+    response = messages.DescribeTransactionsResponse
+    if found.error:
+        return response.TransactionState(error_code=found.error, transactional_id=transactional_id)
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(found.partitions):
+        topics.setdefault(topic, []).append(partition)
+    return response.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=found.state,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.start_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        topics=[
+            response.TopicData(topic=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+            if broker.authorize(request, "DESCRIBE", "TOPIC", topic)
+        ],
+    )

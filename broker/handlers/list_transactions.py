@@ -1,0 +1,55 @@
+"""ListTransactions (66), versions 0-2: the transactional ids that this broker coordinates.
+
+Behaviour: all of them, or those that pass every filter given; the client sees those that it
+may describe. State names that do not exist are told back and match nothing (KIP-664).
+Version notes: 1 filters by how long ago the transaction began (KIP-994), 2 by a pattern of
+RE2 that the whole id must match (KIP-1152); one that does not compile is
+INVALID_REGULAR_EXPRESSION.
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ..coordinator.group.consumer.expression import compile_expression
+from ..coordinator.transaction.describing import TransactionFilter
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.LIST_TRANSACTIONS, versions="0-2")
+def handle_list_transactions(broker: Broker, request: Request) -> messages.ListTransactionsResponse:
+    """List the transactional ids that the client may see.
+
+    Raises:
+        KafkaError: INVALID_REGULAR_EXPRESSION, or the coordinator is not ready.
+    """
+    body: messages.ListTransactionsRequest = request.body
+    matches: Callable[[str], bool] | None = None
+    if body.transactional_id_pattern:
+        matches = compile_expression(body.transactional_id_pattern)
+    found = broker.transaction_coordinator.list_transactions(
+        TransactionFilter(
+            body.state_filters, body.producer_id_filters, body.duration_filter, matches
+        )
+    )
+    response = messages.ListTransactionsResponse
+    return response(
+        unknown_state_filters=found.unknown_states,
+        transaction_states=[
+            response.TransactionState(
+                transactional_id=listed.name,
+                producer_id=listed.producer_id,
+                transaction_state=listed.state,
+            )
+            for listed in found.transactions
+            if broker.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", listed.name)
+        ],
+    )

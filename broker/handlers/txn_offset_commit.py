@@ -1,0 +1,162 @@
+"""TxnOffsetCommit (28), versions 0-5: keep how far a group has read, as part of a transaction.
+
+Behaviour: each partition succeeds or fails on its own; what is kept is a transactional record of
+`__consumer_offsets`. The positions count once the transaction is committed, until then they are
+pending, and readers that require stable offsets are told so. The transaction must know of the
+group's partition of `__consumer_offsets`, which its coordinator is asked (KIP-890).
+Version notes: 2 has leader epochs and knows COORDINATOR_LOAD_IN_PROGRESS; 3 names the member and
+its generation, which fence zombies (KIP-447); 4 knows TRANSACTION_ABORTABLE; 5 needs no
+AddOffsetsToTxn before it.
+Departures from Kafka: a commit too large for one batch is answered as OffsetCommit does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...replication.internal_topics import CONSUMER_OFFSETS
+from ...storage.topic_partition import TopicPartition
+from ..coordinator.group.append_errors import commit_error
+from ..coordinator.group.committing import CommitRequest, PartitionCommit
+from ..coordinator.log import AppendInTransaction
+from ..transaction_verification import Guards, PartitionErrors, WriterInTransaction
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+FIRST_VERSION_THAT_KNOWS_LOADING = 2
+FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
+FIRST_VERSION_THAT_ADDS_PARTITIONS = 5
+NO_SEQUENCE = -1
+
+
+@handles(ApiKey.TXN_OFFSET_COMMIT, versions="0-5")
+def handle_txn_offset_commit(broker: Broker, request: Request) -> None:
+    """Have the transaction verified, then commit; the answer comes when it is stored."""
+    body: messages.TxnOffsetCommitRequest = request.body
+    refusal = ErrorCode.NONE
+    if not broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
+        refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    elif not broker.authorize(request, "READ", "GROUP", body.group_id):
+        refusal = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    response, commits, places = _resolve(broker, request, refusal)
+
+    def respond(errors: Sequence[ErrorCode]) -> None:
+        for place, error in zip(places, errors, strict=True):
+            place.error_code = _told(request.api_version, error)
+        request.answer(response)
+
+    def refuse(error: ErrorCode) -> None:
+        respond([error] * len(commits))
+
+    if not commits:
+        respond(())
+        return
+    coordinator = broker.group_coordinator
+    offsets_partition = TopicPartition(CONSUMER_OFFSETS, coordinator.partition_for(body.group_id))
+
+    def verified(errors: PartitionErrors, guards: Guards) -> None:
+        error = errors.get(offsets_partition)
+        if error:
+            refuse(_verification_error(error))
+            return
+        transaction = AppendInTransaction(
+            body.producer_id, body.producer_epoch, guards.get(offsets_partition)
+        )
+        try:
+            coordinator.commit_offsets(_commit_request(body, commits, transaction), respond)
+        except KafkaError as failure:
+            refuse(failure.code)
+
+    try:
+        coordinator.require_coordinated(body.group_id)
+    except KafkaError as failure:
+        refuse(failure.code)
+        return
+    broker.transaction_verifier.verify(
+        WriterInTransaction(
+            body.transactional_id,
+            body.producer_id,
+            body.producer_epoch,
+            request.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS,
+            request.api_version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE,
+        ),
+        {offsets_partition: NO_SEQUENCE},
+        verified,
+    )
+
+
+def _commit_request(
+    body: messages.TxnOffsetCommitRequest,
+    commits: Sequence[PartitionCommit],
+    transaction: AppendInTransaction,
+) -> CommitRequest:
+    return CommitRequest(
+        body.group_id,
+        body.generation_id,
+        body.member_id,
+        body.group_instance_id,
+        commits,
+        transaction=transaction,
+    )
+
+
+def _verification_error(error: ErrorCode) -> ErrorCode:
+    """What is told of a coordinator that cannot be asked: the client is to send it again."""
+    if error is ErrorCode.NETWORK_EXCEPTION:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return commit_error(error)
+
+
+def _told(version: int, error: ErrorCode) -> ErrorCode:
+    """The error in words that the version knows: the first clients fail on the one of loading."""
+    if (
+        error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        and version < FIRST_VERSION_THAT_KNOWS_LOADING
+    ):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error
+
+
+def _resolve(
+    broker: Broker, request: Request, refusal: ErrorCode
+) -> tuple[messages.TxnOffsetCommitResponse, list[PartitionCommit], list[Any]]:
+    """The response with all that is refused already, and the commits left with their places."""
+    response = messages.TxnOffsetCommitResponse
+    cache = broker.metadata_cache
+    commits: list[PartitionCommit] = []
+    places: list[Any] = []
+    topics = []
+    for topic in request.body.topics:
+        topic_error = refusal
+        if not topic_error and not broker.authorize(request, "READ", "TOPIC", topic.name):
+            topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        partitions = []
+        for asked in topic.partitions:
+            index = asked.partition_index
+            error = topic_error
+            if not error and not cache.contains_partition(topic.name, index):
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            place = response.TxnOffsetCommitResponsePartition(
+                partition_index=index, error_code=error
+            )
+            partitions.append(place)
+            if not error:
+                places.append(place)
+                commits.append(
+                    PartitionCommit(
+                        topic.name,
+                        index,
+                        asked.committed_offset,
+                        asked.committed_leader_epoch,
+                        asked.committed_metadata or "",
+                    )
+                )
+        topics.append(response.TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+    return response(topics=topics), commits, places

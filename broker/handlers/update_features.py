@@ -1,0 +1,61 @@
+"""UpdateFeatures (57), versions 0-2: move the finalized levels of features (KIP-584).
+
+Behaviour: all updates are done, or none: INVALID_UPDATE_VERSION for a level that the
+controller or a live broker does not support, for one that is lower without being asked for
+as a downgrade or higher with it, and for a feature or a kind of change that is not known;
+FEATURE_UPDATE_FAILED where the metadata store refused. Any broker takes it; the controller
+does it, and the others follow by their watch on `/feature`. A safe and an unsafe downgrade
+are the same: nothing that these features wrote is lost.
+Version notes: 0 has `allow_downgrade`, which Kafka 4.3 does not heed, nor does this; 1 has the
+kind of change and can only validate; 2 answers without a result for each feature.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ..authorized_operations import CLUSTER_NAME
+from ..controller.feature_levels import FeatureUpdate
+from ..forwarding import on_controller
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+LAST_VERSION_WITH_RESULTS = 1
+
+
+@handles(ApiKey.UPDATE_FEATURES, versions="0-2")
+async def handle_update_features(
+    broker: Broker, request: Request
+) -> messages.UpdateFeaturesResponse:
+    """Have the controller move levels; what changed is in force here before the answer."""
+    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    answer = await _update(broker, request)
+    await broker.feature_follower.read()
+    return answer
+
+
+@on_controller
+async def _update(broker: Broker, request: Request) -> messages.UpdateFeaturesResponse:
+    body: messages.UpdateFeaturesRequest = request.body
+    await broker.controller.update_features(
+        [
+            FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+            for update in body.feature_updates
+        ],
+        validate_only=body.validate_only,
+        timeout_ms=body.timeout_ms,
+    )
+    response = messages.UpdateFeaturesResponse()
+    if request.api_version <= LAST_VERSION_WITH_RESULTS:
+        response.results = [
+            messages.UpdateFeaturesResponse.UpdatableFeatureResult(feature=update.feature)
+            for update in body.feature_updates
+        ]
+    return response

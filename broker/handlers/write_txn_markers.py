@@ -1,0 +1,88 @@
+"""WriteTxnMarkers (27), versions 1-2: end transactions in the partitions led here.
+
+Behaviour: sent by transaction coordinators, and by an administrator who aborts a transaction
+that hangs. Each partition of each marker is answered on its own, when all in-sync replicas
+have the marker. Who sends it must be allowed ALTER or CLUSTER_ACTION on the cluster.
+Version notes: 2 says the coordinator's transaction.version, by which the epoch is checked: from
+2 on a marker has a newer epoch than the records (KIP-1228).
+Departures from Kafka: none known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
+from ...storage.topic_partition import TopicPartition
+from ..authorized_operations import CLUSTER_NAME
+from ..transaction_markers import Marker, MarkerErrors, write_marker
+from .registry import handles
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..requests import Request
+
+
+@handles(ApiKey.WRITE_TXN_MARKERS, versions="1-2")
+def handle_write_txn_markers(broker: Broker, request: Request) -> None:
+    """Write every marker; answer when the last is written."""
+    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME) and not broker.authorize(
+        request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
+    ):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    body: messages.WriteTxnMarkersRequest = request.body
+    markers = [
+        Marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_result,
+            dict.fromkeys(
+                TopicPartition(topic.name, index)
+                for topic in marker.topics
+                for index in topic.partition_indexes
+            ),
+            marker.transaction_version,
+        )
+        for marker in body.markers
+    ]
+    results: dict[int, MarkerErrors] = {marker.producer_id: {} for marker in markers}
+    waiting = len(markers)
+    if not markers:
+        request.answer(messages.WriteTxnMarkersResponse())
+        return
+    for marker in markers:
+
+        def written(errors: MarkerErrors, producer_id: int = marker.producer_id) -> None:
+            nonlocal waiting
+            results[producer_id].update(errors)
+            waiting -= 1
+            if not waiting:
+                request.answer(_response(results))
+
+        write_marker(broker, marker, written)
+
+
+def _response(results: dict[int, MarkerErrors]) -> messages.WriteTxnMarkersResponse:
+    response = messages.WriteTxnMarkersResponse
+    markers = []
+    for producer_id, errors in results.items():
+        topics: dict[str, list[Any]] = {}
+        for topic_partition, error in errors.items():
+            topics.setdefault(topic_partition.topic, []).append(
+                response.WritableTxnMarkerPartitionResult(
+                    partition_index=topic_partition.partition, error_code=error
+                )
+            )
+        markers.append(
+            response.WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    response.WritableTxnMarkerTopicResult(name=name, partitions=partitions)
+                    for name, partitions in topics.items()
+                ],
+            )
+        )
+    return response(markers=markers)

@@ -1,0 +1,111 @@
+"""Our assignors and hashes of topics beside Kafka 4.3.1's own classes, on random groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from random import Random
+
+import pytest
+from support.random_groups import AskedGroup, random_group
+
+from odradek.broker.coordinator.group.consumer.assignors import find_assignor
+from odradek.broker.coordinator.group.consumer.assignors.assignor import NewAssignment
+from odradek.broker.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+GROUPS = 600
+TOPICS = 200
+
+Java = Callable[..., str]
+
+
+def ask(java: Java, lines: list[str]) -> list[str]:
+    text = "".join(f"{line}\n" for line in lines)
+    answers = java("odradek.interop.GroupAssignments", input=text).splitlines()
+    assert len(answers) == len(lines)
+    return answers
+
+
+def number_of(topic_id: bytes) -> int:
+    return int.from_bytes(topic_id, "big")
+
+
+def told(assignment: Mapping[bytes, Set[int]]) -> str:
+    return "/".join(
+        f"{number_of(topic_id)}:{' '.join(map(str, sorted(numbers)))}"
+        for topic_id, numbers in sorted(assignment.items())
+        if numbers
+    )
+
+
+def question(name: str, asked: AskedGroup) -> str:
+    counts = ",".join(
+        f"{number_of(topic_id)}:{count}" for topic_id, count in asked.partition_counts.items()
+    )
+    members = [
+        ";".join(
+            (
+                member_id,
+                member.instance_id or "",
+                ",".join(str(number_of(topic_id)) for topic_id in sorted(member.topic_ids)),
+                told(member.assignment),
+            )
+        )
+        for member_id, member in asked.group.members.items()
+    ]
+    return "|".join((name, counts, *members))
+
+
+def answer_of(target: Mapping[str, NewAssignment]) -> str:
+    return "|".join(f"{name}={told(topics)}" for name, topics in sorted(target.items()))
+
+
+@pytest.mark.parametrize("homogeneous", [True, False])
+@pytest.mark.parametrize("name", ["uniform", "range"])
+def test_we_assign_what_kafka_assigns(java: Java, name: str, homogeneous: bool) -> None:
+    assignor = find_assignor(name)
+    assert assignor is not None
+    chance = Random(f"{name} {homogeneous}")
+    asked = [
+        random_group(chance, homogeneous=homogeneous, members_max=chance.choice((3, 12, 40)))
+        for _ in range(GROUPS)
+    ]
+    theirs = ask(java, [question(name, group) for group in asked])
+    for number, (group, counts) in enumerate(asked):
+        ours = answer_of(assignor.assign(group, counts))
+        assert ours == theirs[number], question(name, asked[number])
+
+
+def test_our_hash_of_a_topic_is_kafkas(java: Java) -> None:
+    chance = Random(7)
+    topics = []
+    for _ in range(TOPICS):
+        racks = [
+            chance.sample(
+                ["a", "größe", "rack-1", "\N{GRINNING FACE}", "z" * 30], chance.randint(0, 3)
+            )
+            for _ in range(chance.choice((1, 1, 2, 3, 10, 100, 1000)))
+        ]
+        name = chance.choice(("t", "topic-", "ä.b_c")) * chance.randint(1, 60)
+        topics.append(Topic(name, chance.randbytes(16), racks))
+    lines = [
+        f"hash|{topic.name}|{topic.topic_id.hex()}|{'/'.join(','.join(r) for r in topic.racks)}"
+        for topic in topics
+    ]
+    assert list(map(int, ask(java, lines))) == list(map(topic_hash, topics))
+
+
+def test_our_hash_of_a_groups_topics_is_kafkas(java: Java) -> None:
+    chance = Random(8)
+    groups = [
+        {
+            f"{chance.choice('aZ_é')}{chance.randint(0, 10**6)}": chance.randint(
+                -(2**63), 2**63 - 1
+            )
+            for _ in range(chance.randint(0, 40))
+        }
+        for _ in range(TOPICS)
+    ]
+    lines = ["|".join(("hashes", *(f"{k}={v}" for k, v in group.items()))) for group in groups]
+    assert list(map(int, ask(java, lines))) == list(map(group_hash, groups))

@@ -1,0 +1,96 @@
+"""Topics of a cluster, made where a test wants them, and who coordinates what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from odradek.broker.metadata_store.errors import NoNode
+from odradek.protocol import messages
+from odradek.protocol.errors import ErrorCode
+
+from .broker_cluster import BrokerCluster, View, wait_until
+
+GROUP, TRANSACTION = 0, 1
+"""Kinds of coordinators, by Kafka's numbers."""
+FIND_VERSION = 4
+CREATE_VERSION = 5
+SETTLE_SECONDS_MAX = 60.0
+
+
+def coordinator(cluster: BrokerCluster, kind: int, key: str) -> int:
+    """Which broker coordinates a group, or a producer's transactions."""
+    request = messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+    found: list[int] = []
+
+    def is_found() -> bool:
+        (answer,) = cluster.ask(cluster.running[0], request, FIND_VERSION).coordinators
+        found[:] = [answer.node_id]
+        return bool(answer.error_code == ErrorCode.NONE)
+
+    wait_until(is_found, SETTLE_SECONDS_MAX, [f"{key} has no coordinator"])
+    return found[0]
+
+
+def wait_all_in_sync(cluster: BrokerCluster, *names: str) -> None:
+    """Wait until all brokers are there, and all replicas of all topics are in sync.
+
+    Args:
+        cluster: it runs.
+        names: of topics that must be there.
+    """
+
+    def is_whole() -> bool:
+        view = _tree_or_none(cluster)
+        return (
+            view is not None
+            and view.brokers == frozenset(cluster.running)
+            and view.topics.keys() >= set(names)
+            and all(
+                each.leader in view.brokers and each.isr == set(each.replicas)
+                for topic in view.topics.values()
+                for each in topic.values()
+            )
+        )
+
+    wait_until(is_whole, SETTLE_SECONDS_MAX, [f"replicas are not in sync: {cluster.folder}"])
+
+
+def create_topics(cluster: BrokerCluster, *names: str, partitions: int) -> None:
+    """Topics with a replica on every broker, in sync."""
+    for name in names:
+        create_topic_on(cluster, name, *[tuple(cluster.running)] * partitions)
+
+
+def create_topic_on(
+    cluster: BrokerCluster,
+    name: str,
+    *assignment: Sequence[int],
+    configs: dict[str, str] | None = None,
+) -> None:
+    """A topic with its replicas on these brokers, partition by partition, in sync."""
+    make = messages.CreateTopicsRequest
+    topic = make.CreatableTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[
+            make.CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
+            for index, ids in enumerate(assignment)
+        ],
+        configs=[
+            make.CreatableTopicConfig(name=key, value=value)
+            for key, value in (configs or {}).items()
+        ],
+    )
+    request = make(topics=[topic], timeout_ms=5_000)
+    (result,) = cluster.ask(cluster.running[0], request, CREATE_VERSION).topics
+    assert result.error_code == ErrorCode.NONE, result.error_message
+    wait_all_in_sync(cluster, name)
+
+
+def _tree_or_none(cluster: BrokerCluster) -> View | None:
+    """What the metadata store holds; None while there is no controller."""
+    try:
+        return cluster.tree()
+    except NoNode:
+        return None

@@ -1,0 +1,228 @@
+"""Members of consumer groups made of single requests, each of which a test sends when it likes.
+
+Requests are encoded by odradek's codec: kafka-python does not know these APIs. That the codec
+writes Kafka's bytes is proven against other implementations' vectors, in `tests/protocol`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import read_response_header, request_header
+from odradek.protocol.messages import request_message, response_message
+
+from .raw_connection import RawConnection
+
+CLIENT_ID = "consumer-group-peer"
+NOT_READY = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+
+Assignment = dict[bytes, set[int]]
+"""Partitions by topic id."""
+
+
+class Beat(NamedTuple):
+    """The answer to a heartbeat."""
+
+    error: ErrorCode
+    member_id: str | None
+    epoch: int
+    interval_ms: int
+    assignment: Assignment | None
+    message: str | None
+
+
+class Peer:
+    """A connection that sends any request by its key, and those of groups by name.
+
+    Args:
+        port: the broker's.
+        group_id: the group that the requests are about.
+    """
+
+    def __init__(self, port: int, group_id: str) -> None:
+        self.connection = RawConnection(port)
+        self.group_id = group_id
+        self._correlation_ids = itertools.count(1)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def ask(self, api_key: ApiKey, version: int, /, **fields: Any) -> Any:
+        """Send one request and return its response, decoded to its last byte."""
+        message = request_message(api_key)
+        correlation_id = next(self._correlation_ids)
+        header = request_header(api_key, version, correlation_id, CLIENT_ID)
+        body = message.encoder(version)(message(**fields))
+        self.connection.send_frame(b"".join([header, *map(bytes, body)]))
+        frame = self.connection.receive_frame()
+        answered, position = read_response_header(frame, api_key, version)
+        assert answered == correlation_id
+        response, end = response_message(api_key).decoder(version)(frame, position)
+        assert end == len(frame)
+        return response
+
+    def find_coordinator(self) -> None:
+        """Wait until the group has a coordinator; creates the internal topic."""
+        while True:
+            (found,) = self.ask(
+                ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[self.group_id]
+            ).coordinators
+            if found.error_code not in NOT_READY:
+                assert found.error_code == ErrorCode.NONE, found
+                return
+
+    def topic_id(self, topic: str) -> bytes:
+        """The id of a topic that exists."""
+        request = request_message(ApiKey.METADATA)
+        answer = self.ask(ApiKey.METADATA, 12, topics=[request.MetadataRequestTopic(name=topic)])
+        (found,) = answer.topics
+        assert found.error_code == ErrorCode.NONE, found
+        return bytes(found.topic_id)
+
+    # -- membership -----------------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        owned: Mapping[bytes, Iterable[int]] | None = None,
+        topics: Iterable[str] | None = None,
+        regex: str | None = None,
+        instance: str | None = None,
+        rack: str | None = None,
+        rebalance_timeout_ms: int = -1,
+        assignor: str | None = None,
+        version: int = 1,
+        group_id: str | None = None,
+    ) -> Beat:
+        """ConsumerGroupHeartbeat, again while the coordinator is not there yet."""
+        request = request_message(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+        while True:
+            answer = self.ask(
+                ApiKey.CONSUMER_GROUP_HEARTBEAT,
+                version,
+                group_id=self.group_id if group_id is None else group_id,
+                member_id=member_id,
+                member_epoch=epoch,
+                instance_id=instance,
+                rack_id=rack,
+                rebalance_timeout_ms=rebalance_timeout_ms,
+                subscribed_topic_names=None if topics is None else list(topics),
+                subscribed_topic_regex=regex,
+                server_assignor=assignor,
+                topic_partitions=None
+                if owned is None
+                else [
+                    request.TopicPartitions(topic_id=topic_id, partitions=list(partitions))
+                    for topic_id, partitions in owned.items()
+                ],
+            )
+            error = ErrorCode(answer.error_code)
+            if error not in NOT_READY:
+                break
+        assignment = None
+        if answer.assignment is not None:
+            assignment = {
+                bytes(entry.topic_id): set(entry.partitions)
+                for entry in answer.assignment.topic_partitions
+            }
+        return Beat(
+            error,
+            answer.member_id,
+            answer.member_epoch,
+            answer.heartbeat_interval_ms,
+            assignment,
+            answer.error_message,
+        )
+
+    def join(self, member_id: str, *topics: str, **other: Any) -> Beat:
+        """A heartbeat by which a member joins."""
+        told = {"owned": {}, "rebalance_timeout_ms": 30_000, "topics": topics, **other}
+        return self.heartbeat(member_id, 0, **told)
+
+    def leave(self, member_id: str, **other: Any) -> Beat:
+        """A heartbeat by which a member leaves."""
+        return self.heartbeat(member_id, -1, **other)
+
+    def describe(self, version: int = 1) -> Any:
+        """ConsumerGroupDescribe of the group."""
+        (group,) = self.ask(
+            ApiKey.CONSUMER_GROUP_DESCRIBE, version, group_ids=[self.group_id]
+        ).groups
+        return group
+
+    @property
+    def state(self) -> str:
+        """The group's state."""
+        group = self.describe()
+        assert group.error_code == ErrorCode.NONE, group
+        return str(group.group_state)
+
+    # -- offsets ----------------------------------------------------------------------------
+
+    def commit(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        member_id: str = "",
+        epoch: int = -1,
+        version: int = 9,
+        topic_id: bytes = bytes(16),
+    ) -> ErrorCode:
+        """OffsetCommit of one position."""
+        request = request_message(ApiKey.OFFSET_COMMIT)
+        answer = self.ask(
+            ApiKey.OFFSET_COMMIT,
+            version,
+            group_id=self.group_id,
+            generation_id_or_member_epoch=epoch,
+            member_id=member_id,
+            topics=[
+                request.OffsetCommitRequestTopic(
+                    name=topic,
+                    topic_id=topic_id,
+                    partitions=[
+                        request.OffsetCommitRequestPartition(
+                            partition_index=partition,
+                            committed_offset=offset,
+                            committed_metadata="",
+                        )
+                    ],
+                )
+            ],
+        )
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    def fetch(
+        self, topic: str, partition: int, *, member_id: str | None = None, epoch: int = -1
+    ) -> tuple[ErrorCode, int]:
+        """OffsetFetch of one position: the group's error, and the position."""
+        request = request_message(ApiKey.OFFSET_FETCH)
+        (group,) = self.ask(
+            ApiKey.OFFSET_FETCH,
+            9,
+            groups=[
+                request.OffsetFetchRequestGroup(
+                    group_id=self.group_id,
+                    member_id=member_id,
+                    member_epoch=epoch,
+                    topics=[
+                        request.OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
+                    ],
+                )
+            ],
+        ).groups
+        if group.error_code:
+            return ErrorCode(group.error_code), -1
+        return ErrorCode.NONE, group.topics[0].partitions[0].committed_offset

@@ -1,0 +1,92 @@
+"""Twenty members that join and leave one group, rebalance after rebalance, as a seed has it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from confluent_kafka import Producer
+
+from .churn_clients import JoinGroup
+from .ownership import Violation
+from .watched_group import Member, WatchedGroup
+
+MEMBERS = 20
+MEMBERS_MIN = 8
+TOGGLED_MAX = 4
+FLUSH_SECONDS_MAX = 30.0
+
+
+class GroupChurn:
+    """The group's history: who is in it, and how many records there are to read.
+
+    Args:
+        watch: of the group.
+        join: starts a member.
+        bootstrap: the broker, for records.
+        topic: what the members read.
+        seed: of the choice of who comes and goes.
+    """
+
+    def __init__(
+        self, watch: WatchedGroup, join: JoinGroup, bootstrap: str, topic: str, seed: int
+    ) -> None:
+        self.members: dict[int, Member] = {}
+        self.ends = dict.fromkeys(watch.ownership.partitions, 0)
+        self._watch = watch
+        self._join = join
+        self._topic = topic
+        self._chance = random.Random(seed)
+        self._joined = [0] * MEMBERS
+        self._closing: list[Member] = []
+        self._producer = Producer({"bootstrap.servers": bootstrap, "log_level": 2})
+
+    def run(self, rebalances: int) -> None:
+        """Let all join, then some come and go after each settling, so often; and all leave.
+
+        Each time the group has settled, each partition gets a record, which must be read.
+        """
+        self._toggle(range(MEMBERS))
+        self._settle()
+        for _ in range(rebalances):
+            self._toggle(self._chosen())
+            self._settle()
+        self._toggle(list(self.members))
+        for member in self._closing:
+            member.wait_until_closed()
+        self._watch.wait_until_settled([])
+
+    def violations(self) -> list[Violation]:
+        """What was wrong in all of it."""
+        return self._watch.violations(self.ends)
+
+    def _chosen(self) -> list[int]:
+        present, absent = list(self.members), list(set(range(MEMBERS)) - set(self.members))
+        leaving = self._chance.randint(0, min(TOGGLED_MAX, len(present) - MEMBERS_MIN))
+        joining = self._chance.randint(not leaving, TOGGLED_MAX) if absent else 0
+        if not joining and not leaving:
+            leaving = 1
+        return [
+            *self._chance.sample(sorted(present), leaving),
+            *self._chance.sample(sorted(absent), min(joining, len(absent))),
+        ]
+
+    def _toggle(self, numbers: Iterable[int]) -> None:
+        for number in list(numbers):
+            if number in self.members:
+                member = self.members.pop(number)
+                member.leave()
+                self._closing.append(member)
+            else:
+                self._joined[number] += 1
+                name = f"member-{number}-{self._joined[number]}"
+                self.members[number] = self._join(name, None)
+
+    def _settle(self) -> None:
+        names = [member.name for member in self.members.values()]
+        self._watch.wait_until_settled(names)
+        for partition in self.ends:
+            self._producer.produce(self._topic, b"%d" % self.ends[partition], partition=partition)
+            self.ends[partition] += 1
+        assert self._producer.flush(FLUSH_SECONDS_MAX) == 0
+        self._watch.wait_until_read(sum(self.ends.values()))

@@ -1,0 +1,144 @@
+"""Members of a watched group that are Java's KafkaConsumers, all in one Java process.
+
+`tests/interop/java/.../GroupMembers.java` runs them; it is told by its standard input who joins
+and who leaves, and says in lines what happens to each. `System.nanoTime` and Python's monotonic
+clock are the same clock on Linux.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from .resumption import Commit
+from .watched_group import Member, WatchedGroup
+
+PROGRAM = "odradek.interop.GroupMembers"
+CLOSE_SECONDS_MAX = 60.0
+
+
+class JavaFailure(Exception):
+    """What a Java consumer threw."""
+
+
+class JavaMember:
+    """One of the process's consumers."""
+
+    def __init__(self, process: JavaMembers, name: str) -> None:
+        self.name = name
+        self.closed = threading.Event()
+        self._process = process
+
+    def leave(self) -> None:
+        self._process.say(f"leave {self.name}")
+
+    def wait_until_closed(self) -> None:
+        assert self.closed.wait(CLOSE_SECONDS_MAX), f"{self.name} does not close"
+
+
+class JavaMembers:
+    """The Java process; a context manager that ends it.
+
+    Args:
+        java_command: what goes before the name of a class.
+        watch: whom the members tell.
+        bootstrap: the broker.
+        topic: what they read.
+        group: its id.
+        settings: further ones of the consumers.
+        errors: a file for the process's standard error.
+    """
+
+    def __init__(
+        self,
+        java_command: Sequence[str],
+        watch: WatchedGroup,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        settings: dict[str, str],
+        errors: Path,
+    ) -> None:
+        self._watch = watch
+        self._members: dict[str, JavaMember] = {}
+        pairs = [f"{key}={value}" for key, value in settings.items()]
+        with errors.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*java_command, PROGRAM, bootstrap, topic, group, *pairs],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self._reader = threading.Thread(target=self._read_lines, daemon=True)
+        self._reader.start()
+
+    def join(self, name: str, instance: str | None) -> Member:
+        """Start a member, static if it has an instance id."""
+        member = self._members[name] = JavaMember(self, name)
+        self.say(" ".join(["join", name, *([] if instance is None else [instance])]))
+        return member
+
+    def say(self, line: str) -> None:
+        """Write a line to the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def _read_lines(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            at_ns, name, what, *details = line.rstrip("\n").split(" ", 3)
+            try:
+                self._hear(int(at_ns), name, what, " ".join(details))
+            except Exception as error:
+                self._watch.failed(name, error)
+
+    def _hear(self, at_ns: int, name: str, what: str, details: str) -> None:
+        watch = self._watch
+        if what == "assigned":
+            generation, _, partitions = details.partition(" ")
+            watch.assigned(name, _numbers(partitions), int(generation), at_ns)
+        elif what == "revoked":
+            watch.revoked(name, _numbers(details), at_ns)
+        elif what == "lost":
+            watch.lost(name, _numbers(details), at_ns)
+        elif what == "leaving":
+            watch.leaving(name, at_ns)
+        elif what == "read":
+            watch.read(name, *map(int, details.split()))
+        elif what in ("committing", "committed"):
+            partition, offset, metadata = details.split(" ", 2)
+            tell = watch.committing if what == "committing" else watch.committed
+            tell(int(partition), Commit(int(offset), metadata))
+        elif what == "closed":
+            self._members[name].closed.set()
+        else:
+            watch.failed(name, JavaFailure(f"{what} {details}"))
+
+    def __enter__(self) -> JavaMembers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        if kind is not None:
+            self._process.kill()
+        self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_SECONDS_MAX)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._reader.join(CLOSE_SECONDS_MAX)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number]
