@@ -120,6 +120,7 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.broker.api_table > docs/apis.md
 	$(BIN)/python -m odradek.broker.metrics.page > docs/metrics.md
 	$(BIN)/python -m odradek.broker.coordinator.group.diagram
+	$(BIN)/python -m odradek.broker.coordinator.group.consumer.diagram
 	$(BIN)/python -m odradek.broker.coordinator.transaction.diagram
 	$(BIN)/python -m odradek.broker.controller.diagram
 	$(BIN)/python -m odradek.protocol.stubs

@@ -31,7 +31,7 @@ class BrokerChannel(Generic[ItemT]):
     Args:
         broker: this one.
         broker_id: the other one.
-        versions: of the APIs that are asked.
+        versions: of the APIs that are asked; looked at when a connection is made.
         take: removes what goes into one request from the queue, at least one item.
         exchange: sends the request for some items, and takes its answer. Raises ClientError.
         fail: told of the items that were not answered; may put them into channels again.
@@ -41,7 +41,7 @@ class BrokerChannel(Generic[ItemT]):
         self,
         broker: Broker,
         broker_id: int,
-        versions: Mapping[int, int],
+        versions: Callable[[], Mapping[int, int]],
         take: Callable[[deque[ItemT]], list[ItemT]],
         exchange: Callable[[Connection, list[ItemT]], Awaitable[None]],
         fail: Callable[[list[ItemT]], None],
@@ -69,7 +69,7 @@ class BrokerChannel(Generic[ItemT]):
         """Send until there was nothing to send for a while, or the connection breaks."""
         links = self._broker.links
         try:
-            async with links.to_broker(self._broker_id, self._versions) as connection:
+            async with links.to_broker(self._broker_id, self._versions()) as connection:
                 while await self._has_something():
                     self._under_way = self._take(self._waiting)
                     await self._exchange(connection, self._under_way)

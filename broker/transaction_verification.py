@@ -207,7 +207,7 @@ class TransactionVerifier:
             channel = self._channels[broker_id] = BrokerChannel(
                 self._broker,
                 broker_id,
-                {ApiKey.ADD_PARTITIONS_TO_TXN: ADD_PARTITIONS_VERSION},
+                lambda: {ApiKey.ADD_PARTITIONS_TO_TXN: ADD_PARTITIONS_VERSION},
                 take_questions,
                 self._exchange,
                 partial(_answer_all, error=ErrorCode.NETWORK_EXCEPTION),
@@ -217,9 +217,7 @@ class TransactionVerifier:
     async def _exchange(self, connection: Connection, questions: list[Question]) -> None:
         """Ask another broker. Raises ClientError."""
         answer: messages.AddPartitionsToTxnResponse = await connection.request(
-            _request(questions),
-            version=ADD_PARTITIONS_VERSION,
-            timeout_ms=self._broker.config["request.timeout.ms"],
+            _request(questions), timeout_ms=self._broker.config["request.timeout.ms"]
         )
         if answer.error_code:
             error = ErrorCode(answer.error_code)

@@ -1,4 +1,28 @@
-"""What users' own tests use: a broker in a process of its own.
+"""What users' own tests use: a broker in a process of its own, and pytest fixtures of it.
 
-It may use every room but the command line.
+    from odradek.testing import Broker
+
+It may use every room but the command line. Nothing is imported before it is used, since the
+pytest plugin is part of every pytest run.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+    from .running_broker import Broker
+
+__all__ = ["Broker", "Cluster"]
+
+_MODULES = {"Broker": "running_broker", "Cluster": "cluster"}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{module}", __name__), name)

@@ -53,6 +53,9 @@ class BrokerProcess:
         BrokerStartError: it did not become ready.
     """
 
+    own_session = False
+    """Whether a Ctrl-C on the terminal passes it by."""
+
     def __init__(
         self,
         data_dir: Path | None = None,
@@ -119,6 +122,7 @@ class BrokerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                start_new_session=self.own_session,
             )
         atexit.register(self.kill)
         try:

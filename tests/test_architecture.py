@@ -86,6 +86,7 @@ GENERATORS = frozenset(
     {
         "protocol/stubs.py",
         "broker/controller/diagram.py",
+        "broker/coordinator/group/consumer/diagram.py",
         "broker/coordinator/group/diagram.py",
         "broker/coordinator/transaction/diagram.py",
     }

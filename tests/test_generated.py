@@ -8,6 +8,7 @@ from odradek.broker.api_table import api_table
 from odradek.broker.config.docs import configuration_page
 from odradek.broker.controller import diagram as controller_diagram
 from odradek.broker.coordinator.group import diagram
+from odradek.broker.coordinator.group.consumer import diagram as consumer_diagram
 from odradek.broker.coordinator.transaction import diagram as transaction_diagram
 from odradek.broker.metrics.page import metrics_page
 from odradek.protocol.stubs import PACKAGES, stub_files
@@ -29,6 +30,8 @@ def test_page_of_metrics_is_current():
 
 def test_drawing_of_group_states_is_current():
     assert (ROOT / "docs" / "group_states.md").read_text() == diagram.render()
+    drawn = consumer_diagram.render()
+    assert (ROOT / "docs" / "consumer_group_states.md").read_text() == drawn
     drawn = transaction_diagram.render()
     assert (ROOT / "docs" / "transaction_states.md").read_text() == drawn
     drawn = controller_diagram.render()

@@ -32,6 +32,10 @@ WRITE_ATTEMPTS_MAX = 20
 """How often a write begins anew because somebody else changed the node."""
 
 
+NAME_SHOWN_MAX = 100
+"""How much of a feature's name stands in an answer; clients may send any."""
+
+
 class UpgradeType(enum.IntEnum):
     """How a level may change (FeatureUpdate.UpgradeType); any other number is refused."""
 
@@ -110,8 +114,8 @@ async def update_features(
             if reason is not None:
                 raise KafkaError(
                     ErrorCode.INVALID_UPDATE_VERSION,
-                    f"No feature was changed: {wish.name!r} cannot go to level {wish.level}: "
-                    f"{reason}",
+                    f"No feature was changed: {wish.name[:NAME_SHOWN_MAX]!r} cannot go to level "
+                    f"{wish.level}: {reason}",
                 )
         target = levels | {wish.name: wish.level for wish in wishes.values()}
         target = {name: level for name, level in target.items() if level > 0}

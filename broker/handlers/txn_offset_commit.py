@@ -20,7 +20,7 @@ from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import CONSUMER_OFFSETS
 from ...storage.topic_partition import TopicPartition
-from ..coordinator.group.append_errors import commit_error
+from ..coordinator.append_errors import commit_error
 from ..coordinator.group.committing import CommitRequest, PartitionCommit
 from ..coordinator.log import AppendInTransaction
 from ..transaction_verification import Guards, PartitionErrors, WriterInTransaction

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
 
 from .conftest import Odradek
 
@@ -30,6 +33,20 @@ def filled(on_broker: Odradek, topic: str) -> str:
     ]
     on_broker("produce", topic, "--format", "json", stdin="\n".join(lines).encode())
     return topic
+
+
+@pytest.fixture(scope="module")
+def standing(broker: Any) -> tuple[str, str]:
+    """A topic and a group as `filled` and `group` make them, which stay as they are."""
+    topic, group = f"standing-{os.getpid()}", f"group-standing-{os.getpid()}"
+    with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"retention.ms": "-1"})])
+        with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            for n in range(10):
+                stamp = LONG_AGO_MS + n * HOUR_MS
+                producer.send(topic, b"%d" % n, partition=0, timestamp_ms=stamp)
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(4, "", None)})
+    return topic, group
 
 
 @pytest.fixture
@@ -79,16 +96,27 @@ def planned(reset: Odradek, *options: object) -> dict[int, int]:
     ],
 )
 def test_offsets_go_where_the_rule_says(
+    on_broker: Odradek, standing: tuple[str, str], options: list[str], expected: int
+) -> None:
+    topic, group = standing
+    where = ("groups", "reset-offsets", group, "-t", f"{topic}:0", "--json")
+    (line,) = on_broker(*where, *options).lines
+    told = json.loads(line)
+    assert (told["committed"], told["new"], told["executed"]) == (4, expected, False)
+
+
+@pytest.mark.parametrize(("options", "expected"), [(["--to-earliest"], 0), (["--shift-by", 3], 7)])
+def test_only_execute_moves_a_group(
     on_broker: Odradek,
     reset: Odradek,
     filled: str,
     group: str,
-    options: list[str],
+    options: list[object],
     expected: int,
 ) -> None:
     where = ("-t", f"{filled}:0", *options)
-    assert planned(reset, *where) == {0: expected}
-    assert committed(on_broker, group) == {0: 4}, "nothing is changed without --execute"
+    assert planned(reset, *where) == planned(reset, *where, "--dry-run") == {0: expected}
+    assert committed(on_broker, group) == {0: 4}
     reset(*where, "--execute")
     assert committed(on_broker, group) == {0: expected}
 

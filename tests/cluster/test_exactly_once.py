@@ -73,6 +73,11 @@ def test_each_input_has_one_output_whoever_is_killed(tmp_path: Path) -> None:
     run_pipeline(tmp_path, COUNT, SEED)
 
 
+@pytest.mark.timeout(TEST_SECONDS_MAX)
+def test_each_input_has_one_output_of_another_client(tmp_path: Path) -> None:
+    run_pipeline(tmp_path, min(COUNT, 4), SEED, "kafka-python")
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("number", range(SOAK_RUNS))

@@ -22,6 +22,11 @@ SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
 }
+ALONE = {
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "offsets.topic.replication.factor": "1",
+}
 WITNESS = "nobody"
 REQUEST_SECONDS = 1
 SETTLE_SECONDS_MAX = 30.0
@@ -31,7 +36,7 @@ SETTLE_SECONDS_MAX = 30.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
-    settings = {**SETTINGS, "replica.lag.time.max.ms": "1500"}
+    settings = {**SETTINGS, **ALONE, "replica.lag.time.max.ms": "1500"}
     with BrokerCluster(tmp_path_factory.mktemp("errors") / "cluster", None, settings) as running:
         yield running
 
@@ -52,19 +57,17 @@ def test_who_does_not_lead_a_partition_writes_no_marker_there(cluster: BrokerClu
         peer.close()
 
 
-@provokes("WriteTxnMarkers", E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, E.NOT_ENOUGH_REPLICAS)
+@provokes("WriteTxnMarkers", E.NOT_ENOUGH_REPLICAS)
 def test_markers_need_as_many_replicas_as_other_records(cluster: BrokerCluster) -> None:
     create_topic_on(cluster, "shrinking", (1, 2), configs={"min.insync.replicas": "2"})
-    marker = Marker(7, 0, False, {"shrinking": [0]})
     peer = TransactionPeer(cluster.brokers[1].port, WITNESS)
     cluster.pause(2)
     try:
-        # The follower has not left yet; it will, while the marker waits for it.
-        late = peer.write_markers(marker)
-        assert late == {("shrinking", 0): E.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
-        assert peer.write_markers(marker) == {("shrinking", 0): E.NOT_ENOUGH_REPLICAS}
+        wait_until(lambda: cluster.tree().topics["shrinking"][0].isr == {1}, SETTLE_SECONDS_MAX)
+        answer = peer.write_markers(Marker(7, 0, False, {"shrinking": [0]}))
     finally:
         cluster.resume(2)
+    assert answer == {("shrinking", 0): E.NOT_ENOUGH_REPLICAS}
     cluster.agreed()
 
 
@@ -109,7 +112,9 @@ def test_every_other_broker_is_not_the_coordinator(cluster: BrokerCluster) -> No
             assert other.add_offsets("asking", **who) == E.NOT_COORDINATOR
             assert other.end(committed=True, **who).error == E.NOT_COORDINATOR
             assert other.describe().error_code == E.NOT_COORDINATOR
-            assert other.list_transactions().transaction_states == []
+            assert (
+                other.list_transactions(transactional_id_pattern="asking").transaction_states == []
+            )
         if broker_id != groups:
             committed = other.commit_offsets("asking", {("asked", 0): 1}, **who)
             assert committed == {("asked", 0): E.NOT_COORDINATOR}

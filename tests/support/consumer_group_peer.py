@@ -7,6 +7,7 @@ writes Kafka's bytes is proven against other implementations' vectors, in `tests
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ from odradek.protocol.messages import request_message, response_message
 from .raw_connection import RawConnection
 
 CLIENT_ID = "consumer-group-peer"
+GROUP_RESOURCE = 32
+SETTLE_SECONDS_MAX = 30.0
+RETRY_SECONDS = 0.02
 NOT_READY = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -79,13 +83,42 @@ class Peer:
                 assert found.error_code == ErrorCode.NONE, found
                 return
 
-    def topic_id(self, topic: str) -> bytes:
-        """The id of a topic that exists."""
-        request = request_message(ApiKey.METADATA)
-        answer = self.ask(ApiKey.METADATA, 12, topics=[request.MetadataRequestTopic(name=topic)])
-        (found,) = answer.topics
-        assert found.error_code == ErrorCode.NONE, found
-        return bytes(found.topic_id)
+    def create_topic(self, topic: str, partitions: int) -> bytes:
+        """Create a topic; returns its id once it is there."""
+        request = request_message(ApiKey.CREATE_TOPICS)
+        (created,) = self.ask(
+            ApiKey.CREATE_TOPICS,
+            7,
+            topics=[
+                request.CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+            ],
+            timeout_ms=30_000,
+        ).topics
+        assert created.error_code == ErrorCode.NONE, created
+        return bytes(created.topic_id)
+
+    def configure(self, **settings: str) -> None:
+        """Give the group configs of its own: `heartbeat_interval_ms` and the like."""
+        request = request_message(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+        (answer,) = self.ask(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            1,
+            resources=[
+                request.AlterConfigsResource(
+                    resource_type=GROUP_RESOURCE,
+                    resource_name=self.group_id,
+                    configs=[
+                        request.AlterableConfig(
+                            name=f"consumer.{name.replace('_', '.')}",
+                            config_operation=0,
+                            value=value,
+                        )
+                        for name, value in settings.items()
+                    ],
+                )
+            ],
+        ).responses
+        assert answer.error_code == ErrorCode.NONE, answer
 
     # -- membership -----------------------------------------------------------------------
 
@@ -160,12 +193,54 @@ class Peer:
         ).groups
         return group
 
+    def described_classic(self, version: int) -> tuple[ErrorCode, str]:
+        """DescribeGroups of the group: its error and its state."""
+        (group,) = self.ask(ApiKey.DESCRIBE_GROUPS, version, groups=[self.group_id]).groups
+        return ErrorCode(group.error_code), str(group.group_state)
+
+    def listed(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> tuple[str, ...]:
+        """The group as ListGroups tells of it: protocol type, state, type; empty if not."""
+        answer = self.ask(
+            ApiKey.LIST_GROUPS, 5, states_filter=list(states), types_filter=list(types)
+        )
+        for group in answer.groups:
+            if group.group_id == self.group_id:
+                return group.protocol_type, group.group_state, group.group_type
+        return ()
+
+    def delete(self) -> ErrorCode:
+        """DeleteGroups of the group."""
+        (result,) = self.ask(ApiKey.DELETE_GROUPS, 2, groups_names=[self.group_id]).results
+        return ErrorCode(result.error_code)
+
+    def leave_group(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
+        """LeaveGroup of (member id, instance id); the error of each."""
+        request = request_message(ApiKey.LEAVE_GROUP)
+        answer = self.ask(
+            ApiKey.LEAVE_GROUP,
+            5,
+            group_id=self.group_id,
+            members=[
+                request.MemberIdentity(member_id=member_id, group_instance_id=instance)
+                for member_id, instance in members
+            ],
+        )
+        assert answer.error_code == ErrorCode.NONE, answer
+        return [ErrorCode(member.error_code) for member in answer.members]
+
     @property
     def state(self) -> str:
         """The group's state."""
         group = self.describe()
         assert group.error_code == ErrorCode.NONE, group
         return str(group.group_state)
+
+    def wait_for_state(self, state: str) -> None:
+        """Ask until the group is in a state that it comes to by itself."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while self.state != state:
+            assert time.monotonic() < deadline, f"the group is {self.state} still"
+            time.sleep(RETRY_SECONDS)
 
     # -- offsets ----------------------------------------------------------------------------
 
@@ -202,6 +277,24 @@ class Peer:
                 )
             ],
         )
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    def delete_offset(self, topic: str, partition: int) -> ErrorCode:
+        """OffsetDelete of one position."""
+        request = request_message(ApiKey.OFFSET_DELETE)
+        answer = self.ask(
+            ApiKey.OFFSET_DELETE,
+            0,
+            group_id=self.group_id,
+            topics=[
+                request.OffsetDeleteRequestTopic(
+                    name=topic,
+                    partitions=[request.OffsetDeleteRequestPartition(partition_index=partition)],
+                )
+            ],
+        )
+        if answer.error_code:
+            return ErrorCode(answer.error_code)
         return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     def fetch(

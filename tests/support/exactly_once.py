@@ -164,7 +164,7 @@ class InputLoad:
                 "bootstrap.servers": ",".join(self._bootstrap),
                 "enable.idempotence": True,
                 "linger.ms": 0,
-                "log_level": 3,
+                "log_level": 2,
                 "reconnect.backoff.max.ms": 500,
             }
         )
@@ -277,7 +277,7 @@ def reader_of(bootstrap: Sequence[str], isolation: str) -> Consumer:
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
             "isolation.level": isolation,
-            "log_level": 3,
+            "log_level": 2,
             "reconnect.backoff.max.ms": 500,
             "fetch.wait.max.ms": 100,
         }

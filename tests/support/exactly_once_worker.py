@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 POLL_SECONDS = 0.2
 CALL_SECONDS_MAX = 10.0
+HANG_SECONDS = 3.0
 FENCED_EXIT = 3
 """The exit code of a worker that may not go on; another one may."""
 
@@ -149,7 +152,7 @@ class ConfluentClient:
 
         common = {
             "bootstrap.servers": ",".join(settings.bootstrap),
-            "log_level": 3,
+            "log_level": 2,
             "reconnect.backoff.max.ms": 500,
             "topic.metadata.refresh.interval.ms": 1_000,
         }
@@ -206,11 +209,16 @@ class ConfluentClient:
         from confluent_kafka import TopicPartition
 
         offsets = [TopicPartition(self._source, *each) for each in reached(records).items()]
+        # librdkafka 2.16 waits for ever for a coordinator whose broker has left the cluster (its
+        # issue 5511), whatever the timeout (5456). A worker that hangs is replaced by another.
+        watchdog = threading.Timer(HANG_SECONDS, os._exit, (FENCED_EXIT,))
+        watchdog.start()
         self._call(
             lambda: self._producer.send_offsets_to_transaction(
                 offsets, self._metadata, CALL_SECONDS_MAX
             )
         )
+        watchdog.cancel()
 
     def commit(self) -> None:
         self._call(lambda: self._producer.commit_transaction(CALL_SECONDS_MAX))

@@ -1,4 +1,5 @@
-"""Which errors Kafka documents for the group APIs, and which tests provoke them over TCP.
+"""Which errors Kafka documents for the group APIs, how a classic group moves between states,
+and which tests provoke each of that over TCP.
 
 The lists are those of Kafka 4.3.1: "Supported errors" in the JSON of the messages, "Possible
 error codes" in the classes of requests and responses, and, of JoinGroup, SyncGroup and
@@ -9,7 +10,7 @@ tell apart and those that GroupCoordinatorService answers itself.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -98,7 +99,9 @@ DOCUMENTED: dict[str, set[str]] = {
     | {"INVALID_REQUEST", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "TRANSACTION_ABORTABLE"},
     "ConsumerGroupHeartbeat": COMMON
     | {
+        "FENCED_INSTANCE_ID",
         "FENCED_MEMBER_EPOCH",
+        "GROUP_ID_NOT_FOUND",
         "GROUP_MAX_SIZE_REACHED",
         "INVALID_REGULAR_EXPRESSION",
         "INVALID_REQUEST",
@@ -117,6 +120,21 @@ DOCUMENTED: dict[str, set[str]] = {
 }
 
 
+TRANSITIONS: set[tuple[str, str]] = {
+    ("Empty", "PreparingRebalance"),
+    ("Stable", "PreparingRebalance"),
+    ("CompletingRebalance", "PreparingRebalance"),
+    ("PreparingRebalance", "CompletingRebalance"),
+    ("PreparingRebalance", "Empty"),
+    ("CompletingRebalance", "Stable"),
+    ("Empty", "Dead"),
+    ("PreparingRebalance", "Dead"),
+    ("CompletingRebalance", "Dead"),
+    ("Stable", "Dead"),
+}
+"""How a classic group may move: the valid previous states of Kafka's ClassicGroupState."""
+
+
 def provokes(error: str, *apis: str) -> Callable[[TestT], TestT]:
     """Mark a test: over TCP it makes each of these APIs answer this error."""
     for api in apis:
@@ -124,22 +142,31 @@ def provokes(error: str, *apis: str) -> Callable[[TestT], TestT]:
     return lambda test: test
 
 
-def provoked(folder: Path) -> Iterator[tuple[str, str]]:
-    """The (API, error) of each `provokes` above a test of a folder's files."""
-    for path in sorted(folder.glob("test_*.py")):
+def moves(source: str, target: str) -> Callable[[TestT], TestT]:
+    """Mark a test: over TCP it moves a classic group from one state to another."""
+    assert (source, target) in TRANSITIONS
+    return lambda test: test
+
+
+def provoked(*folders: Path) -> set[tuple[str, str]]:
+    """The (API, error) of each `provokes` above a test in files of these folders."""
+    return {(api, error) for error, *apis in _marks("provokes", folders) for api in apis}
+
+
+def moved(*folders: Path) -> set[tuple[str, ...]]:
+    """The states of each `moves` above a test, likewise."""
+    return {tuple(states) for states in _marks("moves", folders)}
+
+
+def _marks(name: str, folders: Iterable[Path]) -> Iterator[list[str]]:
+    for path in sorted(path for folder in folders for path in folder.glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                for decorator in node.decorator_list:
-                    yield from _pairs(decorator)
-
-
-def _pairs(decorator: ast.expr) -> Iterator[tuple[str, str]]:
-    if not (
-        isinstance(decorator, ast.Call)
-        and isinstance(decorator.func, ast.Name)
-        and decorator.func.id == "provokes"
-    ):
-        return
-    error, *apis = (ast.literal_eval(argument) for argument in decorator.args)
-    for api in apis:
-        yield api, error
+            if not (isinstance(node, ast.FunctionDef) and node.name.startswith("test_")):
+                continue
+            for mark in node.decorator_list:
+                if (
+                    isinstance(mark, ast.Call)
+                    and isinstance(mark.func, ast.Name)
+                    and mark.func.id == name
+                ):
+                    yield [ast.literal_eval(argument) for argument in mark.args]

@@ -10,7 +10,7 @@ import itertools
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +24,8 @@ SETTLE_SECONDS_MAX = 30.0
 RETRY_SECONDS = 0.02
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 """What a Java consumer says that reads the topic `orders`."""
+ASSIGNMENT = b"\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff"
+"""What a Java leader gives a member that shall own nothing."""
 NOT_YET = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -141,7 +143,8 @@ class GroupPeer:
     def stable_alone(self, group: str, **arguments: Any) -> Any:
         """Become the only member of a stable group; its answer to JoinGroup."""
         joined = self.join_alone(group, **arguments)
-        synced = self.sync(group, joined.member_id, joined.generation_id, leads=True)
+        who = (group, joined.member_id, joined.generation_id)
+        synced = self.sync(*who, protocol_type=joined.protocol_type, leads=True)
         assert synced.error_code == ErrorCode.NONE, ErrorCode(synced.error_code)
         return joined
 
@@ -153,10 +156,10 @@ class GroupPeer:
         *,
         leads: bool = False,
         instance: str | None = None,
-        protocol_type: str | None = None,
-        protocol: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol: str | None = "range",
     ) -> None:
-        """SyncGroup; the leader assigns itself all."""
+        """SyncGroup; the leader assigns nothing to itself."""
         assignment = messages.SyncGroupRequest.SyncGroupRequestAssignment
         request = messages.SyncGroupRequest(
             group_id=group,
@@ -165,7 +168,7 @@ class GroupPeer:
             group_instance_id=instance,
             protocol_type=protocol_type,
             protocol_name=protocol,
-            assignments=[assignment(member_id=member, assignment=b"all")] if leads else [],
+            assignments=[assignment(member_id=member, assignment=ASSIGNMENT)] if leads else [],
         )
         self.send(request)
 
@@ -309,6 +312,28 @@ class GroupPeer:
             answer.error_message,
         )
         return int(answer.member_epoch)
+
+    def owned(self, partitions: Mapping[bytes, Iterable[int]]) -> list[Any]:
+        """What a member says that it owns: partitions by topic id."""
+        owned = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
+        return [owned(topic_id=each, partitions=list(of)) for each, of in partitions.items()]
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic, if it is not there."""
+        of_topic = messages.CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1
+        )
+        request = messages.CreateTopicsRequest(topics=[of_topic], timeout_ms=30_000)
+        (answer,) = self.ask(request).topics
+        assert answer.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic."""
+        request = messages.MetadataRequest(
+            topics=[messages.MetadataRequest.MetadataRequestTopic(name=name)],
+            allow_auto_topic_creation=False,
+        )
+        return bytes(self.ask(request).topics[0].topic_id)
 
     def describe_consumer_group(self, group: str) -> Any:
         """ConsumerGroupDescribe of one group."""

@@ -153,6 +153,10 @@ UNPROVOKED: dict[tuple[str, E], str] = {
     ("WriteTxnMarkers", E.RECORD_LIST_TOO_LARGE): (
         "a segment has a megabyte or more, which no marker fills"
     ),
+    ("WriteTxnMarkers", E.NOT_ENOUGH_REPLICAS_AFTER_APPEND): (
+        "the high watermark stands still while too few replicas are in sync (KIP-966), and the "
+        "request times out"
+    ),
     ("TxnOffsetCommit", E.UNSUPPORTED_FOR_MESSAGE_FORMAT): (
         "all logs have message format 2, which knows transactions"
     ),

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ..append_errors import commit_error
 from ..log import AppendInTransaction
 from .answers import UNKNOWN_MEMBER_ID
-from .append_errors import commit_error
 from .consumer.commit_rules import check_commit
 from .consumer.group import ConsumerGroup
 from .context import CoordinatorContext

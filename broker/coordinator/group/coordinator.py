@@ -150,6 +150,11 @@ class GroupCoordinator:
         """Heartbeat: keep the member's session alive, and tell it if it is called back."""
         group = self._groups.get(group_id)
         if group is None:
+            consumer_group = self._shards.consumer_groups.get(group_id)
+            if consumer_group is not None:
+                return self._consumer.classic_members.heartbeat(
+                    consumer_group, generation_id, member_id, group_instance_id
+                )
             return self._heartbeat_of_unknown(group_id)
         if group_instance_id is None:
             member = group.members.get(member_id)

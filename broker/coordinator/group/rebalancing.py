@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from ....protocol.errors import ErrorCode
+from ..append_errors import group_error
 from .answers import JoinAnswer, JoinedMember, SyncAnswer
-from .append_errors import group_error
 from .context import CoordinatorContext
 from .group import Group
 from .member import GroupMember

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ....protocol.errors import ErrorCode
-from .append_errors import group_error
+from ..append_errors import group_error
 from .consumer import records as consumer_records
 from .consumer.group import ConsumerGroup
 from .consumer.states import ConsumerGroupState

@@ -84,6 +84,7 @@ class Shards:
         self.groups: dict[str, Group] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self._consumer_sessions = consumer_sessions
+        self._to_reassign: set[str] = set()
         self._shards: dict[int, Shard] = {}
         self._context = context
         self._topic_partitions = topic_partitions
@@ -250,11 +251,16 @@ class Shards:
             del self.consumer_groups[consumer_group.group_id]
             self._bury_consumer_group(consumer_group)
 
-    def reload(self, partition: int) -> None:
-        """Read a partition's groups back from its log, which this broker goes on to lead."""
+    def reload(self, partition: int, group_id: str) -> None:
+        """Read a partition's groups back from its log, which this broker goes on to lead.
+
+        Args:
+            group_id: the consumer group that made it necessary; it is to be assigned anew.
+        """
         shard = self._shards.get(partition)
         if shard is not None:
             self.unload(partition)
+            self._to_reassign.add(group_id)
             self._context.schedule(0, partial(self.load, partition, shard.leader_epoch))
 
     def _load_slice(self, shard: Shard) -> None:
@@ -279,6 +285,9 @@ class Shards:
         self._resume(loader.groups.values())
         for group in loader.consumer_groups.values():
             self._consumer_sessions.resume(group)
+            if group.group_id in self._to_reassign:
+                self._to_reassign.discard(group.group_id)
+                group.distrust_targets()
 
     def _resume(self, groups: Iterable[Group]) -> None:
         size_max = self._context.settings.max_size

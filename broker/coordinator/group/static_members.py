@@ -11,8 +11,8 @@ from functools import partial
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode
+from ..append_errors import group_error
 from .answers import UNKNOWN_MEMBER_ID, JoinAnswer
-from .append_errors import group_error
 from .context import CoordinatorContext
 from .group import Group
 from .join_request import JoinRequest, MemberProtocol

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from ....protocol.errors import ErrorCode
-from ..group.append_errors import group_error
+from ..append_errors import group_error
 from .context import TransactionContext
 from .records import transaction_record
 from .shards import Shards

@@ -21,6 +21,7 @@ from ....protocol.errors import ErrorCode
 from ....runtime.timers import Timer
 from ....storage.topic_partition import TopicPartition
 from ...broker_channel import BrokerChannel
+from ...features import TRANSACTION_VERSION
 from ...metadata_cache import NO_NODE
 from ...transaction_markers import Marker, MarkerErrors, write_marker
 from .marker_sender import MarkersToWrite, MarkersWritten
@@ -36,8 +37,9 @@ RETRY_BACKOFF_MS = 50
 MARKERS_PER_REQUEST_MAX = 1000
 
 VERSION = 2
-"""Carries the transaction version; older brokers know only the one before."""
+"""Carries the transaction version."""
 VERSION_BEFORE_EPOCH_BUMPS = 1
+"""Known to older brokers, too, as long as the cluster may have some."""
 TRANSACTION_VERSION_2 = 2
 
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -176,12 +178,17 @@ class MarkerChannels:
             channel = self._channels[broker_id] = BrokerChannel(
                 self._broker,
                 broker_id,
-                {ApiKey.WRITE_TXN_MARKERS: VERSION},
+                self._versions,
                 _take,
                 self._exchange,
                 self._not_answered,
             )
         return channel
+
+    def _versions(self) -> dict[int, int]:
+        finalized = self._broker.features.finalized(TRANSACTION_VERSION)
+        is_newer = finalized >= TRANSACTION_VERSION_2
+        return {ApiKey.WRITE_TXN_MARKERS: VERSION if is_newer else VERSION_BEFORE_EPOCH_BUMPS}
 
     # -- what became of it ----------------------------------------------------------------
 
@@ -244,11 +251,8 @@ class MarkerChannels:
         wanted = [item for item in items if not item.transaction.is_over]
         if not wanted:
             return
-        version = max(_version(item.transaction.markers) for item in wanted)
         answer: messages.WriteTxnMarkersResponse = await connection.request(
-            _request(wanted),
-            version=version,
-            timeout_ms=self._broker.config["request.timeout.ms"],
+            _request(wanted), timeout_ms=self._broker.config["request.timeout.ms"]
         )
         errors: dict[tuple[int, TopicPartition], ErrorCode] = {
             (marker.producer_id, TopicPartition(topic.name, each.partition_index)): ErrorCode(
@@ -277,12 +281,6 @@ class MarkerChannels:
 
 def _take(waiting: deque[MarkersForBroker]) -> list[MarkersForBroker]:
     return [waiting.popleft() for _ in range(min(len(waiting), MARKERS_PER_REQUEST_MAX))]
-
-
-def _version(markers: MarkersToWrite) -> int:
-    if markers.transaction_version >= TRANSACTION_VERSION_2:
-        return VERSION
-    return VERSION_BEFORE_EPOCH_BUMPS
 
 
 def _request(items: Iterable[MarkersForBroker]) -> messages.WriteTxnMarkersRequest:

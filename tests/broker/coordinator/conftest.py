@@ -15,8 +15,9 @@ from support.pending import Pending
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
 from odradek.broker.coordinator.group.committing import CommitRequest, PartitionCommit
+from odradek.broker.coordinator.group.consumer.surroundings import ConsumerSurroundings
 from odradek.broker.coordinator.group.context import CoordinatorContext
-from odradek.broker.coordinator.group.coordinator import GroupCoordinator
+from odradek.broker.coordinator.group.coordinator import NO_SURROUNDINGS, GroupCoordinator
 from odradek.broker.coordinator.group.group import Group
 from odradek.broker.coordinator.group.join_request import JoinRequest, MemberProtocol
 from odradek.broker.coordinator.group.offsets import GroupOffsets
@@ -36,8 +37,11 @@ SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 class GroupBench:
     """A coordinator and its surroundings; every call flushes what it appended."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(
+        self, surroundings: ConsumerSurroundings = NO_SURROUNDINGS, **settings: int
+    ) -> None:
         self.settings = GroupSettings(**settings)
+        self.surroundings = surroundings
         self.log = MemoryLog()
         self.clock = ManualClock(NOW_MS)
         self.chance = random.Random(7)
@@ -49,7 +53,7 @@ class GroupBench:
         self.context = CoordinatorContext(
             self.settings, self.clock, self.timers, self.chance, self.log
         )
-        self.coordinator = GroupCoordinator(self.context, lambda: PARTITIONS)
+        self.coordinator = GroupCoordinator(self.context, lambda: PARTITIONS, self.surroundings)
         for partition in range(PARTITIONS):
             self.coordinator.note_leadership(partition, 0, is_leader=True)
         self.coordinator.start()

@@ -245,7 +245,7 @@ def test_the_first_to_look_for_a_coordinator_waits_for_the_topic(handlers, versi
 
 
 @pytest.mark.parametrize("version", [1, 4])
-@pytest.mark.parametrize("key_type", [1, 2, 9])
+@pytest.mark.parametrize("key_type", [2, 9])
 def test_coordinators_that_are_not_served_are_refused_for_good(
     handlers, version: int, key_type: int
 ) -> None:

@@ -81,6 +81,8 @@ class Assigning:
             # None wished for, or one that a former configuration of this broker had.
             name = next(iter(self._assignors))
         targets = self._compute(group, self._assignors[name])
+        for member_id in group.targets.keys() - group.members.keys():
+            write.remove_target(member_id)
         for member_id in group.members:
             target = targets.get(member_id, NO_TARGET)
             if target != group.targets.get(member_id):

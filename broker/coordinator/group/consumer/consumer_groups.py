@@ -244,7 +244,9 @@ class ConsumerGroups:
 
     def _resume_after_loss(self, group: ConsumerGroup) -> None:
         if group.is_conversion_open:
-            self.shards.reload(group.partition)  # as the other type, or with what it had
+            self.shards.reload(
+                group.partition, group.group_id
+            )  # as the other type, or with what it had
         elif self.shards.consumer_groups.get(group.group_id) is group:
             self.sessions.resume(group)
             self._forget_if_new(group)
@@ -256,7 +258,7 @@ class ConsumerGroups:
                 group.partition,
                 group.group_id,
             )
-            self.shards.reload(group.partition)
+            self.shards.reload(group.partition, group.group_id)
 
 
 def _close_conversion(group: ConsumerGroup) -> None:

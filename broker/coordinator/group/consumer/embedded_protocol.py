@@ -11,7 +11,8 @@ from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from .....protocol.errors import ProtocolError
-from .....protocol.internal import consumer_protocol as schemas
+from .....protocol.internal import find_message
+from .....protocol.internal.consumer_protocol import ConsumerProtocolAssignment
 from .....protocol.internal.versioned import decode_versioned, encode_versioned
 
 TopicPartitions = Mapping[str, Set[int]]
@@ -43,7 +44,7 @@ def read_subscription(metadata: bytes) -> Subscription:
         ProtocolError: it is no such thing.
     """
     message, version = decode_versioned(
-        schemas.ConsumerProtocolSubscription, metadata, newer_as_newest=True
+        find_message("ConsumerProtocolSubscription"), metadata, newer_as_newest=True
     )
     owned = {entry.topic: frozenset(entry.partitions) for entry in message.owned_partitions or ()}
     return Subscription(version, frozenset(message.topics), owned, message.rack_id or None)
@@ -59,7 +60,7 @@ def read_assignment(assignment: bytes) -> TopicPartitions:
     if not assignment:
         return {}
     message, _ = decode_versioned(
-        schemas.ConsumerProtocolAssignment, assignment, newer_as_newest=True
+        find_message("ConsumerProtocolAssignment"), assignment, newer_as_newest=True
     )
     if message.user_data:
         raise CustomAssignorError
@@ -72,10 +73,9 @@ def write_assignment(partitions: TopicPartitions, metadata: bytes) -> bytes:
     Raises:
         ProtocolError: the metadata has no version before it.
     """
-    message = schemas.ConsumerProtocolAssignment
-    value = message(
+    value = ConsumerProtocolAssignment(
         assigned_partitions=[
-            message.TopicPartition(topic=topic, partitions=sorted(numbers))
+            ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=sorted(numbers))
             for topic, numbers in sorted(partitions.items())
         ]
     )

@@ -219,6 +219,14 @@ class ConsumerGroup:
         """The assignor that most members wish for, if any member wishes for one."""
         return preferred_assignor(self.members)
 
+    def distrust_targets(self) -> None:
+        """Have the next heartbeat count the epoch up, and compute all targets from nothing."""
+        self.targets = {
+            member_id: NO_TARGET for member_id in self.targets if member_id not in self.members
+        }
+        self.metadata_hash = ~self.metadata_hash
+        self.needs_metadata_refresh = True
+
     # -- the group as a whole -----------------------------------------------------------
 
     @property

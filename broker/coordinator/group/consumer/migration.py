@@ -195,6 +195,7 @@ class Migration:
 
 
 def _no_upgrade(group_id: str, why: str) -> KafkaError:
+    logger.info("group %s stays a classic group: %s", group_id, why)
     return KafkaError(
         ErrorCode.GROUP_ID_NOT_FOUND,
         f"Classic group {group_id} cannot become a consumer group: {why}.",

@@ -3,7 +3,7 @@
 Unlike a classic group's, these states are not moved by requests: what a group holds decides
 which one it is in (`state_of`), and a change from one to another must stand in the table, or
 it raises. A member's state says what it waits for on the way to its target assignment.
-`diagram.py` of the folder above draws `docs/consumer_group_states.md` from these tables.
+`diagram.py` draws `docs/consumer_group_states.md` from these tables.
 Source: KIP-848; Kafka's ConsumerGroupState and MemberState.
 """
 
@@ -43,7 +43,7 @@ class MemberEvent(Enum):
     """It owns partitions that are not in its target."""
     MUST_WAIT = "must wait"
     """Partitions of its target are still another member's."""
-    COMPLETE = "complete"
+    COMPLETE = "has all"
     """All of its target is its own."""
 
 
@@ -144,10 +144,6 @@ MEMBER_TRANSITIONS: dict[tuple[MemberState, MemberEvent], tuple[MemberState, str
     (MemberState.UNRELEASED_PARTITIONS, MemberEvent.COMPLETE): (
         MemberState.STABLE,
         "the last partition it waited for became free",
-    ),
-    (MemberState.UNKNOWN, MemberEvent.MUST_REVOKE): (
-        MemberState.UNREVOKED_PARTITIONS,
-        "it came back with nothing, so all it is written to own has to be given up",
     ),
     (MemberState.UNKNOWN, MemberEvent.MUST_WAIT): (
         MemberState.UNRELEASED_PARTITIONS,

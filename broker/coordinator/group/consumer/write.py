@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from .....protocol.errors import ErrorCode
-from ..append_errors import group_error
+from ...append_errors import group_error
 from ..context import CoordinatorContext
 from ..records import CoordinatorRecord
 from . import records
@@ -105,6 +105,11 @@ class GroupWrite:
         """What a member is to own has changed."""
         self.add(records.target_assignment_record(self.group.group_id, member_id, target))
         self.group.targets[member_id] = target
+
+    def remove_target(self, member_id: str) -> None:
+        """A target is left of somebody who is no member."""
+        self.add(records.target_assignment_tombstone(self.group.group_id, member_id))
+        del self.group.targets[member_id]
 
     def remove_member(self, member_id: str) -> None:
         """A member is gone."""

@@ -1,12 +1,13 @@
-"""What a failed append to `__consumer_offsets` means to the client that caused it.
+"""What a failed append to a coordinators' topic means to the client that caused it.
 
 The client knows nothing of that topic, so it is told what to do: try again, or look for
-the coordinator again. Source: Kafka's CoordinatorOperationExceptionHelper.
+the coordinator again. Source: Kafka's CoordinatorOperationExceptionHelper and
+TransactionStateManager.
 """
 
 from __future__ import annotations
 
-from ....protocol.errors import ErrorCode
+from ...protocol.errors import ErrorCode
 
 _COMMON = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -25,7 +26,7 @@ _TOO_LARGE = (
 
 
 def group_error(error: ErrorCode) -> ErrorCode:
-    """The answer to JoinGroup, SyncGroup and the like, whose record could not be appended."""
+    """The answer to a request whose record could not be appended."""
     if error in _TOO_LARGE:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return _COMMON.get(error, error)

@@ -1,0 +1,25 @@
+"""Making the formats `odradek` and `odradek-log` known to a Spark session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> SparkSession:
+    """Let `format("odradek")` and `format("odradek-log")` be used in a session.
+
+    Not needed where odradek is installed as a wheel: Spark finds the modules `pyspark_odradek`
+    and `pyspark_odradek_log` by itself. The package has to be installed for the workers, too.
+
+    Returns:
+        The session.
+    """
+    from .kafka_source.source import KafkaDataSource
+    from .log_source.source import LogDataSource
+
+    for source in (KafkaDataSource, LogDataSource):
+        spark.dataSource.register(source)
+    return spark

@@ -1,0 +1,227 @@
+"""What the driver asks of a cluster: which partitions there are, and their offsets.
+
+A Kafka admin client answers all of it, as in Spark's own source: no consumer group is joined.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from ..errors import SparkConnectorError
+from ..topic_selection import TopicSelection
+from .kafka_settings import admin_settings
+from .offset_limits import EARLIEST, LATEST, OffsetLimit, TopicPartition
+from .options import ReadOptions
+
+Offsets = dict[TopicPartition, int]
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""A pattern does not reach these."""
+
+
+class Cluster:
+    """A connection of the driver's, made at first use.
+
+    Args:
+        options: of the reader.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._admin: Any = None
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that the options select, as they are now.
+
+        Raises:
+            SparkConnectorError: one that is named is not there, or no broker answers.
+        """
+        selection = self._options.selection
+        if selection.topics is None and selection.partitions is None:
+            return sorted(self._matching(selection))
+        names = selection.topics or {topic for topic, _ in selection.partitions or ()}
+        found = self._described(names)
+        if selection.partitions is None:
+            return sorted(found)
+        for topic, partition in selection.partitions:
+            if (topic, partition) not in found:
+                raise SparkConnectorError(
+                    f"option 'assign' names partition {partition} of {topic!r}, which has none"
+                    " of that number"
+                )
+        return sorted(selection.partitions)
+
+    def _matching(self, selection: TopicSelection) -> Iterable[TopicPartition]:
+        metadata = self._asked(lambda admin, s: admin.list_topics(timeout=s))
+        for topic in metadata.topics.values():
+            if topic.topic not in INTERNAL_TOPICS and selection.covers(topic.topic, 0):
+                for partition in topic.partitions:
+                    yield topic.topic, partition
+
+    def _described(self, names: Collection[str]) -> set[TopicPartition]:
+        from confluent_kafka import TopicCollection
+
+        topics = TopicCollection(sorted(names))
+        futures = self._asked(lambda admin, s: admin.describe_topics(topics, request_timeout=s))
+        found = set()
+        for name, future in futures.items():
+            for partition in self._result(future, f"topic {name!r}").partitions:
+                found.add((name, partition.id))
+        return found
+
+    def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The first offset of each."""
+        return self._listed(dict.fromkeys(partitions, EARLIEST))
+
+    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The offset behind the last of each; the last stable one where committed is read."""
+        return self._listed(dict.fromkeys(partitions, LATEST))
+
+    def resolved(
+        self, limit: OffsetLimit, partitions: Collection[TopicPartition], *, is_start: bool
+    ) -> Offsets:
+        """The offsets that a limit stands for.
+
+        Args:
+            limit: what the options say.
+            partitions: all that are read; a limit by partition has to name each and no other.
+            is_start: whether this is the start.
+
+        Raises:
+            SparkConnectorError: it names other partitions, or begins behind the last record's
+                time.
+        """
+        if limit.everywhere is not None:
+            return self._listed(dict.fromkeys(partitions, limit.everywhere))
+        if limit.offsets is not None:
+            _require_same(limit.option, limit.offsets, partitions)
+            ends = {each: number for each, number in limit.offsets.items() if number < 0}
+            return {**limit.offsets, **self._listed(ends)}
+        times = limit.timestamps_ms
+        if times is None:
+            times = dict.fromkeys(partitions, limit.timestamp_ms or 0)
+        _require_same(limit.option, times, partitions)
+        found = self._listed(times)
+        missing = sorted(each for each, offset in found.items() if offset < 0)
+        if missing and is_start and not limit.latest_if_none_as_late:
+            topic, partition = missing[0]
+            raise SparkConnectorError(
+                f"option {limit.option!r}: partition {partition} of {topic!r} has no record as"
+                f" late as {times[missing[0]]}; 'startingOffsetsByTimestampStrategy' set to"
+                " latest would begin at its end"
+            )
+        return {**found, **self.latest(missing)}
+
+    def _listed(self, wanted: dict[TopicPartition, int]) -> Offsets:
+        """ListOffsets: for each an offset, for LATEST, EARLIEST or a time in ms; -1 if none."""
+        if not wanted:
+            return {}
+        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka import admin as kafka_admin
+
+        spec: Any = kafka_admin.OffsetSpec  # type: ignore[attr-defined]  # it is not in its __all__
+        specs = {LATEST: spec.latest(), EARLIEST: spec.earliest()}
+        asked = {
+            TopicPartition(topic, partition): specs.get(number) or spec.for_timestamp(number)
+            for (topic, partition), number in wanted.items()
+        }
+        isolation = (
+            IsolationLevel.READ_COMMITTED
+            if self._options.reads_committed
+            else IsolationLevel.READ_UNCOMMITTED
+        )
+        futures = self._asked(
+            lambda admin, s: admin.list_offsets(asked, isolation_level=isolation, request_timeout=s)
+        )
+        return {
+            (each.topic, each.partition): self._result(
+                future, f"partition {each.partition} of {each.topic!r}"
+            ).offset
+            for each, future in futures.items()
+        }
+
+    def latest_after(self, known: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
+        """The latest offsets, asked again where one lies before what was seen.
+
+        A broker that has just become leader may answer from before it knew all (KAFKA-7703).
+        """
+        found = self.latest(partitions)
+        for _ in range(self._options.retries_max - 1):
+            if all(found[each] >= known.get(each, 0) for each in found):
+                break
+            time.sleep(self._options.retry_interval_ms / 1000)
+            found = self.latest(partitions)
+        return found
+
+    def _asked(self, ask: Any) -> Any:
+        from confluent_kafka import KafkaException
+
+        try:
+            return ask(self._connected(), self._options.cluster_timeout_ms / 1000)
+        except KafkaException as error:
+            raise self._unanswered(error) from None
+
+    def _result(self, future: Any, what: str) -> Any:
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return future.result()
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise SparkConnectorError(
+                    f"option {self._options.selection.option!r} names {what}, which the cluster"
+                    " does not have (UNKNOWN_TOPIC_OR_PARTITION)"
+                ) from None
+            if code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+                raise self._unanswered(error) from None
+            raise SparkConnectorError(
+                f"the cluster refuses to tell of {what}: {error.args[0].str()}"
+            ) from None
+
+    def _unanswered(self, error: Any) -> SparkConnectorError:
+        return SparkConnectorError(
+            f"no broker answers at option 'kafka.bootstrap.servers',"
+            f" {self._options.settings['bootstrap.servers']!r}: {error.args[0].str()}"
+        )
+
+    def _connected(self) -> Any:
+        if self._admin is None:
+            self._admin = admin_client(self._options.settings)
+        return self._admin
+
+
+def admin_client(settings: dict[str, str]) -> Any:
+    """An admin client of confluent-kafka.
+
+    Raises:
+        SparkConnectorError: it is not installed, or does not know a setting.
+    """
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        raise SparkConnectorError(
+            "confluent-kafka is not installed; install it with: pip install 'odradek[spark]'"
+        ) from None
+    try:
+        return AdminClient({**admin_settings(settings)})
+    except KafkaException as error:
+        raise SparkConnectorError(
+            f"a 'kafka.' option cannot be honoured: {error.args[0].str()}"
+        ) from None
+
+
+def _require_same(
+    option: str, named: Collection[TopicPartition], partitions: Collection[TopicPartition]
+) -> None:
+    if set(named) != set(partitions):
+        missing = sorted(set(partitions) - set(named))
+        topic, partition = (missing or sorted(set(named) - set(partitions)))[0]
+        verb = "leaves out" if missing else "names"
+        raise SparkConnectorError(
+            f"option {option!r} must name the partitions that are read, all and no others, but"
+            f" {verb} partition {partition} of {topic!r}"
+        )

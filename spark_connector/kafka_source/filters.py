@@ -1,0 +1,97 @@
+"""Filters that Spark 4.1 and later push down: what they leave of partitions and offsets.
+
+Filters are known by their classes' names, so that this works, and is tested, with a Spark that
+has none. One on topic, partition or offset is carried out here to the letter. One on the
+timestamp only says where to begin, since a later record may be of an earlier time, and Spark
+looks at each row again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+OFFSET_MAX = 2**63 - 1
+
+Test = Callable[[Any], bool]
+
+_TESTS: dict[str, Callable[[Any], Test]] = {
+    "EqualTo": lambda wanted: lambda value: bool(value == wanted),
+    "EqualNullSafe": lambda wanted: lambda value: bool(value == wanted),
+    "GreaterThan": lambda wanted: lambda value: bool(value > wanted),
+    "GreaterThanOrEqual": lambda wanted: lambda value: bool(value >= wanted),
+    "LessThan": lambda wanted: lambda value: bool(value < wanted),
+    "LessThanOrEqual": lambda wanted: lambda value: bool(value <= wanted),
+    "In": lambda wanted: lambda value: value in wanted,
+    "StringStartsWith": lambda wanted: lambda value: bool(value.startswith(wanted)),
+    "StringEndsWith": lambda wanted: lambda value: bool(value.endswith(wanted)),
+    "StringContains": lambda wanted: lambda value: wanted in value,
+}
+
+
+class PushedFilters:
+    """The filters that a query has, taken one by one."""
+
+    def __init__(self) -> None:
+        self._topic_tests: list[Test] = []
+        self._partition_tests: list[Test] = []
+        self.first_offset = 0
+        """No record before it is wanted."""
+        self.until_offset = OFFSET_MAX
+        """Nor one from it on."""
+        self.timestamp_ms: int | None = None
+        """Nor one earlier than that, if it is not None."""
+
+    def take(self, filters: Iterable[Any]) -> list[Any]:
+        """Take what can be carried out; gives those that Spark has to apply itself."""
+        return [each for each in filters if not self._take(each)]
+
+    def covers(self, topic: str, partition: int) -> bool:
+        """Whether anything of a partition may be wanted."""
+        return all(test(topic) for test in self._topic_tests) and all(
+            test(partition) for test in self._partition_tests
+        )
+
+    def _take(self, pushed: Any) -> bool:
+        kind = type(pushed).__name__
+        column = getattr(pushed, "attribute", None)
+        value = getattr(pushed, "value", None)
+        if column in (("topic",), ("partition",)):
+            if kind == "IsNotNull":
+                return True
+            make = _TESTS.get(kind)
+            if make is None or value is None:
+                return False
+            tests = self._topic_tests if column == ("topic",) else self._partition_tests
+            tests.append(make(value))
+            return True
+        if column == ("offset",):
+            return kind == "IsNotNull" or self._take_offset(kind, value)
+        if column == ("timestamp",):
+            self._take_timestamp(kind, value)
+        return False
+
+    def _take_offset(self, kind: str, value: Any) -> bool:
+        if not isinstance(value, int):
+            return False
+        bounds = {
+            "EqualTo": (value, value + 1),
+            "EqualNullSafe": (value, value + 1),
+            "GreaterThan": (value + 1, OFFSET_MAX),
+            "GreaterThanOrEqual": (value, OFFSET_MAX),
+            "LessThan": (0, value),
+            "LessThanOrEqual": (0, value + 1),
+        }.get(kind)
+        if bounds is None:
+            return False
+        self.first_offset = max(self.first_offset, bounds[0])
+        self.until_offset = min(self.until_offset, bounds[1])
+        return True
+
+    def _take_timestamp(self, kind: str, value: Any) -> None:
+        is_lower = kind in ("EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual")
+        # Without a time zone it is not known which moment is meant.
+        if is_lower and isinstance(value, datetime) and value.tzinfo is not None:
+            timestamp_ms = int(value.timestamp() * 1000)
+            self.timestamp_ms = max(self.timestamp_ms or 0, timestamp_ms)

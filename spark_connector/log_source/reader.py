@@ -1,0 +1,64 @@
+"""Reading log folders: planned by the driver, read by the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from ..kafka_source.filters import PushedFilters
+from .options import LogOptions
+from .slices import LogSlice
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class LogReader(DataSourceReader):
+    """Reads what is in the files when the query is planned.
+
+    Args:
+        options: of the source.
+        columns: the names of the columns wanted, in their order.
+    """
+
+    def __init__(self, options: LogOptions, columns: Iterable[str]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+        self._filters: Any = None
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Spark 4.1 and later: the filters that Spark still has to apply.
+
+        Only the table of records has the columns that offsets and times are told by.
+        """
+        if self._options.table != "records":
+            return filters
+        self._filters = filters
+        return PushedFilters().take(filters)
+
+    def partitions(self) -> list[InputPartition]:
+        """A slice of a segment for each task."""
+        from .planning import planned_slices
+
+        filters = PushedFilters()
+        filters.take(self._filters or ())
+        return list(planned_slices(self._options, filters))
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Runs in an executor; None stands for a plan without any slice."""
+        if not isinstance(partition, LogSlice):
+            return
+        if self._options.table == "indexes":
+            from .indexes_table import index_rows
+
+            yield from index_rows(partition, self._options, self._columns)
+            return
+        from .batch_walk import mapped
+        from .batches_table import batch_rows
+        from .records_table import record_rows
+
+        rows = record_rows if self._options.table == "records" else batch_rows
+        with mapped(partition.path) as data:
+            yield from rows(data, partition, self._options, self._columns)

@@ -1,0 +1,54 @@
+"""What one task reads of a log: the batches between two positions of a segment."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import InputPartition
+
+Aborted = tuple[int, int, int]
+"""A transaction: the producer's id, the first offset, the marker's offset."""
+
+
+class LogSlice(InputPartition):
+    """Some batches of one segment.
+
+    Args:
+        folder: as the user gave it.
+        path: of the segment's log file.
+        topic: its name.
+        partition: its number.
+        segment: the base offset.
+        start_position: where the first batch begins.
+        end_position: where the slice ends: another begins there, or the file ends.
+        is_tail: whether what is not whole at the end is only what a crash left.
+        first_offset: no record before it is wanted.
+        until_offset: nor one from it on.
+        aborted: transactions whose records are not wanted.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        path: str,
+        topic: str,
+        partition: int,
+        segment: int,
+        start_position: int,
+        end_position: int,
+        *,
+        is_tail: bool,
+        first_offset: int,
+        until_offset: int,
+        aborted: tuple[Aborted, ...] = (),
+    ) -> None:
+        super().__init__(None)
+        self.folder = folder
+        self.path = path
+        self.topic = topic
+        self.partition = partition
+        self.segment = segment
+        self.start_position = start_position
+        self.end_position = end_position
+        self.is_tail = is_tail
+        self.first_offset = first_offset
+        self.until_offset = until_offset
+        self.aborted = aborted

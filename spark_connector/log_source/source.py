@@ -1,0 +1,40 @@
+"""The data source as Spark knows it: `odradek-log`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader
+
+
+class LogDataSource(DataSource):
+    """Data folders of brokers, odradek's or Kafka's, or copies of them.
+
+    Everything else is imported by what needs it: Spark imports this class to find out which
+    sources there are.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return "odradek-log"
+
+    def schema(self) -> str:
+        """The columns of the table that is wanted, or those that are chosen."""
+        from ..kafka_source.columns import ddl_of
+        from .options import columns_of
+
+        return ddl_of(columns_of(self.options))
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        """Of a batch; there is no stream of files."""
+        from ..kafka_source.columns import require_columns
+        from .options import log_options
+        from .reader import LogReader
+        from .tables import TABLES
+
+        options = log_options(self.options)
+        return LogReader(options, require_columns(schema, TABLES[options.table]))

@@ -1,0 +1,78 @@
+"""The tables that log folders are read as, and their columns."""
+
+from __future__ import annotations
+
+from ..kafka_source.columns import COLUMNS, HEADERS
+
+PLACE = {
+    "folder": "STRING",
+    "segment": "BIGINT",
+}
+"""Whose copy it is: the folder that was given, and the base offset of the segment."""
+
+RECORDS = {
+    **COLUMNS,
+    **HEADERS,
+    **PLACE,
+    "position": "BIGINT",
+    "leaderEpoch": "INT",
+    "producerId": "BIGINT",
+    "producerEpoch": "INT",
+    "sequence": "INT",
+    "isTransactional": "BOOLEAN",
+    "isControl": "BOOLEAN",
+}
+"""Those of a topic's table first; the position is that of the record's batch."""
+
+BATCHES = {
+    "topic": "STRING",
+    "partition": "INT",
+    **PLACE,
+    "position": "BIGINT",
+    "size": "INT",
+    "baseOffset": "BIGINT",
+    "lastOffset": "BIGINT",
+    "count": "INT",
+    "baseTimestamp": "TIMESTAMP",
+    "maxTimestamp": "TIMESTAMP",
+    "timestampType": "INT",
+    "leaderEpoch": "INT",
+    "producerId": "BIGINT",
+    "producerEpoch": "INT",
+    "baseSequence": "INT",
+    "isTransactional": "BOOLEAN",
+    "isControl": "BOOLEAN",
+    "compression": "STRING",
+    "crc": "BIGINT",
+}
+
+INDEXES = {
+    "topic": "STRING",
+    "partition": "INT",
+    **PLACE,
+    "index": "STRING",
+    "offset": "BIGINT",
+    "position": "INT",
+    "timestamp": "TIMESTAMP",
+    "producerId": "BIGINT",
+    "firstOffset": "BIGINT",
+    "lastOffset": "BIGINT",
+    "lastStableOffset": "BIGINT",
+}
+"""`index` is offset, time or transaction, and of the others' columns each has null."""
+
+TABLES = {"records": RECORDS, "batches": BATCHES, "indexes": INDEXES}
+
+
+def default_columns(table: str, *, has_headers: bool, has_folders: bool) -> dict[str, str]:
+    """What a table shows unless columns are chosen.
+
+    Args:
+        table: its name.
+        has_headers: whether headers are wanted.
+        has_folders: whether several folders are read, whose copies must be told apart.
+    """
+    if table != "records":
+        return TABLES[table]
+    folder = {"folder": "STRING"} if has_folders else {}
+    return {**COLUMNS, **(HEADERS if has_headers else {}), **folder}

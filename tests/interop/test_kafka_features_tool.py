@@ -1,0 +1,62 @@
+"""Kafka's own kafka-features tool against the broker."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+TOOL = "org.apache.kafka.tools.FeatureCommand"
+
+
+def levels(told: str) -> dict[str, tuple[str, str, str]]:
+    """Smallest, largest and finalized level by feature, as `describe` tells them."""
+    found = {}
+    for line in told.splitlines():
+        words = line.split()
+        if words[:1] == ["Feature:"]:
+            said = dict(zip(words[::2], words[1::2], strict=True))
+            found[said["Feature:"]] = (
+                said["SupportedMinVersion:"],
+                said["SupportedMaxVersion:"],
+                said["FinalizedVersionLevel:"],
+            )
+    return found
+
+
+def test_the_features_tool_describes_and_moves_levels(java, start_broker) -> None:
+    broker = start_broker()
+    bootstrap = ("--bootstrap-server", broker.bootstrap)
+
+    def features(*arguments: str) -> str:
+        return java(TOOL, *bootstrap, *arguments)
+
+    assert levels(features("describe")) == {
+        "group.version": ("0", "1", "1"),
+        "transaction.version": ("0", "2", "2"),
+    }
+    features("downgrade", "--feature", "transaction.version=1", "--dry-run")
+    assert levels(features("describe"))["transaction.version"][2] == "2"
+    features("downgrade", "--feature", "transaction.version=1")
+    features("disable", "--feature", "group.version", "--unsafe")
+    after = levels(features("describe"))
+    assert (after["transaction.version"][2], after["group.version"][2]) == ("1", "0")
+    features("upgrade", "--feature", "transaction.version=2", "--feature", "group.version=1")
+    after = levels(features("describe"))
+    assert (after["transaction.version"][2], after["group.version"][2]) == ("2", "1")
+
+
+def test_the_features_tool_is_told_why_not(java_command, start_broker) -> None:
+    broker = start_broker()
+    command = [*java_command, TOOL, "--bootstrap-server", broker.bootstrap]
+    refused = subprocess.run(
+        [*command, "upgrade", "--feature", "transaction.version=3"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "the controller supports levels 0 to 2" in refused.stdout + refused.stderr

@@ -1,0 +1,256 @@
+"""The pytest plugin in runs of its own: what users' tests see, and what stays behind: nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+SECONDS_MAX = 60
+PLUGIN_MILLISECONDS_MAX = 20
+
+TALKS = """
+import json, os, pytest
+from kafka import KafkaConsumer, KafkaProducer
+
+def talk(address, topic, group):
+    producer = KafkaProducer(bootstrap_servers=address)
+    producer.send(topic, b"hello").get(10)
+    producer.close()
+    consumer = KafkaConsumer(topic, bootstrap_servers=address, group_id=group,
+                             auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+    assert next(consumer).value == b"hello"
+    consumer.close()
+
+def note(broker):
+    with open(os.environ["NOTES"], "a") as notes:
+        print(json.dumps([broker.pid, broker.folder, broker.bootstrap_servers]), file=notes)
+"""
+
+
+class Run:
+    """A pytest run over one file of tests."""
+
+    def __init__(self, folder: Path, source: str, arguments: Sequence[str] = ()) -> None:
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        (folder / "test_users.py").write_text(TALKS + source)
+        self.folder = folder
+        self.notes_path = folder / "notes"
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", *arguments],
+            cwd=folder,
+            env={**os.environ, "NOTES": str(self.notes_path), "TMPDIR": str(self.temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self) -> str:
+        """Wait for the end; returns what it printed."""
+        return self.process.communicate(timeout=SECONDS_MAX)[0]
+
+    def notes(self) -> list[list[str | int]]:
+        if not self.notes_path.exists():
+            return []
+        return [json.loads(line) for line in self.notes_path.read_text().splitlines()]
+
+    def left_over(self) -> list[str]:
+        """Folders and brokers that are still there."""
+        folders = [str(each) for each in self.temporary.glob("odradek-*")]
+        return folders + [f"process {note[0]}" for note in self.notes() if is_broker(note[0])]
+
+
+def is_broker(pid: object) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"odradek.testing.broker" in command
+
+
+def wait_until(shown: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not shown():
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+@pytest.fixture(params=[(), ("-n", "2")], ids=["one process", "two workers"])
+def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    given: tuple[str, ...] = request.param
+    return given
+
+
+def test_all_tests_of_a_run_share_one_broker(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    run = Run(
+        tmp_path,
+        """
+@pytest.mark.parametrize("number", range(4))
+def test_it(kafka, kafka_topic, kafka_group, number):
+    note(kafka)
+    talk(kafka.bootstrap_servers, kafka_topic, kafka_group)
+""",
+        workers,
+    )
+    assert "4 passed" in run.finish()
+    notes = run.notes()
+    assert len(notes) == 4
+    assert len({address for _, _, address in notes}) == 1
+    assert run.left_over() == []
+
+
+def test_tests_of_asyncio_and_trio_use_it_alike(tmp_path: Path) -> None:
+    run = Run(
+        tmp_path,
+        """
+import asyncio, aiokafka, trio
+from odradek.client import KafkaClient, Producer
+
+def test_asyncio(kafka, kafka_topic):
+    async def produce():
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+            return (await producer.send_and_wait(kafka_topic, b"hello")).offset
+    assert asyncio.run(produce()) == 0
+
+@pytest.mark.trio
+async def test_trio(kafka, kafka_topic):
+    async with KafkaClient(kafka.bootstrap_servers) as client:
+        record = (None, b"hello", 1_700_000_000_000, ())
+        assert await Producer(client).send(kafka_topic, 0, [record]) is not None
+""",
+    )
+    assert "2 passed" in run.finish()
+
+
+def test_a_marker_the_command_line_and_the_ini_file_set_brokers_up(tmp_path: Path) -> None:
+    run = Run(
+        tmp_path,
+        """
+from kafka.admin import KafkaAdminClient, ConfigResource, ConfigResourceType
+
+def setting(broker, name):
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    pid = admin.describe_cluster()["brokers"][0]["node_id"]
+    described = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, str(pid))])
+    admin.close()
+    return str(described).count(name)
+
+def test_plain(kafka):
+    note(kafka)
+
+@pytest.mark.kafka(config={"num.partitions": "5"})
+def test_marked(kafka):
+    note(kafka)
+    talk(kafka.bootstrap_servers, "made-by-itself", "g")
+    consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers)
+    assert len(consumer.partitions_for_topic("made-by-itself")) == 5
+    consumer.close()
+
+def test_command_line(kafka):
+    talk(kafka.bootstrap_servers, "made-by-itself", "g")
+    consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers)
+    assert len(consumer.partitions_for_topic("made-by-itself")) == 3
+    consumer.close()
+""",
+        ("--kafka-setting", "num.partitions=3"),
+    )
+    assert "3 passed" in run.finish()
+    plain, marked = run.notes()
+    assert plain != marked
+    assert run.left_over() == []
+
+
+def test_a_cluster_is_the_tests_own_and_can_be_broken(tmp_path: Path) -> None:
+    run = Run(
+        tmp_path,
+        """
+@pytest.mark.kafka(brokers=2)
+def test_it(kafka_cluster):
+    first, second = kafka_cluster.brokers
+    first.kill()
+    first.start()
+    talk(kafka_cluster.bootstrap_servers, "t", "g")
+""",
+    )
+    assert "1 passed" in run.finish()
+    assert run.left_over() == []
+
+
+def test_a_failure_shows_what_the_broker_logged_during_the_test(tmp_path: Path) -> None:
+    run = Run(
+        tmp_path,
+        """
+import socket
+
+def test_it(kafka):
+    note(kafka)
+    host, port = kafka.bootstrap_servers.split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"no frame of Kafka's")
+        assert connection.recv(1) != b""
+""",
+    )
+    printed = run.finish()
+    assert "1 failed" in printed
+    _, _, shown = printed.partition("log of the Kafka broker")
+    assert re.search(r"odradek\\.|odradek", shown), printed
+    assert "(nothing logged)" not in shown
+    assert run.left_over() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
+def test_nothing_is_left_of_a_run_that_is_broken_off(
+    tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]
+) -> None:
+    run = Run(
+        tmp_path,
+        """
+import time
+
+def test_it(kafka, kafka_cluster):
+    for broker in kafka_cluster.brokers:
+        broker.folder = str(broker.folder)
+        note(broker)
+    note(kafka)
+    time.sleep(600)
+""",
+        workers,
+    )
+    wait_until(lambda: len(run.notes()) == 4)
+    assert run.left_over()
+    if number is signal.SIGINT:
+        os.killpg(run.process.pid, number)
+    else:
+        run.process.send_signal(number)
+    run.finish()
+    wait_until(lambda: not run.left_over())
+
+
+def test_a_run_without_it_loads_next_to_nothing() -> None:
+    program = (
+        "import pytest, sys, time\n"
+        "before = set(sys.modules)\n"
+        "began = time.perf_counter()\n"
+        "import odradek.testing.pytest_plugin\n"
+        "print(time.perf_counter() - began)\n"
+        "print(*sorted(set(sys.modules) - before))\n"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        for _ in range(5)
+    ]
+    assert min(float(seconds) for seconds, _ in runs) * 1000 <= PLUGIN_MILLISECONDS_MAX
+    assert runs[0][1].split() == ["odradek", "odradek.testing", "odradek.testing.pytest_plugin"]
