@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
@@ -56,6 +57,8 @@ class BrokerChannel(Generic[ItemT]):
         self._under_way: list[ItemT] = []
         self._wake = trio.Event()
         self._is_running = False
+        self._failures = 0
+        """One after the other."""
 
     def put(self, item: ItemT) -> None:
         """Have something sent, soon."""
@@ -67,24 +70,58 @@ class BrokerChannel(Generic[ItemT]):
 
     async def _run(self) -> None:
         """Send until there was nothing to send for a while, or the connection breaks."""
-        links = self._broker.links
-        try:
-            async with links.to_broker(self._broker_id, self._versions()) as connection:
-                while await self._has_something():
-                    self._under_way = self._take(self._waiting)
-                    await self._exchange(connection, self._under_way)
-                    self._under_way = []
-                    self._broker.server.finish_outside_work()
-        except ClientError as error:
-            logger.info("requests to broker %d are not answered: %s", self._broker_id, error)
-        except Exception:
-            logger.exception("a request to broker %d failed", self._broker_id)
+        while await self._send_over_one_connection() and self._waiting:
+            pass  # something came while an idle connection was closed
         self._is_running = False
         unanswered = [*self._under_way, *self._waiting]
         self._under_way = []
         self._waiting.clear()
         if unanswered:
             self._fail(unanswered)
+
+    async def _send_over_one_connection(self) -> bool:
+        """Returns whether it went well to its end."""
+        try:
+            with self._while_alive() as scope:
+                await self._send_all()
+        except ClientError as error:
+            self._failures += 1
+            logger.log(
+                logging.INFO if self._failures == 1 else logging.DEBUG,
+                "requests to broker %d are not answered: %s",
+                self._broker_id,
+                error,
+            )
+        except Exception:
+            logger.exception("a request to broker %d failed", self._broker_id)
+        else:
+            return not scope.cancelled_caught
+        return False
+
+    async def _send_all(self) -> None:
+        async with self._broker.links.to_broker(self._broker_id, self._versions()) as connection:
+            while await self._has_something():
+                self._under_way = self._take(self._waiting)
+                await self._exchange(connection, self._under_way)
+                self._failures = 0
+                self._under_way = []
+                self._broker.server.finish_outside_work()
+
+    @contextmanager
+    def _while_alive(self) -> Iterator[trio.CancelScope]:
+        """A scope that ends when the broker is gone: it may be frozen, and never say so."""
+        cache = self._broker.metadata_cache
+
+        def look() -> None:
+            if not cache.has_alive_broker(self._broker_id):
+                scope.cancel()
+
+        cache.listeners.append(look)
+        try:
+            with trio.CancelScope() as scope:
+                yield scope
+        finally:
+            cache.listeners.remove(look)
 
     async def _has_something(self) -> bool:
         with trio.move_on_after(IDLE_SECONDS_MAX):

@@ -93,6 +93,7 @@ class ConfigManager:
         self._will_look = False
         self._seen: dict[str, int] = {}
         self._watch: Watch | None = None
+        self._watch_anew = False
 
     def on_change(self, entity_type: str, apply: Apply) -> None:
         """Have `apply` called with an entity's name and settings when these change."""
@@ -128,7 +129,10 @@ class ConfigManager:
 
     def _note_session(self, state: SessionState) -> None:
         if state is SessionState.CONNECTED:
-            self._look()  # the store was out of reach, and so were its notifications
+            # The store was out of reach, and so were its notifications; if the session is
+            # another one, the watch has gone with the former.
+            self._watch_anew = True
+            self._look()
 
     def _look(self) -> None:
         if not self._will_look and self._watch is not None:
@@ -140,6 +144,7 @@ class ConfigManager:
         async with self._following:
             self._will_look = False
             try:
+                await self._keep_watching()
                 names = await self._store.children(znodes.CONFIG_CHANGES)
                 for name in names:
                     if name not in self._seen:
@@ -148,6 +153,13 @@ class ConfigManager:
                 await self._remove_old(names)
             except MetadataStoreError as error:
                 logger.warning("changes of settings cannot be followed now: %s", error)
+
+    async def _keep_watching(self) -> None:
+        if self._watch_anew and self._watch is not None:
+            former = self._watch
+            self._watch = await self._store.watch(znodes.CONFIG_CHANGES, self._note)
+            self._watch_anew = False
+            former.cancel()
 
     async def _act_on(self, notification: str) -> None:
         try:

@@ -1,8 +1,8 @@
 """A broker keeps to what its cluster has finalized: it watches `/feature` (KIP-584).
 
-After Kafka's FinalizedFeatureChangeListener. A node that is gone, disabled or not to be read
-means that nothing is finalized; one with a level that this broker does not support ends it,
-since it could not read what the others write.
+After Kafka's FinalizedFeatureChangeListener. Without the node the defaults hold; one that is
+disabled or cannot be read means that nothing is finalized. One with a level that this broker
+does not support ends it, since it could not read what the others write.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import trio
 
-from .features import EPOCH_UNKNOWN, Features, incompatible
+from .features import (
+    DEFAULT_LEVELS,
+    DEFAULTS_EPOCH,
+    EPOCH_UNKNOWN,
+    Features,
+    incompatible,
+)
 from .metadata_store.errors import MetadataStoreError
 from .metadata_store.feature_node import FEATURE, decode_feature
 from .metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent
@@ -76,14 +82,16 @@ class FeatureFollower:
             (node,) = await self._store.get_many([FEATURE])
             levels: Mapping[str, int] = {}
             epoch = EPOCH_UNKNOWN
-            if node is not None:
+            if node is None:
+                levels, epoch = DEFAULT_LEVELS, DEFAULTS_EPOCH
+            else:
                 try:
                     said = decode_feature(node.data)
                 except CorruptNode as error:
                     logger.error("%s cannot be read, so no feature is in use: %s", FEATURE, error)
                 else:
                     if said.is_enabled:
-                        levels, epoch = said.levels, node.version
+                        levels, epoch = said.levels, DEFAULTS_EPOCH + 1 + node.version
             refused = incompatible(levels)
             if refused:
                 raise FeaturesNotSupported(
@@ -114,8 +122,15 @@ class FeatureFollower:
         self._will_read = False
         try:
             await self._watch_node()
+        except MetadataStoreError as error:
+            logger.warning("the cluster's features cannot be watched now: %s", error)
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Go by what the node says now; a store that does not answer leaves all as it is."""
+        try:
             await self.read()
         except FeaturesNotSupported as why:
             self._on_unsupported(why)
         except MetadataStoreError as error:
-            logger.warning("the cluster's features cannot be followed now: %s", error)
+            logger.warning("the cluster's features cannot be read now: %s", error)

@@ -11,7 +11,7 @@ of 0 means that the feature is not in use.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -27,7 +27,7 @@ TRANSACTION_VERSION: Final = "transaction.version"
 transaction, and partitions join one by being written to (KIP-890)."""
 
 EPOCH_UNKNOWN: Final = -1
-"""Nothing was finalized yet."""
+"""It is not known what is finalized."""
 
 SUPPORTED: Final = (FeatureRange(GROUP_VERSION, 0, 1), FeatureRange(TRANSACTION_VERSION, 0, 2))
 """What this release supports; Kafka 4.3 has these two in the same ranges."""
@@ -35,7 +35,10 @@ SUPPORTED: Final = (FeatureRange(GROUP_VERSION, 0, 1), FeatureRange(TRANSACTION_
 DEFAULT_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 )
-"""What a new cluster begins with, as one that Kafka 4.3 formats."""
+"""What holds in a cluster where nothing was ever changed, as in one that Kafka 4.3 formats."""
+
+DEFAULTS_EPOCH: Final = 0
+"""Of the defaults; clients go by levels from 0 on."""
 
 Listener = Callable[[str, int], None]
 """Told the name of a feature and its new finalized level."""
@@ -57,7 +60,7 @@ class Features:
     """The cluster's finalized features, as this broker knows them.
 
     Attributes:
-        epoch: grows with each change of what is finalized; `EPOCH_UNKNOWN` before the first.
+        epoch: grows with each change of what is finalized; `EPOCH_UNKNOWN` where that is not known.
         levels: finalized level by feature, without those at 0.
     """
 
@@ -79,7 +82,7 @@ class Features:
 
         Args:
             levels: finalized level by feature.
-            epoch: the version of the node that says so.
+            epoch: grows with each change.
         """
         former, self.levels, self.epoch = self.levels, dict(levels), epoch
         for name in sorted({*former, *levels}):
@@ -97,22 +100,3 @@ def incompatible(levels: Mapping[str, int]) -> list[Incompatible]:
         for name, level in sorted(levels.items())
         if name not in ranges or not ranges[name].holds(level)
     ]
-
-
-def first_levels(brokers: Iterable[Iterable[FeatureRange]]) -> dict[str, int]:
-    """What a cluster without finalized features begins with: the defaults, as far as all
-    brokers support them.
-
-    Args:
-        brokers: what each live broker supports.
-    """
-    supported = [{each.name: each for each in ranges} for ranges in brokers]
-    levels = {}
-    for name, default in DEFAULT_LEVELS.items():
-        level = min(
-            (ranges[name].max_version if name in ranges else 0 for ranges in supported),
-            default=default,
-        )
-        if (level := min(level, default)) > 0:
-            levels[name] = level
-    return levels

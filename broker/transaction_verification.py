@@ -152,12 +152,20 @@ class TransactionVerifier:
         on_complete: Callable[[PartitionErrors], None],
         give_up_ms: int,
     ) -> None:
-        """Ask the coordinator; again after a pause where the transaction before is not done."""
+        """Ask the coordinator.
+
+        A partition to be added is asked for again after a pause where the transaction before is
+        not done, as it often is not when a producer goes straight on.
+        """
 
         def answered(outcome: PartitionErrors) -> None:
             errors = {each: _told(writer, code) for each, code in outcome.items() if code}
             now_ms = self._broker.clock.monotonic_ms()
-            if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < give_up_ms:
+            if (
+                writer.adds_partitions
+                and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+                and now_ms < give_up_ms
+            ):
                 backoff_ms = self._broker.config["add.partitions.to.txn.retry.backoff.ms"]
                 self._broker.timers.schedule(now_ms + backoff_ms, ask_again)
             else:

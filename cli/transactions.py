@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,11 +10,19 @@ from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from .errors import fail
 from .partition_names import describe_topics, existing_partitions, parse_one_partition
 from .show import JsonOutput, note, show_json, show_table
-from .times import format_duration, format_time, parse_duration_ms
+from .times import parse_duration_ms
+from .transactions_shown import (
+    HANGING,
+    description_json,
+    producer_json,
+    show_description,
+    state_legend,
+    with_times,
+)
 
 if TYPE_CHECKING:
     from ..client.client import KafkaClient
-    from ..client.transaction_admin import (
+    from ..client.transaction_descriptions import (
         HangingTransaction,
         ProducerOfPartition,
         TransactionDescription,
@@ -23,22 +30,6 @@ if TYPE_CHECKING:
     )
 
 TopicPartition = tuple[str, int]
-
-STATE_MEANINGS = {
-    "Empty": "its producer has begun, and no transaction is open",
-    "Ongoing": "a transaction is open",
-    "PrepareCommit": "committed; partitions are being told",
-    "PrepareAbort": "aborted; partitions are being told",
-    "CompleteCommit": "the last transaction was committed, none is open",
-    "CompleteAbort": "the last transaction was aborted, none is open",
-    "PrepareEpochFence": "its former producer is being shut out",
-    "Dead": "it has gone",
-}
-"""What the states of the transaction coordinator mean."""
-
-HANGING = """\
-A hanging transaction keeps readers with isolation.level=read_committed from all that follows it
-in its partition. To end one: odradek transactions abort TOPIC:PARTITION --start-offset N"""
 
 app = typer.Typer(
     help="List and describe transactions, find those that hang, and end them.",
@@ -107,8 +98,8 @@ def list_transactions(
         return
     show_table(
         ["id", "state", "producer id", "coordinator"],
-        [_with_times(row) for row in rows],
-        legend=_legend({str(row["state"]) for row in rows}),
+        [with_times(row) for row in rows],
+        legend=state_legend({str(row["state"]) for row in rows}),
         empty="there are no such transactional ids",
     )
 
@@ -136,9 +127,9 @@ def describe_transactions(
             fail(f"transactional id {name}: there is none; see: odradek transactions list")
         age_ms = None if found.started_ms is None else max(now_ms - found.started_ms, 0)
         if json_output:
-            show_json([_description_json(found, age_ms)])
+            show_json([description_json(found, age_ms)])
         else:
-            _show_description(found, age_ms)
+            show_description(found, age_ms)
 
 
 @app.command("describe-producers")
@@ -165,7 +156,7 @@ def describe_producers(
         return await TransactionAdmin(client).producers(wanted, broker_id)
 
     rows = [
-        {"topic": topic, "partition": index, **_producer_json(producer)}
+        {"topic": topic, "partition": index, **producer_json(producer)}
         for (topic, index), producers in sorted(with_client(bootstrap_server, ask).items())
         for producer in producers
     ]
@@ -174,7 +165,7 @@ def describe_producers(
         return
     show_table(
         [name.replace("_", " ") for name in rows[0]] if rows else [],
-        [_with_times(row) for row in rows],
+        [with_times(row) for row in rows],
         legend="open since offset -: no transaction of this producer is open there",
         empty="no idempotent or transactional producer has written there of late",
     )
@@ -228,7 +219,7 @@ def find_hanging(
         {
             "topic": each.partition[0],
             "partition": each.partition[1],
-            **_producer_json(each.producer),
+            **producer_json(each.producer),
             "id": each.transactional_id,
             "age_ms": now_ms - each.producer.last_timestamp,
         }
@@ -239,7 +230,7 @@ def find_hanging(
         return
     show_table(
         [name.removesuffix("_ms").replace("_", " ") for name in rows[0]] if rows else [],
-        [_with_times(row) for row in rows],
+        [with_times(row) for row in rows],
         legend=HANGING,
         empty="no transaction hangs there",
     )
@@ -351,80 +342,6 @@ async def _all_partitions(client: KafkaClient, broker_id: int | None) -> list[To
         for each in topic.partitions
         if (each.leader_id >= 0 if broker_id is None else broker_id in each.replica_nodes)
     ]
-
-
-def _producer_json(producer: ProducerOfPartition) -> dict[str, int | str | None]:
-    return {
-        "producer_id": producer.producer_id,
-        "producer_epoch": producer.producer_epoch,
-        "coordinator_epoch": producer.coordinator_epoch,
-        "last_sequence": producer.last_sequence,
-        "last_timestamp": producer.last_timestamp,
-        "open_since_offset": producer.open_since_offset,
-    }
-
-
-COPIED = ("producer_id", "open_since_offset")
-"""Numbers that people copy into other commands, so no commas stand in them."""
-
-
-def _with_times(row: Mapping[str, object]) -> list[object]:
-    """A row's cells, times and durations for people."""
-    shown = dict(row)
-    for name in COPIED:
-        if shown.get(name) is not None:
-            shown[name] = str(shown[name])
-    if isinstance(stamp := row.get("last_timestamp"), int):
-        shown["last_timestamp"] = format_time(stamp) if stamp >= 0 else None
-    if isinstance(age := row.get("age_ms"), int):
-        shown["age_ms"] = format_duration(age)
-    return list(shown.values())
-
-
-def _description_json(found: TransactionDescription, age_ms: int | None) -> dict[str, object]:
-    return {
-        "id": found.transactional_id,
-        "state": found.state,
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
-        "timeout_ms": found.timeout_ms,
-        "started": found.started_ms,
-        "age_ms": age_ms,
-        "partitions": [f"{topic}:{index}" for topic, index in sorted(found.partitions)],
-        "coordinator": found.coordinator,
-    }
-
-
-def _show_description(found: TransactionDescription, age_ms: int | None) -> None:
-    from .partition_names import format_partitions
-
-    remarks = [_meaning(found.state)]
-    if age_ms is not None and age_ms > found.timeout_ms:
-        remarks.append("it is open for longer than its time-out: its coordinator will abort it")
-    show_table(
-        ["producer id", "epoch", "time-out", "began", "open for", "partitions", "coordinator"],
-        [
-            [
-                str(found.producer_id),
-                found.producer_epoch,
-                format_duration(found.timeout_ms),
-                None if found.started_ms is None else format_time(found.started_ms),
-                None if age_ms is None else format_duration(age_ms),
-                format_partitions(found.partitions) or None,
-                found.coordinator,
-            ]
-        ],
-        title=f"{found.transactional_id}: {found.state}",
-        legend="\n".join(remarks),
-    )
-
-
-def _meaning(state: str) -> str:
-    return f"{state}: {STATE_MEANINGS.get(state, 'a state this release does not know')}"
-
-
-def _legend(states: set[str]) -> str:
-    return "\n".join(_meaning(state) for state in sorted(states))
 
 
 def _now_ms() -> int:

@@ -1,4 +1,4 @@
-"""The PySpark side: a session with the right connector, and the flights demo.
+"""The PySpark side: a session with the right connector, data sources without one, and the demo.
 
 It talks to brokers only as any client does, and never imports the broker or trio.
 PySpark, pandas, kafka-python and matplotlib are imported by the function that needs them,
@@ -8,9 +8,13 @@ so importing this room costs nothing and works without them.
 
     with spark_session("my-app") as spark:
         spark.read.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:9092")...
+
+`register(spark)` makes `format("odradek")` and `format("odradek-log")` known to any session; they
+need no connector.
 """
 
+from .data_sources import register
 from .errors import SparkConnectorError
 from .session import spark_session
 
-__all__ = ["SparkConnectorError", "spark_session"]
+__all__ = ["SparkConnectorError", "register", "spark_session"]

@@ -17,9 +17,16 @@ def register(spark: SparkSession) -> SparkSession:
     Returns:
         The session.
     """
+    from pyspark.errors import AnalysisException
+
     from .kafka_source.source import KafkaDataSource
     from .log_source.source import LogDataSource
 
     for source in (KafkaDataSource, LogDataSource):
-        spark.dataSource.register(source)
+        try:
+            spark.dataSource.register(source)
+        except AnalysisException as error:
+            # Spark has found it by itself.
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
     return spark

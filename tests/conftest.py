@@ -31,6 +31,7 @@ QUICK_GROUPS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "100",
 }
 """A group's first rebalance needs no pause for members that come late, and those of a consumer
 group hear of a rebalance at once."""
@@ -40,12 +41,16 @@ topic_numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess | ExternalBroker]:
-    """A broker of this test module's own, with default settings."""
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess | ExternalBroker]:
+    """A broker of this test module's own, with default settings but for quick groups, or with
+    the module's `BROKER_SETTINGS`."""
     if EXTERNAL_BOOTSTRAP:
         yield ExternalBroker(EXTERNAL_BOOTSTRAP)
         return
-    with _start(tmp_path_factory.mktemp("broker") / "data", QUICK_GROUPS) as process:
+    settings = getattr(request.module, "BROKER_SETTINGS", QUICK_GROUPS)
+    with _start(tmp_path_factory.mktemp("broker") / "data", settings) as process:
         yield process
 
 

@@ -1,7 +1,8 @@
 """The controller decides which features are finalized, and writes it to `/feature`.
 
 What may change follows Kafka 4.3's FeatureControlManager; how it is kept, Kafka 3.9's
-KafkaController. A request is done whole or not at all.
+KafkaController. A request is done whole or not at all. Before the first change there is no node,
+and the defaults hold: Kafka 3.9 starts on such a tree, but on none that finalizes what came later.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ..features import SUPPORTED, first_levels
+from ..features import DEFAULT_LEVELS, SUPPORTED
 from ..metadata_store.errors import BadVersion, MetadataStoreError, NodeExists, NoNode
 from ..metadata_store.feature_node import (
     FEATURE,
@@ -21,7 +22,7 @@ from ..metadata_store.feature_node import (
     decode_feature,
     encode_feature,
 )
-from ..metadata_store.store import Create, Node, Operation, SetData
+from ..metadata_store.store import Create, Node, SetData
 from ..metadata_store.znodes import CorruptNode
 from .fenced_store import FencedStore
 from .live_broker import LiveBroker
@@ -52,35 +53,27 @@ class FeatureUpdate(NamedTuple):
     upgrade_type: int
 
 
-async def set_up_features(store: FencedStore, brokers: Mapping[int, LiveBroker]) -> None:
-    """Finalize what a new cluster begins with; keep what another cluster has.
+async def enable_features(store: FencedStore) -> None:
+    """Bring a node that brokers older than Kafka 2.7 left disabled into use, without features.
 
-    A node that brokers older than Kafka 2.7 left disabled is enabled without features, as
-    Kafka 3.9 does; one that cannot be read stays as it is.
-
-    Args:
-        brokers: all live brokers.
+    Kafka 3.9 does so as well. A node that cannot be read stays as it is, and so does a cluster
+    without the node: it goes by the defaults.
     """
     node = await _read(store)
     if node is None:
-        levels = first_levels(broker.features for broker in brokers.values())
-        operation: Operation = Create(FEATURE, encode_feature(FeatureNode(levels)))
-    else:
-        try:
-            said = decode_feature(node.data)
-        except CorruptNode as error:
-            logger.error("%s stays as it is: %s", FEATURE, error)
-            return
-        if said.is_enabled and said.version == NODE_VERSION:
-            return
-        levels = dict(said.levels) if said.is_enabled else {}
-        operation = SetData(FEATURE, encode_feature(FeatureNode(levels)), node.version)
-    try:
-        await store.multi([operation])
-    except (NodeExists, NoNode, BadVersion):
-        await set_up_features(store, brokers)  # another hand was in it: look again
         return
-    logger.info("finalized features: %s", levels or "none")
+    try:
+        said = decode_feature(node.data)
+    except CorruptNode as error:
+        logger.error("%s stays as it is: %s", FEATURE, error)
+        return
+    if said.is_enabled and said.version == NODE_VERSION:
+        return
+    levels = dict(said.levels) if said.is_enabled else {}
+    try:
+        await store.multi([SetData(FEATURE, encode_feature(FeatureNode(levels)), node.version)])
+    except (NoNode, BadVersion):
+        await enable_features(store)  # another hand was in it: look again
 
 
 async def update_features(
@@ -105,7 +98,7 @@ async def update_features(
     for _ in range(WRITE_ATTEMPTS_MAX):
         try:
             node = await _read(store)
-            present = FeatureNode({}) if node is None else decode_feature(node.data)
+            present = FeatureNode(DEFAULT_LEVELS) if node is None else decode_feature(node.data)
         except (MetadataStoreError, CorruptNode) as error:
             raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, str(error)) from error
         levels = dict(present.levels) if present.is_enabled else {}
@@ -119,7 +112,7 @@ async def update_features(
                 )
         target = levels | {wish.name: wish.level for wish in wishes.values()}
         target = {name: level for name, level in target.items() if level > 0}
-        if validate_only or (node is not None and target == levels and present.is_enabled):
+        if validate_only or (target == levels and present.is_enabled):
             return
         if await _write(store, node, FeatureNode(target)):
             return

@@ -23,7 +23,7 @@ from ..metadata_store.znodes import CorruptNode
 from .broker_changes import BrokerChanges
 from .channel import ControllerChannel, PartitionErrors
 from .context import ControllerContext, Replica, Topic
-from .feature_levels import set_up_features
+from .feature_levels import enable_features
 from .fenced_store import FencedStore
 from .leadership_writer import LeadershipWriter, PartitionOf
 from .live_broker import LiveBroker
@@ -133,7 +133,7 @@ class Term:
         context = self.context
         store = self.store.store
         context.live_brokers = await read_live_brokers(store)
-        await set_up_features(self.store, context.live_brokers)
+        await enable_features(self.store)
         for topic in await read_topics(store):
             context.add_topic(topic)
         for broker in context.live_brokers.values():

@@ -22,6 +22,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import INTERNAL_TOPICS
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
+from ..coordinator.transaction.steps import SECOND_GENERATION
 from ..transaction_errors import fenced_error
 from .registry import handles
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_OF_BROKERS = 4
 FIRST_VERSION_WITH_FENCED = 2
-SECOND_GENERATION = 2
-"""A producer whose broker asks for it speaks KIP-890's second generation."""
 
 Results = Mapping[TopicPartition, ErrorCode]
 
@@ -93,6 +92,7 @@ def _take(
         known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED)
         done(dict.fromkeys(asked.partitions, known_error))
 
+    # A producer whose broker asks for it speaks KIP-890's second generation.
     coordinator.add_partitions(
         *who, asked.partitions, added, client_version=SECOND_GENERATION if is_of_broker else 0
     )

@@ -38,7 +38,6 @@ def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
     try:
         _check(broker, request)
         names = body.subscribed_topic_names
-        partitions = body.topic_partitions
         broker.group_coordinator.consumer_group_heartbeat(
             HeartbeatRequest(
                 body.group_id,
@@ -52,9 +51,7 @@ def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
                 if request.api_version >= FIRST_VERSION_WITH_REGEX
                 else None,
                 body.server_assignor,
-                None
-                if partitions is None
-                else {topic.topic_id: frozenset(topic.partitions) for topic in partitions},
+                _owned(body),
                 request.client_id,
                 f"/{request.connection.peer_host}",  # Java's way to write an address
                 request.api_version,
@@ -64,6 +61,16 @@ def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
         )
     except KafkaError as refusal:
         respond(HeartbeatAnswer(refusal.code, refusal.message))
+
+
+def _owned(body: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, set[int]] | None:
+    """What the client owns, by topic id; it may name a topic more than once."""
+    if body.topic_partitions is None:
+        return None
+    owned: dict[bytes, set[int]] = {}
+    for topic in body.topic_partitions:
+        owned.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return owned
 
 
 def _check(broker: Broker, request: Request) -> None:

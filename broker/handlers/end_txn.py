@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
+from ..coordinator.transaction.steps import SECOND_GENERATION
 from ..transaction_errors import fenced_error
 from .registry import handles
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_SECOND_GENERATION = 5
-SECOND_GENERATION = 2
 
 
 @handles(ApiKey.END_TXN, versions="0-5")

@@ -53,41 +53,44 @@ def handle_find_coordinator(
     broker: Broker, request: Request
 ) -> messages.FindCoordinatorResponse | Coroutine[Any, Any, messages.FindCoordinatorResponse]:
     """Answer at once, or after the topic of the coordinators was created."""
+    found = _find_all(broker, request)
     topic = TOPIC_OF.get(request.body.key_type)
-    if topic is not None and not broker.metadata_cache.contains(topic):
+    # Nothing is made for one who may not ask.
+    if any(entry.error is ErrorCode.COORDINATOR_NOT_AVAILABLE for entry in found) and (
+        topic is not None and not broker.metadata_cache.contains(topic)
+    ):
         return _find_after_creation(broker, request, topic)
-    return _find_all(broker, request)
+    return _response(found, request.api_version)
 
 
 async def _find_after_creation(
     broker: Broker, request: Request, topic: str
 ) -> messages.FindCoordinatorResponse:
-    failure: KafkaError | None = None
+    message = None
     try:
         refusals = await ensure_topics(broker, [topic])
-        failure = refusals.get(topic)
+        if topic in refusals:
+            message = refusals[topic].message
     except KafkaError as refusal:
-        failure = refusal
-    return _find_all(broker, request, failure)
-
-
-def _find_all(
-    broker: Broker, request: Request, failure: KafkaError | None = None
-) -> messages.FindCoordinatorResponse:
-    body: messages.FindCoordinatorRequest = request.body
-    if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
-        keys: Sequence[str] = [body.key]
-    else:
-        keys = body.coordinator_keys
-    found = [_find(broker, request, key) for key in keys]
-    if failure is not None and failure.message:
+        message = refusal.message
+    found = _find_all(broker, request)
+    if message:
         found = [
-            entry._replace(message=failure.message)
+            entry._replace(message=message)
             if entry.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
             else entry
             for entry in found
         ]
     return _response(found, request.api_version)
+
+
+def _find_all(broker: Broker, request: Request) -> list[Found]:
+    body: messages.FindCoordinatorRequest = request.body
+    if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
+        keys: Sequence[str] = [body.key]
+    else:
+        keys = body.coordinator_keys
+    return [_find(broker, request, key) for key in keys]
 
 
 def _find(broker: Broker, request: Request, key: str) -> Found:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..requests import Request
 
 FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
+OF_MEMBERS = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+"""What a coordinator says of single members; anything else befell the whole request."""
 
 
 @handles(ApiKey.LEAVE_GROUP, versions="0-5")
@@ -52,6 +54,9 @@ def _response(
     response = messages.LeaveGroupResponse
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_MEMBERS:
         return response(error_code=errors[0])
+    of_group = next((error for error in errors if error not in OF_MEMBERS), None)
+    if of_group is not None:
+        return response(error_code=of_group)
     return response(
         members=[
             response.MemberResponse(

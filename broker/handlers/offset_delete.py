@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
+OF_PARTITIONS = (ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+"""What a coordinator says of single partitions; anything else befell the whole request."""
+
 
 @handles(ApiKey.OFFSET_DELETE, versions="0")
 def handle_offset_delete(broker: Broker, request: Request) -> None:
@@ -51,6 +54,10 @@ def handle_offset_delete(broker: Broker, request: Request) -> None:
         topics.append(response.OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
 
     def respond(errors: Sequence[ErrorCode]) -> None:
+        of_group = next((error for error in errors if error not in OF_PARTITIONS), None)
+        if of_group is not None:
+            request.answer(response(error_code=of_group))
+            return
         for place, error in zip(places, errors, strict=True):
             place.error_code = error
         request.answer(response(topics=topics))

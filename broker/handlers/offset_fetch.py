@@ -6,8 +6,8 @@ committed is told. With `require_stable` the answer waits for commits that are o
 and is UNSTABLE_OFFSET_COMMIT where a transaction that commits there is still open.
 Version notes: 2 may ask for all topics and has an error of its own for the group, which
 version 1 puts in every partition; 5 has leader epochs (KIP-320); 7 has `require_stable`
-(KIP-447); 8 asks for several groups (KIP-709); 9 brings member id and epoch, which classic
-groups do not look at; 10 names topics by id.
+(KIP-447); 8 asks for several groups (KIP-709); 9 brings member id and epoch, which members of
+consumer groups must have right and classic groups do not look at; 10 names topics by id.
 Departures from Kafka: none known.
 """
 

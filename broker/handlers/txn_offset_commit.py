@@ -22,6 +22,7 @@ from ...replication.internal_topics import CONSUMER_OFFSETS
 from ...storage.topic_partition import TopicPartition
 from ..coordinator.append_errors import commit_error
 from ..coordinator.group.committing import CommitRequest, PartitionCommit
+from ..coordinator.group.offsets import NO_TOPIC_ID
 from ..coordinator.log import AppendInTransaction
 from ..transaction_verification import Guards, PartitionErrors, WriterInTransaction
 from .registry import handles
@@ -135,6 +136,7 @@ def _resolve(
     topics = []
     for topic in request.body.topics:
         topic_error = refusal
+        topic_id = cache.topic_id(topic.name) or NO_TOPIC_ID
         if not topic_error and not broker.authorize(request, "READ", "TOPIC", topic.name):
             topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = []
@@ -156,6 +158,7 @@ def _resolve(
                         asked.committed_offset,
                         asked.committed_leader_epoch,
                         asked.committed_metadata or "",
+                        topic_id,
                     )
                 )
         topics.append(response.TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))

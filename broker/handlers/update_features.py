@@ -37,7 +37,7 @@ async def handle_update_features(
     if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     answer = await _update(broker, request)
-    await broker.feature_follower.read()
+    await broker.feature_follower.catch_up()
     return answer
 
 

@@ -71,6 +71,13 @@ def _groups(name: str, help_: str) -> tuple[str, Metric]:
     return _metric(_GAUGE, f"kafka.coordinator.group:GroupMetadataManager,{name}", help_)
 
 
+def _group_coordinator(attribute: str, label: str, help_: str) -> tuple[str, Metric]:
+    bean = "kafka.server:type=group-coordinator-metrics"
+    prometheus = f"kafka_server_group_coordinator_metrics_{attribute.replace('-', '_')}"
+    mbean = f"{bean}, attribute {attribute}"
+    return prometheus, Metric(prometheus, _GAUGE, (label,), mbean, help_)
+
+
 def _network(name: str, type_: MetricType, attribute: str, help_: str) -> tuple[str, Metric]:
     prometheus = f"kafka_server_socket_server_metrics_{name}"
     mbean = f"kafka.server:type=socket-server-metrics, attribute {attribute}"
@@ -242,13 +249,17 @@ METRICS: dict[str, Metric] = dict(
             "Partitions not led by their first replica; 0 but on the controller.",
         ),
         # -- groups --------------------------------------------------------------------
-        _groups("NumGroups", "Groups that this broker coordinates."),
+        _groups("NumGroups", "Classic groups that this broker coordinates."),
         _groups("NumGroupsPreparingRebalance", "Of those: members may join."),
         _groups("NumGroupsCompletingRebalance", "Of those: the assignment is being made."),
         _groups("NumGroupsStable", "Of those: members work."),
         _groups("NumGroupsEmpty", "Of those: offsets, and no members."),
         _groups("NumGroupsDead", "Of those: about to go."),
         _groups("NumOffsets", "Committed offsets that this broker keeps."),
+        _group_coordinator("group-count", "protocol", "Groups coordinated here, by protocol."),
+        _group_coordinator(
+            "consumer-group-count", "state", "Those of the consumer protocol, by state."
+        ),
     ]
 )
 """By name, in the order in which they are shown."""

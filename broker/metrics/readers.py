@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from ..coordinator.group.consumer.states import ConsumerGroupState
 from ..coordinator.group.states import GroupState
 from .controller_reader import controller_samples
 from .fetcher_reader import fetcher_samples
@@ -35,6 +36,7 @@ _PURGATORY = "kafka_server_delayedoperationpurgatory_"
 _FETCH_SESSIONS = "kafka_server_fetchsessioncache_"
 _NETWORK = "kafka_server_socket_server_metrics_"
 _GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
+_GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics_"
 
 PER_TOPIC = (
     ("messagesin_total", "messages_in"),
@@ -190,7 +192,15 @@ def group_samples(broker: Broker) -> Iterator[Sample]:
     yield _GROUPS + "numgroups", (), len(groups)
     for name, state in GROUP_STATES:
         yield _GROUPS + name, (), states[state]
+    consumer_groups = broker.group_coordinator.consumer_groups
+    consumer_states = Counter(group.state for group in consumer_groups)
+    offsets += sum(len(group.offsets) for group in consumer_groups)
     yield _GROUPS + "numoffsets", (), offsets
+    yield _GROUP_COORDINATOR + "group_count", ("classic",), len(groups)
+    yield _GROUP_COORDINATOR + "group_count", ("consumer",), len(consumer_groups)
+    for consumer_state in ConsumerGroupState:
+        labels = (consumer_state.value.lower(),)
+        yield _GROUP_COORDINATOR + "consumer_group_count", labels, consumer_states[consumer_state]
 
 
 READERS: tuple[Reader, ...] = (

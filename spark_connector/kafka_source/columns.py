@@ -25,6 +25,9 @@ HEADERS = {"headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>"}
 
 MICROSECONDS = 1000
 
+TIMESTAMP_MS_MAX = (2**63 - 1) // MICROSECONDS
+"""Spark counts microseconds; a record may be of any time in milliseconds, and stays a row."""
+
 
 def ddl_of(columns: dict[str, str]) -> str:
     """A schema as Spark's SQL writes it."""
@@ -147,7 +150,11 @@ class MessageColumns:
         import pyarrow as pa
 
         return pa.array(
-            [ms * MICROSECONDS for _, ms in map(self._message.timestamp, messages)], kind
+            [
+                min(ms, TIMESTAMP_MS_MAX) * MICROSECONDS
+                for _, ms in map(self._message.timestamp, messages)
+            ],
+            kind,
         )
 
     def _timestamptype(self, messages: Sequence[Any], kind: Any) -> pa.Array:

@@ -59,6 +59,8 @@ class ReadOptions(NamedTuple):
             "max.partition.fetch.bytes": str(8 << 20),
             "fetch.max.bytes": str(50 << 20),
             "queued.max.messages.kbytes": str(64 << 10),
+            # What a task reads is there already; waiting would only be for the end of the log.
+            "fetch.wait.max.ms": "20",
         }
         return {
             **defaults,

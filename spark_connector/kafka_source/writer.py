@@ -33,8 +33,6 @@ DEFAULTS = {
     "partitioner": "murmur2_random",
     "message.timeout.ms": "120000",
     "linger.ms": "5",
-    # So that reports come only of what failed.
-    "delivery.report.only.error": "true",
     "queue.buffering.max.messages": "200000",
 }
 
@@ -123,7 +121,9 @@ class _WriteTask:
     def __init__(self, settings: Settings, layout: RowLayout) -> None:
         self._layout = layout
         self._failure: str | None = None
-        self._producer = _new_producer({**settings, "on_delivery": self._note})
+        # Of a record that was written no report is needed.
+        reports = {"on_delivery": self._note, "delivery.report.only.error": True}
+        self._producer = _new_producer({**settings, **reports})
 
     def _note(self, error: Any, message: Any) -> None:
         if error is not None and self._failure is None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...protocol.errors import KafkaError
 from ...protocol.records.batch import RecordBatch
-from ..kafka_source.columns import MICROSECONDS, arrow_schema
+from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema
 from .batch_walk import BatchWalk
 from .options import LogOptions
 from .slices import LogSlice
@@ -53,6 +53,10 @@ def _is_in_time(batch: RecordBatch, options: LogOptions) -> bool:
     return options.start_ms <= batch.max_timestamp < options.until_ms
 
 
+def _microseconds(timestamp_ms: int) -> int:
+    return max(-TIMESTAMP_MS_MAX, min(timestamp_ms, TIMESTAMP_MS_MAX)) * MICROSECONDS
+
+
 def _compression(batch: RecordBatch) -> str:
     try:
         return batch.compression.name.lower()
@@ -66,8 +70,8 @@ _FIELDS: dict[str, Callable[[RecordBatch], Any]] = {
     "baseOffset": lambda batch: batch.base_offset,
     "lastOffset": lambda batch: batch.last_offset,
     "count": lambda batch: batch.records_count,
-    "baseTimestamp": lambda batch: batch.base_timestamp * MICROSECONDS,
-    "maxTimestamp": lambda batch: batch.max_timestamp * MICROSECONDS,
+    "baseTimestamp": lambda batch: _microseconds(batch.base_timestamp),
+    "maxTimestamp": lambda batch: _microseconds(batch.max_timestamp),
     "timestampType": lambda batch: int(batch.uses_log_append_time),
     "leaderEpoch": lambda batch: batch.partition_leader_epoch,
     "producerId": lambda batch: batch.producer_id,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...protocol.compression import Compression, decompress
 from ...protocol.errors import KafkaError
 from ...protocol.records.batch import BATCH_HEADER_BYTES, NO_SEQUENCE, SEQUENCE_MASK, RecordBatch
-from ..kafka_source.columns import MICROSECONDS, arrow_schema, repeated
+from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema, repeated
 from .batch_walk import BatchWalk, damaged
 from .options import LogOptions
 from .record_fields import PADDING, RecordFields
@@ -208,7 +208,8 @@ class _Rows:
         return self._chosen(self._offsets, kind)
 
     def _column_timestamp(self, kind: pa.DataType) -> pa.Array:
-        return self._chosen(self._timestamps * MICROSECONDS, pa.int64()).cast(kind)
+        fitting = np.clip(self._timestamps, -TIMESTAMP_MS_MAX, TIMESTAMP_MS_MAX)
+        return self._chosen(fitting * MICROSECONDS, pa.int64()).cast(kind)
 
     def _column_timestamptype(self, kind: pa.DataType) -> pa.Array:
         return self._chosen(self._of_batch("uses_log_append_time", np.int32), kind)

@@ -9,6 +9,7 @@ from pathlib import Path
 from odradek.broker.config.broker_table import BROKER_DEFINITIONS
 from odradek.broker.config.dynamic_rules import DYNAMIC_ONLY
 from odradek.broker.config.effects import NOT_YET, NOT_YET_PREFIXES, is_ignored, is_not_yet
+from odradek.broker.config.group_table import GROUP_BOUNDS
 from odradek.broker.config.resolve import COMPANIONS
 from odradek.broker.config.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
 from odradek.storage.log_config import LogConfig
@@ -19,8 +20,14 @@ ALSO_READ = {
     "delegation.token.master.key": "delegation.token.secret.key",
     "internal.segment.bytes": "segment.bytes",
     "node.id": "broker.id",
+    **{
+        bound: "group." + name
+        for name, bounds in GROUP_BOUNDS.items()
+        for bound in bounds
+        if bound is not None and name.startswith("consumer.")
+    },
 }
-"""Settings that count where another one does."""
+"""Settings that count where another one does, such as the bounds of what a group may be given."""
 
 
 def sources():

@@ -149,6 +149,21 @@ async def test_other_brokers_follow(
     ]
 
 
+async def test_changes_are_followed_after_the_session_was_another(
+    follower: Follower, store: EmbeddedStore, other_store: EmbeddedStore, clock: ManualClock
+) -> None:
+    other = ConfigManager(other_store, clock, follower._start)
+    await store.close()
+    await other.alter(TOPICS, "missed", lambda _: {"retention.ms": "5"})
+    await store.open()
+    await trio.testing.wait_all_tasks_blocked()
+    assert follower.applied == [(TOPICS, "missed", {"retention.ms": "5"})]
+    await other.alter(TOPICS, "later", lambda _: {"retention.ms": "6"})
+    store.poll(clock.now_ms())
+    await trio.testing.wait_all_tasks_blocked()
+    assert follower.applied[1:] == [(TOPICS, "later", {"retention.ms": "6"})]
+
+
 async def test_notification_of_an_older_kafka_is_understood_and_of_none_passed_over(
     follower: Follower, store: EmbeddedStore
 ) -> None:

@@ -13,7 +13,7 @@ import trio.testing
 from odradek.broker.controller.feature_levels import (
     FeatureUpdate,
     UpgradeType,
-    set_up_features,
+    enable_features,
     update_features,
     why_not,
 )
@@ -21,7 +21,13 @@ from odradek.broker.controller.fenced_store import ControllerMoved, FencedStore
 from odradek.broker.controller.live_broker import EndPoint, FeatureRange, LiveBroker
 from odradek.broker.controller.registration import try_to_become_controller
 from odradek.broker.feature_follower import FeatureFollower, FeaturesNotSupported
-from odradek.broker.features import EPOCH_UNKNOWN, SUPPORTED, Features, first_levels
+from odradek.broker.features import (
+    DEFAULT_LEVELS,
+    DEFAULTS_EPOCH,
+    EPOCH_UNKNOWN,
+    SUPPORTED,
+    Features,
+)
 from odradek.broker.metadata_store import znodes
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
 from odradek.broker.metadata_store.feature_node import FeatureNode, decode_feature, encode_feature
@@ -108,21 +114,6 @@ def test_listeners_hear_of_levels_that_changed() -> None:
     assert features.epoch == 2
 
 
-@pytest.mark.parametrize(
-    ("brokers", "levels"),
-    [
-        ([NEW], {GROUP: 1, TRANSACTION: 2}),
-        ([NEW, NEW, NEW], {GROUP: 1, TRANSACTION: 2}),
-        ([NEW, OLD], {}),
-        ([HALF, NEW], {TRANSACTION: 1}),
-    ],
-)
-def test_a_new_cluster_begins_with_what_all_brokers_have(
-    brokers: list[LiveBroker], levels: dict[str, int]
-) -> None:
-    assert first_levels(broker.features for broker in brokers) == levels
-
-
 # -- what may change --------------------------------------------------------------------------
 
 OF_KAFKA_4_3_1 = [
@@ -203,14 +194,17 @@ async def levels_in(store: MetadataStore) -> dict[str, int]:
     return dict(decode_feature((await store.get("/feature")).data).levels)
 
 
-async def test_a_new_cluster_has_what_kafka_4_3_begins_with(fenced: FencedStore) -> None:
-    await set_up_features(fenced, {1: NEW})
-    assert await levels_in(fenced.store) == {GROUP: 1, TRANSACTION: 2}
+async def test_a_new_cluster_has_no_node_so_that_kafka_3_9_starts_on_it(
+    fenced: FencedStore,
+) -> None:
+    await enable_features(fenced)
+    assert await fenced.store.get_many(["/feature"]) == [None]
+    assert DEFAULT_LEVELS == {GROUP: 1, TRANSACTION: 2}
 
 
 async def test_a_cluster_that_was_taken_over_keeps_its_levels(fenced: FencedStore) -> None:
     await fenced.store.create("/feature", RECORDED)
-    await set_up_features(fenced, {1: NEW})
+    await enable_features(fenced)
     node = await fenced.store.get("/feature")
     assert (node.data, node.version) == (RECORDED, 0)
 
@@ -227,14 +221,14 @@ async def test_an_old_or_disabled_node_is_brought_up_as_by_kafka_3_9(
     fenced: FencedStore, found: bytes, kept: dict[str, int]
 ) -> None:
     await fenced.store.create("/feature", found)
-    await set_up_features(fenced, {1: NEW})
+    await enable_features(fenced)
     node = await fenced.store.get("/feature")
     assert decode_feature(node.data) == FeatureNode(kept, True, 2)
 
 
 async def test_a_node_that_cannot_be_read_stays(fenced: FencedStore) -> None:
     await fenced.store.create("/feature", b"{")
-    await set_up_features(fenced, {1: NEW})
+    await enable_features(fenced)
     assert (await fenced.store.get("/feature")).data == b"{"
     with pytest.raises(KafkaError) as refusal:
         await update_features(
@@ -244,7 +238,6 @@ async def test_a_node_that_cannot_be_read_stays(fenced: FencedStore) -> None:
 
 
 async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
-    await set_up_features(fenced, {1: NEW})
     with pytest.raises(KafkaError) as refusal:
         await update_features(
             fenced,
@@ -254,7 +247,7 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
         )
     assert refusal.value.code is ErrorCode.INVALID_UPDATE_VERSION
     assert GROUP in str(refusal.value.message)
-    assert await levels_in(fenced.store) == {GROUP: 1, TRANSACTION: 2}
+    assert await fenced.store.get_many(["/feature"]) == [None]
     await update_features(
         fenced,
         {1: NEW},
@@ -265,22 +258,26 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
 
 
 async def test_a_wish_for_what_is_there_writes_nothing(fenced: FencedStore) -> None:
-    await set_up_features(fenced, {1: NEW})
-    await update_features(fenced, {1: NEW}, [FeatureUpdate(GROUP, 1, UP)], validate_only=False)
-    await update_features(fenced, {1: NEW}, [FeatureUpdate(GROUP, 0, SAFE)], validate_only=True)
+    async def wish(update: FeatureUpdate, *, validate_only: bool = False) -> None:
+        await update_features(fenced, {1: NEW}, [update], validate_only=validate_only)
+
+    await wish(FeatureUpdate(GROUP, 1, UP))
+    await wish(FeatureUpdate(GROUP, 0, SAFE), validate_only=True)
+    assert await fenced.store.get_many(["/feature"]) == [None]
+    await wish(FeatureUpdate(GROUP, 0, SAFE))
+    await wish(FeatureUpdate(GROUP, 0, SAFE))
     assert (await fenced.store.get("/feature")).version == 0
 
 
 async def test_a_controller_that_was_replaced_changes_nothing(
     fenced: FencedStore, other_store: EmbeddedStore
 ) -> None:
-    await set_up_features(fenced, {1: NEW})
     await other_store.set("/controller_epoch", b"2")
     with pytest.raises(ControllerMoved):
         await update_features(
             fenced, {1: NEW}, [FeatureUpdate(GROUP, 0, SAFE)], validate_only=False
         )
-    assert await levels_in(other_store) == {GROUP: 1, TRANSACTION: 2}
+    assert await other_store.get_many(["/feature"]) == [None]
 
 
 # -- every broker follows ---------------------------------------------------------------------
@@ -314,17 +311,16 @@ async def test_changes_of_others_are_followed(
     following: Following, other_store: EmbeddedStore
 ) -> None:
     await following.follower.start()
-    assert following.features.epoch == EPOCH_UNKNOWN
+    assert following.features.levels == DEFAULT_LEVELS
+    assert following.features.epoch == DEFAULTS_EPOCH
     await other_store.create("/feature", encode_feature(FeatureNode({GROUP: 1})))
     await following.look()
-    assert (following.features.finalized(GROUP), following.features.epoch) == (1, 0)
+    assert dict(following.features.levels) == {GROUP: 1}
+    assert following.features.epoch == DEFAULTS_EPOCH + 1
     await other_store.set("/feature", encode_feature(FeatureNode({TRANSACTION: 2})))
     await following.look()
     assert dict(following.features.levels) == {TRANSACTION: 2}
-    assert following.features.epoch == 1
-    await other_store.delete("/feature")
-    await following.look()
-    assert (dict(following.features.levels), following.features.epoch) == ({}, EPOCH_UNKNOWN)
+    assert following.features.epoch == DEFAULTS_EPOCH + 2
 
 
 async def test_changes_are_followed_after_the_session_was_another(

@@ -163,6 +163,10 @@ def test_the_group_and_what_it_committed_are_counted(scraped):
     manager = "kafka_coordinator_group_groupmetadatamanager_"
     assert scraped.page[manager + "numgroups"] == 1
     assert scraped.page[manager + "numgroupsempty"] == 1
+    coordinator = "kafka_server_group_coordinator_metrics_"
+    assert scraped.page.of(coordinator + "group_count", protocol="classic") == 1
+    assert scraped.page.of(coordinator + "group_count", protocol="consumer") == 0
+    assert scraped.page.of(coordinator + "consumer_group_count", state="reconciling") == 0
     assert scraped.page[manager + "numoffsets"] == PARTITIONS
 
 
@@ -207,6 +211,8 @@ def test_names_labels_and_types_are_kafkas(scraped):
         "gauge kafka_server_socket_server_metrics_connection_count{listener,networkProcessor}",
         "counter kafka_server_socket_server_metrics_connection_creation_total"
         "{listener,networkProcessor}",
+        "gauge kafka_server_group_coordinator_metrics_group_count{protocol}",
+        "gauge kafka_server_group_coordinator_metrics_consumer_group_count{state}",
         # a topic's counter that no client had made Kafka count when its list was taken
         "counter kafka_server_brokertopicmetrics_bytesrejected_total{topic}",
         # a real summary's parts, where the exporter can only imitate one

@@ -55,17 +55,19 @@ def member(broker: Any, topic: str, group: str) -> Iterator[None]:
 
 
 @contextmanager
-def confluent_member(broker: Any, topic: str, group: str, protocol: str) -> Iterator[None]:
-    """A static member of either protocol that has its partitions while the block runs."""
-    consumer = confluent_kafka.Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": group,
-            "group.protocol": protocol,
-            "group.instance.id": "instance-1",
-            "client.id": "a-client",
-        }
-    )
+def confluent_member(
+    broker: Any, topic: str, group: str, protocol: str, instance_id: str | None = None
+) -> Iterator[confluent_kafka.Consumer]:
+    """A member of either protocol that has its partitions while the block runs."""
+    settings = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": group,
+        "group.protocol": protocol,
+        "client.id": "a-client",
+    }
+    if instance_id is not None:
+        settings["group.instance.id"] = instance_id
+    consumer = confluent_kafka.Consumer(settings)
     consumer.subscribe([topic])
     deadline = time.monotonic() + 20
     while len(consumer.assignment()) < 2:
@@ -75,7 +77,7 @@ def confluent_member(broker: Any, topic: str, group: str, protocol: str) -> Iter
     while protocol == "consumer" and not _is_stable(broker, group):
         assert time.monotonic() < deadline, "the group does not become stable"
         consumer.poll(0.1)
-    yield
+    yield consumer
     consumer.close()
 
 
@@ -128,7 +130,7 @@ def test_describe_shows_members(on_broker: Odradek, broker: Any, filled: str, gr
 def test_members_are_shown_with_what_they_read(
     on_broker: Odradek, broker: Any, filled: str, group: str, protocol: str
 ) -> None:
-    with confluent_member(broker, filled, group, protocol):
+    with confluent_member(broker, filled, group, protocol, "instance-1"):
         (line,) = on_broker("groups", "describe", group, "--members", "--json").lines
         (state_line,) = on_broker("groups", "describe", group, "--state", "--json").lines
         shown = on_broker("groups", "describe", group).out
@@ -159,6 +161,24 @@ def test_a_group_with_members_is_neither_moved_nor_deleted(
     assert "stop its consumers" in reset.err
     assert "stop its consumers" in deletion.err
     assert f"{filled}:0: the group reads this topic" in forgotten.err
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_whose_members_left_is_moved_and_deleted(
+    on_broker: Odradek, broker: Any, filled: str, group: str, protocol: str
+) -> None:
+    with confluent_member(broker, filled, group, protocol) as consumer:
+        position = confluent_kafka.TopicPartition(filled, 0, 5)
+        consumer.commit(offsets=[position], asynchronous=False)
+    (line,) = on_broker("groups", "describe", group, "--state", "--json").lines
+    state = json.loads(line)
+    assert (state["state"], state["type"], state["lag"]) == ("Empty", protocol, 5)
+    on_broker("groups", "reset-offsets", group, "--all-topics", "--shift-by", -2, "--execute")
+    assert progress(on_broker, group) == {0: (3, 10, 7)}
+    on_broker("groups", "delete-offsets", group, "-t", f"{filled}:0")
+    assert progress(on_broker, group) == {}
+    on_broker("groups", "delete", group)
+    assert "there is no such group" in on_broker("groups", "describe", group, code=1).err
 
 
 def test_delete_offsets_forgets_the_partitions_that_are_named(

@@ -20,6 +20,9 @@ from support.raw_connection import RawConnection
 
 pytestmark = pytest.mark.clients
 
+BROKER_SETTINGS: dict[str, str] = {}
+"""The defaults, which bound what a group may be set to."""
+
 IS_KAFKA = bool(
     os.environ.get("ODRADEK_TEST_BOOTSTRAP") or os.environ.get("ODRADEK_TEST_KAFKA_LIBS")
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.group_errors import provokes
+from support.group_errors import group_error
 from support.group_peer import GroupPeer, until
 
 from odradek.protocol.errors import ErrorCode
@@ -65,7 +65,7 @@ def joined(peer: GroupPeer, group: str, **fields: Any) -> tuple[str, int]:
 # -- ConsumerGroupHeartbeat ------------------------------------------------------------------
 
 
-@provokes("INVALID_REQUEST", "ConsumerGroupHeartbeat")
+@group_error("INVALID_REQUEST", "ConsumerGroupHeartbeat")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -92,7 +92,7 @@ def test_heartbeat_that_says_too_little_or_nonsense_is_refused(
     assert answer.error_message
 
 
-@provokes("UNKNOWN_MEMBER_ID", "ConsumerGroupHeartbeat")
+@group_error("UNKNOWN_MEMBER_ID", "ConsumerGroupHeartbeat")
 def test_heartbeat_of_a_member_that_nobody_knows_is_refused(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -103,13 +103,13 @@ def test_heartbeat_of_a_member_that_nobody_knows_is_refused(
         assert answer.error_message
 
 
-@provokes("GROUP_ID_NOT_FOUND", "ConsumerGroupHeartbeat")
+@group_error("GROUP_ID_NOT_FOUND", "ConsumerGroupHeartbeat")
 def test_heartbeat_in_a_group_that_does_not_exist_is_refused(peer: GroupPeer, group: str) -> None:
     answer = peer.beat(group, new_member(), 1)
     assert error_of(answer) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-@provokes("FENCED_MEMBER_EPOCH", "ConsumerGroupHeartbeat")
+@group_error("FENCED_MEMBER_EPOCH", "ConsumerGroupHeartbeat")
 def test_member_of_another_epoch_is_fenced(peer: GroupPeer, group: str, orders: str) -> None:
     member, epoch = joined(peer, group)
     newer = peer.beat(group, member, epoch + 1)
@@ -144,7 +144,7 @@ def follow(peer: GroupPeer, group: str, member: str, epoch: int, topic: str) -> 
     return latest
 
 
-@provokes("UNSUPPORTED_ASSIGNOR", "ConsumerGroupHeartbeat")
+@group_error("UNSUPPORTED_ASSIGNOR", "ConsumerGroupHeartbeat")
 def test_assignor_that_the_broker_has_not_is_refused(peer: GroupPeer, group: str) -> None:
     answer = peer.beat(group, new_member(), server_assignor="sticky")
     assert error_of(answer) == ErrorCode.UNSUPPORTED_ASSIGNOR
@@ -154,7 +154,7 @@ def test_assignor_that_the_broker_has_not_is_refused(peer: GroupPeer, group: str
         assert error_of(answer) == ErrorCode.NONE
 
 
-@provokes("UNRELEASED_INSTANCE_ID", "ConsumerGroupHeartbeat")
+@group_error("UNRELEASED_INSTANCE_ID", "ConsumerGroupHeartbeat")
 def test_instance_that_is_still_a_member_keeps_its_place(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -167,8 +167,8 @@ def test_instance_that_is_still_a_member_keeps_its_place(
     assert second != first
 
 
-@provokes("FENCED_INSTANCE_ID", "ConsumerGroupHeartbeat")
-@provokes("UNKNOWN_MEMBER_ID", "ConsumerGroupHeartbeat")
+@group_error("FENCED_INSTANCE_ID", "ConsumerGroupHeartbeat")
+@group_error("UNKNOWN_MEMBER_ID", "ConsumerGroupHeartbeat")
 def test_instance_of_another_member_is_fenced(peer: GroupPeer, group: str, orders: str) -> None:
     joined(peer, group, instance_id="one")
     wrong = peer.beat(group, new_member(), 1, instance_id="one")
@@ -177,7 +177,7 @@ def test_instance_of_another_member_is_fenced(peer: GroupPeer, group: str, order
     assert error_of(unknown) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-@provokes("GROUP_MAX_SIZE_REACHED", "ConsumerGroupHeartbeat")
+@group_error("GROUP_MAX_SIZE_REACHED", "ConsumerGroupHeartbeat")
 def test_member_too_many_is_refused(start_broker, group: str) -> None:
     broker = start_broker(settings={"group.consumer.max.size": "1"})
     with GroupPeer(broker.port) as peer:
@@ -187,7 +187,7 @@ def test_member_too_many_is_refused(start_broker, group: str) -> None:
         assert error_of(answer) == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-@provokes("INVALID_REGULAR_EXPRESSION", "ConsumerGroupHeartbeat")
+@group_error("INVALID_REGULAR_EXPRESSION", "ConsumerGroupHeartbeat")
 def test_expression_that_is_none_is_refused(peer: GroupPeer, group: str) -> None:
     wrong = {"subscribed_topic_names": None, "subscribed_topic_regex": "orders("}
     answer = peer.beat(group, new_member(), **wrong)
@@ -195,7 +195,7 @@ def test_expression_that_is_none_is_refused(peer: GroupPeer, group: str) -> None
     assert "orders(" in answer.error_message
 
 
-@provokes("REBALANCE_IN_PROGRESS", "JoinGroup")
+@group_error("REBALANCE_IN_PROGRESS", "JoinGroup")
 def test_classic_member_that_waits_joins_again_when_its_group_is_upgraded(
     peer: GroupPeer, other: GroupPeer, broker, group: str, orders: str
 ) -> None:
@@ -209,7 +209,7 @@ def test_classic_member_that_waits_joins_again_when_its_group_is_upgraded(
 # -- ConsumerGroupDescribe -------------------------------------------------------------------
 
 
-@provokes("GROUP_ID_NOT_FOUND", "ConsumerGroupDescribe")
+@group_error("GROUP_ID_NOT_FOUND", "ConsumerGroupDescribe")
 def test_group_of_another_kind_or_none_is_not_described(peer: GroupPeer, group: str) -> None:
     missing = peer.describe_consumer_group(group)
     assert error_of(missing) == ErrorCode.GROUP_ID_NOT_FOUND
@@ -220,7 +220,7 @@ def test_group_of_another_kind_or_none_is_not_described(peer: GroupPeer, group: 
     assert group in classic.error_message
 
 
-@provokes("INVALID_GROUP_ID", "ConsumerGroupDescribe")
+@group_error("INVALID_GROUP_ID", "ConsumerGroupDescribe")
 def test_group_without_a_name_is_not_described(peer: GroupPeer) -> None:
     assert error_of(peer.describe_consumer_group("")) == ErrorCode.INVALID_GROUP_ID
 
@@ -237,7 +237,7 @@ def test_consumer_group_is_described_as_dead_to_who_asks_for_classic_ones(
 # -- offsets of members with an epoch --------------------------------------------------------
 
 
-@provokes("STALE_MEMBER_EPOCH", "OffsetCommit", "OffsetFetch")
+@group_error("STALE_MEMBER_EPOCH", "OffsetCommit", "OffsetFetch")
 def test_commit_and_fetch_of_another_epoch_are_refused(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -252,7 +252,7 @@ def test_commit_and_fetch_of_another_epoch_are_refused(
     assert found.topics[0].partitions[0].committed_offset == 1
 
 
-@provokes("UNKNOWN_MEMBER_ID", "OffsetCommit", "OffsetFetch")
+@group_error("UNKNOWN_MEMBER_ID", "OffsetCommit", "OffsetFetch")
 def test_commit_and_fetch_of_a_member_that_nobody_knows_are_refused(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -273,8 +273,8 @@ def test_group_that_does_not_exist_has_committed_nothing(peer: GroupPeer, group:
         assert (error_of(partition), partition.committed_offset) == (ErrorCode.NONE, -1)
 
 
-@provokes("GROUP_SUBSCRIBED_TO_TOPIC", "OffsetDelete")
-@provokes("NON_EMPTY_GROUP", "DeleteGroups")
+@group_error("GROUP_SUBSCRIBED_TO_TOPIC", "OffsetDelete")
+@group_error("NON_EMPTY_GROUP", "DeleteGroups")
 def test_what_members_may_need_is_not_deleted(peer: GroupPeer, group: str, orders: str) -> None:
     member, epoch = joined(peer, group)
     peer.commit(group, {(orders, 0): 1}, member=member, generation=epoch)

@@ -30,7 +30,8 @@ KINDS = [
     "kafka-python",
     "aiokafka",
 ]
-OFTEN = ["confluent classic eager", "confluent consumer uniform", "kafka-python", "aiokafka"]
+OFTEN = [kind for kind in KINDS if kind != "confluent classic cooperative"]
+"""librdkafka waits a second in each of the two steps of a cooperative rebalance."""
 
 MakeGroup = Callable[[str, WatchedGroup, str], JoinGroup]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -13,7 +14,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
-from support.group_errors import provokes
+from support.group_errors import group_error
 from support.group_peer import SUBSCRIPTION, GroupPeer, until
 
 from odradek.protocol import messages
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.clients
 OFFSETS = "__consumer_offsets"
 SECONDS_MAX = 30.0
 UNKNOWN_TOPIC_ID = bytes(range(16))
-LAG_MS = 60_000
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def error_of(answer: Any) -> ErrorCode:
 # -- ids, and what is not there --------------------------------------------------------------
 
 
-@provokes("INVALID_GROUP_ID", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
-@provokes("INVALID_GROUP_ID", "OffsetDelete", "OffsetCommit")
+@group_error("INVALID_GROUP_ID", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
+@group_error("INVALID_GROUP_ID", "OffsetDelete")
 def test_group_without_a_name_is_refused(peer: GroupPeer, orders: str) -> None:
     invalid = ErrorCode.INVALID_GROUP_ID
     assert error_of(peer.join("")) == invalid
@@ -83,12 +83,15 @@ def test_group_without_a_name_is_refused(peer: GroupPeer, orders: str) -> None:
     assert peer.heartbeat("", "member", 1) == invalid
     assert error_of(peer.leave("", "member")) == invalid
     assert error_of(peer.delete_offsets("", orders)) == invalid
-    # Tools of before groups had names commit for the group without one; members do not.
+    # Consumers of before names were needed commit for it, and so it can be described and go.
     assert peer.commit("", {(orders, 0): 1}) == {(orders, 0): ErrorCode.NONE}
+    assert peer.fetch("").topics[0].partitions[0].committed_offset == 1
+    assert (error_of(peer.describe("")), peer.state("")) == (ErrorCode.NONE, "Empty")
+    assert peer.delete("") == ErrorCode.NONE
 
 
-@provokes("GROUP_ID_NOT_FOUND", "DeleteGroups", "DescribeGroups", "OffsetDelete")
-@provokes("GROUP_ID_NOT_FOUND", "OffsetCommit")
+@group_error("GROUP_ID_NOT_FOUND", "DeleteGroups", "DescribeGroups", "OffsetDelete")
+@group_error("GROUP_ID_NOT_FOUND", "OffsetCommit")
 def test_group_that_does_not_exist_is_not_found(peer: GroupPeer, group: str, orders: str) -> None:
     missing = ErrorCode.GROUP_ID_NOT_FOUND
     assert peer.delete(group) == missing
@@ -98,7 +101,7 @@ def test_group_that_does_not_exist_is_not_found(peer: GroupPeer, group: str, ord
     assert committed == {(orders, 0): missing}
 
 
-@provokes("ILLEGAL_GENERATION", "OffsetCommit")
+@group_error("ILLEGAL_GENERATION", "OffsetCommit")
 def test_older_clients_hear_of_an_illegal_generation_instead(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -108,8 +111,8 @@ def test_older_clients_hear_of_an_illegal_generation_instead(
     assert peer.describe(group, version=5).group_state == "Dead"
 
 
-@provokes("UNKNOWN_MEMBER_ID", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
-@provokes("UNKNOWN_MEMBER_ID", "OffsetCommit")
+@group_error("UNKNOWN_MEMBER_ID", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
+@group_error("UNKNOWN_MEMBER_ID", "OffsetCommit")
 def test_member_that_nobody_knows_is_refused(peer: GroupPeer, group: str, orders: str) -> None:
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
     assert error_of(peer.join(group, "nobody")) == unknown
@@ -125,7 +128,7 @@ def test_member_that_nobody_knows_is_refused(peer: GroupPeer, group: str, orders
     assert peer.commit(group, {(orders, 0): 1}) == {(orders, 0): unknown}
 
 
-@provokes("ILLEGAL_GENERATION", "SyncGroup", "Heartbeat", "OffsetCommit")
+@group_error("ILLEGAL_GENERATION", "SyncGroup", "Heartbeat", "OffsetCommit")
 def test_generation_that_is_over_is_refused(peer: GroupPeer, group: str, orders: str) -> None:
     joined = peer.stable_alone(group)
     for generation in (joined.generation_id - 1, joined.generation_id + 1):
@@ -138,7 +141,7 @@ def test_generation_that_is_over_is_refused(peer: GroupPeer, group: str, orders:
         assert committed == {(orders, 0): illegal}
 
 
-@provokes("MEMBER_ID_REQUIRED", "JoinGroup")
+@group_error("MEMBER_ID_REQUIRED", "JoinGroup")
 def test_member_without_an_id_is_given_one_first(peer: GroupPeer, group: str) -> None:
     answer = peer.join(group)
     assert error_of(answer) == ErrorCode.MEMBER_ID_REQUIRED
@@ -149,7 +152,7 @@ def test_member_without_an_id_is_given_one_first(peer: GroupPeer, group: str) ->
 # -- joining ---------------------------------------------------------------------------------
 
 
-@provokes("INVALID_SESSION_TIMEOUT", "JoinGroup")
+@group_error("INVALID_SESSION_TIMEOUT", "JoinGroup")
 def test_session_timeout_out_of_bounds_is_refused(peer: GroupPeer, group: str) -> None:
     for session_timeout_ms in (5_999, 1_800_001):
         answer = peer.join(group, session_timeout_ms=session_timeout_ms)
@@ -159,7 +162,7 @@ def test_session_timeout_out_of_bounds_is_refused(peer: GroupPeer, group: str) -
         assert error_of(answer) == ErrorCode.MEMBER_ID_REQUIRED
 
 
-@provokes("INCONSISTENT_GROUP_PROTOCOL", "JoinGroup")
+@group_error("INCONSISTENT_GROUP_PROTOCOL", "JoinGroup")
 def test_member_without_a_protocol_in_common_is_refused(peer: GroupPeer, group: str) -> None:
     inconsistent = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert error_of(peer.join(group, protocols={})) == inconsistent
@@ -169,7 +172,7 @@ def test_member_without_a_protocol_in_common_is_refused(peer: GroupPeer, group: 
     assert error_of(peer.join(group, protocol_type="connect")) == inconsistent
 
 
-@provokes("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup")
+@group_error("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup")
 def test_sync_that_names_another_protocol_is_refused(peer: GroupPeer, group: str) -> None:
     joined = peer.join_alone(group)
     inconsistent = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -181,7 +184,7 @@ def test_sync_that_names_another_protocol_is_refused(peer: GroupPeer, group: str
     assert error_of(fitting) == ErrorCode.NONE
 
 
-@provokes("GROUP_MAX_SIZE_REACHED", "JoinGroup")
+@group_error("GROUP_MAX_SIZE_REACHED", "JoinGroup")
 def test_member_too_many_is_refused(start_broker, group: str) -> None:
     broker = start_broker(settings={"group.max.size": "1"})
     with GroupPeer(broker.port) as peer:
@@ -196,7 +199,7 @@ def test_member_too_many_is_refused(start_broker, group: str) -> None:
 # -- rebalancing -----------------------------------------------------------------------------
 
 
-@provokes("REBALANCE_IN_PROGRESS", "SyncGroup", "Heartbeat")
+@group_error("REBALANCE_IN_PROGRESS", "SyncGroup", "Heartbeat")
 def test_members_are_called_back_while_the_group_rebalances(
     peer: GroupPeer, other: GroupPeer, group: str, orders: str
 ) -> None:
@@ -210,7 +213,7 @@ def test_members_are_called_back_while_the_group_rebalances(
     assert committed == {(orders, 0): ErrorCode.NONE}
 
 
-@provokes("REBALANCE_IN_PROGRESS", "OffsetCommit")
+@group_error("REBALANCE_IN_PROGRESS", "OffsetCommit")
 def test_commit_between_two_assignments_is_refused(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -221,8 +224,8 @@ def test_commit_between_two_assignments_is_refused(
     assert committed == {(orders, 0): ErrorCode.REBALANCE_IN_PROGRESS}
 
 
-@provokes("FENCED_INSTANCE_ID", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
-@provokes("FENCED_INSTANCE_ID", "OffsetCommit")
+@group_error("FENCED_INSTANCE_ID", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
+@group_error("FENCED_INSTANCE_ID", "OffsetCommit")
 def test_static_member_whose_place_was_taken_is_fenced(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -247,7 +250,7 @@ def test_static_member_whose_place_was_taken_is_fenced(
 # -- offsets ---------------------------------------------------------------------------------
 
 
-@provokes("OFFSET_METADATA_TOO_LARGE", "OffsetCommit")
+@group_error("OFFSET_METADATA_TOO_LARGE", "OffsetCommit")
 def test_more_words_than_may_be_kept_are_refused(peer: GroupPeer, group: str, orders: str) -> None:
     kept = peer.commit(group, {(orders, 0): 1}, metadata="m" * 4096)
     assert kept == {(orders, 0): ErrorCode.NONE}
@@ -255,7 +258,7 @@ def test_more_words_than_may_be_kept_are_refused(peer: GroupPeer, group: str, or
     assert refused == {(orders, 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 
-@provokes("UNKNOWN_TOPIC_OR_PARTITION", "OffsetCommit", "OffsetDelete")
+@group_error("UNKNOWN_TOPIC_OR_PARTITION", "OffsetCommit", "OffsetDelete")
 def test_partition_that_does_not_exist_is_refused_beside_one_that_does(
     peer: GroupPeer, group: str, topic: str, orders: str
 ) -> None:
@@ -271,7 +274,7 @@ def test_partition_that_does_not_exist_is_refused_beside_one_that_does(
     assert error_of(answer.topics[0].partitions[0]) == unknown
 
 
-@provokes("UNKNOWN_TOPIC_ID", "OffsetCommit", "OffsetFetch")
+@group_error("UNKNOWN_TOPIC_ID", "OffsetCommit", "OffsetFetch")
 def test_topic_id_that_nobody_has_is_refused(peer: GroupPeer, group: str) -> None:
     commit, fetch = messages.OffsetCommitRequest, messages.OffsetFetchRequest
     partition = commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
@@ -288,7 +291,7 @@ def test_topic_id_that_nobody_has_is_refused(peer: GroupPeer, group: str) -> Non
     assert error_of(found.topics[0].partitions[0]) == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-@provokes("GROUP_SUBSCRIBED_TO_TOPIC", "OffsetDelete")
+@group_error("GROUP_SUBSCRIBED_TO_TOPIC", "OffsetDelete")
 def test_offsets_that_members_may_go_on_from_are_not_deleted(
     peer: GroupPeer, group: str, orders: str
 ) -> None:
@@ -301,7 +304,7 @@ def test_offsets_that_members_may_go_on_from_are_not_deleted(
     assert error_of(deleted) == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
-@provokes("NON_EMPTY_GROUP", "DeleteGroups", "OffsetDelete")
+@group_error("NON_EMPTY_GROUP", "DeleteGroups", "OffsetDelete")
 def test_group_with_members_is_not_deleted(peer: GroupPeer, group: str, orders: str) -> None:
     joined = peer.stable_alone(group, protocol_type="connect")
     assert peer.delete(group) == ErrorCode.NON_EMPTY_GROUP
@@ -314,16 +317,16 @@ def test_group_with_members_is_not_deleted(peer: GroupPeer, group: str, orders: 
 # -- the coordinator -------------------------------------------------------------------------
 
 
-@provokes("INVALID_REQUEST", "FindCoordinator")
+@group_error("INVALID_REQUEST", "FindCoordinator")
 def test_coordinator_of_an_unknown_kind_is_refused(peer: GroupPeer, group: str) -> None:
     (found,) = peer.find(group, key_type=9).coordinators
     assert (error_of(found), found.node_id) == (ErrorCode.INVALID_REQUEST, -1)
 
 
-@provokes("NOT_COORDINATOR", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
-@provokes("NOT_COORDINATOR", "OffsetCommit", "OffsetFetch", "OffsetDelete")
-@provokes("NOT_COORDINATOR", "DeleteGroups", "DescribeGroups")
-@provokes("NOT_COORDINATOR", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
+@group_error("NOT_COORDINATOR", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
+@group_error("NOT_COORDINATOR", "OffsetCommit", "OffsetFetch", "OffsetDelete")
+@group_error("NOT_COORDINATOR", "DeleteGroups", "DescribeGroups")
+@group_error("NOT_COORDINATOR", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
 def test_broker_that_coordinates_nothing_says_so(start_broker, group: str) -> None:
     broker = start_broker()
     not_here = ErrorCode.NOT_COORDINATOR
@@ -343,43 +346,32 @@ def test_broker_that_coordinates_nothing_says_so(start_broker, group: str) -> No
         assert error_of(peer.describe_consumer_group(group)) == not_here
 
 
-@provokes("COORDINATOR_NOT_AVAILABLE", "JoinGroup", "SyncGroup", "OffsetCommit")
-@provokes("COORDINATOR_NOT_AVAILABLE", "OffsetDelete", "DeleteGroups")
-@provokes("COORDINATOR_NOT_AVAILABLE", "ConsumerGroupHeartbeat")
-def test_coordinator_that_may_not_write_is_not_available(start_broker, group: str) -> None:
-    broker = start_broker()
-    gone = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    with GroupPeer(broker.port) as peer:
-        peer.create_topic("orders")
-        peer.wait_for_coordinator(group)
-        joined = peer.join_alone(group)
-        stable = peer.stable_alone(f"{group}-stable")
-        peer.commit(f"{group}-offsets", {("orders", 0): 1})
-        # More replicas than there are must have what is written from here on.
-        alter(broker.bootstrap, OFFSETS, min_insync_replicas="2")
-        until(lambda: gone in peer.commit(f"{group}-offsets", {("orders", 0): 2}).values())
-        who = (group, joined.member_id, joined.generation_id)
-        assert error_of(peer.sync(*who, leads=True)) == gone
-        assert error_of(peer.join(f"{group}-new", instance="static")) == gone
-        who = {"member": stable.member_id, "generation": stable.generation_id}
-        assert peer.commit(f"{group}-stable", {("orders", 0): 2}, **who) == {("orders", 0): gone}
-        assert error_of(peer.delete_offsets(f"{group}-offsets", "orders")) == gone
-        assert peer.delete(f"{group}-offsets") == gone
-        assert error_of(peer.beat(f"{group}-consumer", "member")) == gone
-        # What was refused did not happen.
-        (partition,) = peer.fetch(f"{group}-offsets").topics[0].partitions
-        assert partition.committed_offset == 1
+@group_error("UNSTABLE_OFFSET_COMMIT", "OffsetFetch")
+def test_offset_of_a_transaction_that_is_open_is_not_stable(
+    broker, peer: GroupPeer, group: str, orders: str
+) -> None:
+    peer.commit(group, {(orders, 0): 1})
+    settings = {"bootstrap.servers": broker.bootstrap, "log_level": 2}
+    producer = Producer({**settings, "transactional.id": group})
+    producer.init_transactions(SECONDS_MAX)
+    producer.begin_transaction()
+    consumer = Consumer({**settings, "group.id": group})
+    moved = [TopicPartition(orders, 0, 2)]
+    producer.send_offsets_to_transaction(moved, consumer.consumer_group_metadata(), SECONDS_MAX)
+    consumer.close()
+
+    def fetch(*, require_stable: bool) -> tuple[ErrorCode, int]:
+        found = peer.fetch(group, partitions={orders: [0]}, require_stable=require_stable)
+        (partition,) = found.topics[0].partitions
+        return error_of(partition), partition.committed_offset
+
+    assert fetch(require_stable=True) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
+    assert fetch(require_stable=False) == (ErrorCode.NONE, 1)
+    producer.commit_transaction(SECONDS_MAX)
+    until(lambda: fetch(require_stable=True) == (ErrorCode.NONE, 2))
 
 
-@provokes("COORDINATOR_NOT_AVAILABLE", "FindCoordinator")
-def test_coordinator_is_not_found_where_its_topic_cannot_be_made(start_broker, group: str) -> None:
-    broker = start_broker(settings={"offsets.topic.replication.factor": "2"})
-    with GroupPeer(broker.port) as peer:
-        (found,) = peer.find(group).coordinators
-        assert error_of(found) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
-@provokes("INVALID_COMMIT_OFFSET_SIZE", "OffsetCommit")
+@group_error("INVALID_COMMIT_OFFSET_SIZE", "OffsetCommit")
 def test_commit_larger_than_a_batch_may_be_is_refused(start_broker, group: str) -> None:
     broker = start_broker()
     with GroupPeer(broker.port) as peer:

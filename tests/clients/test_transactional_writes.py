@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import AbortTransactionSpec
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from support.broker_cluster import wait_until
 from support.raw_connection import build_batch
 from support.transaction_peer import (
     GROUP,
@@ -274,14 +276,21 @@ def test_an_administrator_finds_a_transaction_and_aborts_it(
     broker: Any, peer: TransactionPeer, made: str
 ) -> None:
     assert peer.write(made, 0, b"hangs", version=NEW) == E.NONE
-    (active,) = peer.describe_producers(made).active_producers
-    assert (active.producer_id, active.producer_epoch) == (peer.producer_id, peer.producer_epoch)
-    assert (active.current_txn_start_offset, active.last_sequence) == (0, 0)
-    marker = Marker(peer.producer_id, peer.producer_epoch, False, {made: [0]}, coordinator_epoch=0)
-    assert peer.write_markers(marker) == {(made, 0): E.NONE}
-    assert peer.wait_stable(made) == 2
-    (active,) = peer.describe_producers(made).active_producers
-    assert active.current_txn_start_offset == -1
+    partition = KafkaTopicPartition(made, 0)
+    with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
+        (active,) = admin.describe_producers([partition])[partition].active_producers
+        assert (active.producer_id, active.producer_epoch, active.last_sequence) == (
+            peer.producer_id,
+            peer.producer_epoch,
+            0,
+        )
+        assert active.current_transaction_start_offset == 0
+        admin.abort_transaction(
+            AbortTransactionSpec(partition, active.producer_id, active.producer_epoch)
+        )
+        assert peer.wait_stable(made) == 2
+        (active,) = admin.describe_producers([partition])[partition].active_producers
+        assert active.current_transaction_start_offset == -1
     assert values(broker, made, "read_committed", 2) == []
 
 
@@ -304,4 +313,32 @@ def test_without_verification_older_producers_write_unasked(
     peer = TransactionPeer(broker.port, "unverified").start()
     settled(lambda: (peer.write("t", version=OLD),))
     assert peer.state == "Empty", "nobody told the coordinator"
+    peer.close()
+
+
+def test_a_silent_producer_is_forgotten_unless_in_a_transaction(
+    start_broker: Callable[..., Any],
+) -> None:
+    broker = start_broker(
+        settings={
+            "producer.id.expiration.ms": "300",
+            "producer.id.expiration.check.interval.ms": "100",
+        }
+    )
+    with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
+        admin.create_topics({"t": {"num_partitions": 2, "replication_factor": 1}})
+    peer = TransactionPeer(broker.port, "silent").start()
+    settled(lambda: (peer.write("t", 0, version=NEW),))
+    assert produce(peer, "t", [4711], None, transactional=False) == [E.NONE]
+
+    def known() -> set[int]:
+        return {each.producer_id for each in peer.describe_producers("t").active_producers}
+
+    assert known() == {peer.producer_id, 4711}
+    wait_until(lambda: known() == {peer.producer_id}, READ_SECONDS_MAX)
+    # Of a producer that is not known any sequence number is taken.
+    again = produce(peer, "t", [4711], None, base_sequence=7, transactional=False)
+    assert again == [E.NONE]
+    assert peer.end(committed=True, version=5).error == E.NONE
+    wait_until(lambda: known() == set(), READ_SECONDS_MAX)
     peer.close()

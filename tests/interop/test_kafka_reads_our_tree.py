@@ -45,8 +45,7 @@ SETTINGS = [
 ]
 """What is set at one of our brokers, and where Kafka shall say that it comes from."""
 
-REASSIGN_VERSION, DELETE_VERSION, FEATURES_VERSION = 0, 4, 2
-SAFE_DOWNGRADE = 2
+REASSIGN_VERSION, DELETE_VERSION = 0, 4
 
 Brokers = dict[int, KafkaZooKeeperProcess]
 Topics = dict[str, tuple[str, dict[int, list[int]]]]
@@ -79,7 +78,6 @@ def our_life(
         make_settings(cluster.brokers[1].port)
         produce(cluster.bootstrap)
         producer_id = new_producer_id(cluster.brokers[1].port)
-        put_features_out_of_use(cluster)
         leave_work_behind(cluster)
         topics = described(cluster.bootstrap)
         for broker_id in cluster.running:
@@ -179,17 +177,6 @@ def new_producer_id(port: int) -> int:
     with RawConnection(port) as connection:
         wait_until(is_given)
     return given[0]
-
-
-def put_features_out_of_use(cluster: BrokerCluster) -> None:
-    """Kafka 3.9 starts on no tree that has finalized what came with Kafka 4."""
-    make = messages.UpdateFeaturesRequest
-    wishes = [
-        make.FeatureUpdateKey(feature=name, max_version_level=0, upgrade_type=SAFE_DOWNGRADE)
-        for name in ("group.version", "transaction.version")
-    ]
-    answer = cluster.ask(1, make(timeout_ms=5_000, feature_updates=wishes), FEATURES_VERSION)
-    assert answer.error_code == ErrorCode.NONE
 
 
 def leave_work_behind(cluster: BrokerCluster) -> None:

@@ -1,4 +1,4 @@
-"""Runs `odradek` with one part of replication switched off: `broken_broker.py FAULT serve ...`.
+"""Runs `odradek` with one part of it switched off: `broken_broker.py FAULT serve ...`.
 
 A checker that finds nothing has to be shown that it finds what such brokers lose.
 """
@@ -6,15 +6,20 @@ A checker that finds nothing has to be shown that it finds what such brokers los
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from odradek.broker.coordinator.transaction.marker_channels import (
+    EndedTransaction,
+    MarkerChannels,
+)
 from odradek.cli.main import main
 from odradek.protocol.errors import ErrorCode
 from odradek.replication.fetcher_requests import UNDEFINED_EPOCH, Ask, FetchAsk
 from odradek.replication.leader_endpoint import LeaderEndpoint
 from odradek.replication.partition import Partition
 from odradek.storage import Log, LogRead
+from odradek.storage.topic_partition import TopicPartition
 from odradek.storage.transaction_index import AbortedTxn
 
 
@@ -58,6 +63,36 @@ def leak_aborted_records() -> None:
     _replace(Log, "aborted_transactions_in", none)
 
 
+def keep_markers() -> None:
+    """A transaction coordinator that decides, and tells no partition."""
+
+    def none(self: MarkerChannels, transaction: EndedTransaction, partitions: object) -> None:
+        return
+
+    _replace(MarkerChannels, "_route", none)
+
+
+def keep_all_markers_but_one() -> None:
+    """A transaction coordinator that tells the first partition of a transaction alone."""
+    route = MarkerChannels._route
+
+    def first(
+        self: MarkerChannels, transaction: EndedTransaction, partitions: Iterable[TopicPartition]
+    ) -> None:
+        route(self, transaction, sorted(partitions)[:1])
+
+    _replace(MarkerChannels, "_route", first)
+
+
+def complete_nothing() -> None:
+    """A transaction coordinator that never writes down that all partitions were told."""
+
+    def nothing(self: MarkerChannels, transaction: EndedTransaction, error: ErrorCode) -> None:
+        return
+
+    _replace(MarkerChannels, "_finish", nothing)
+
+
 def _replace(owner: type[Any], name: str, function: Callable[..., Any]) -> None:
     if not hasattr(owner, name):
         raise LookupError(f"{owner.__qualname__} has no {name} any more to be switched off")
@@ -68,6 +103,9 @@ FAULTS = {
     "no-truncation": follow_without_truncation,
     "early-acknowledgements": acknowledge_at_once,
     "leaking-aborts": leak_aborted_records,
+    "no-markers": keep_markers,
+    "one-marker": keep_all_markers_but_one,
+    "no-completion": complete_nothing,
 }
 
 if __name__ == "__main__":

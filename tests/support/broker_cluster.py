@@ -216,10 +216,10 @@ class BrokerCluster:
         return self._read(read)
 
     def write_in_tree(self, path: str, data: bytes) -> None:
-        """Set a node of the metadata store, as a broker of another release might."""
+        """Make a node of the metadata store, as a broker of another release might."""
 
         async def write(store: MetadataStore) -> None:
-            await store.set(path, data)
+            await store.create(path, data)
 
         self._read(write)
 

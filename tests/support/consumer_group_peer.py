@@ -1,22 +1,19 @@
 """Members of consumer groups made of single requests, each of which a test sends when it likes.
 
-Requests are encoded by odradek's codec: kafka-python does not know these APIs. That the codec
-writes Kafka's bytes is proven against other implementations' vectors, in `tests/protocol`.
+One peer speaks for one group; `GroupPeer` sends the requests.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.headers import read_response_header, request_header
-from odradek.protocol.messages import request_message, response_message
+from odradek.protocol.messages import request_message
 
-from .raw_connection import RawConnection
+from .group_peer import GroupPeer
 
 CLIENT_ID = "consumer-group-peer"
 GROUP_RESOURCE = 32
@@ -52,26 +49,15 @@ class Peer:
     """
 
     def __init__(self, port: int, group_id: str) -> None:
-        self.connection = RawConnection(port)
+        self._peer = GroupPeer(port, CLIENT_ID)
         self.group_id = group_id
-        self._correlation_ids = itertools.count(1)
 
     def close(self) -> None:
-        self.connection.close()
+        self._peer.close()
 
     def ask(self, api_key: ApiKey, version: int, /, **fields: Any) -> Any:
-        """Send one request and return its response, decoded to its last byte."""
-        message = request_message(api_key)
-        correlation_id = next(self._correlation_ids)
-        header = request_header(api_key, version, correlation_id, CLIENT_ID)
-        body = message.encoder(version)(message(**fields))
-        self.connection.send_frame(b"".join([header, *map(bytes, body)]))
-        frame = self.connection.receive_frame()
-        answered, position = read_response_header(frame, api_key, version)
-        assert answered == correlation_id
-        response, end = response_message(api_key).decoder(version)(frame, position)
-        assert end == len(frame)
-        return response
+        """Send one request and return its response."""
+        return self._peer.ask(request_message(api_key)(**fields), version)
 
     def find_coordinator(self) -> None:
         """Wait until the group has a coordinator; creates the internal topic."""

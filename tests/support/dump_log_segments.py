@@ -181,7 +181,9 @@ DecodedRecord = tuple[str, dict[str, Any], str | None, dict[str, Any] | None]
 """The kind of a record of `__consumer_offsets` by its number, its key, the value's version, the
 value; None for both of one that deletes. Names are Kafka's without capitals."""
 
-DECODED = re.compile(r" key: (?P<key>\{.*?\})(?: payload: (?P<value>\{.*\}|NULL.*|null))?$")
+DECODED = re.compile(
+    r" key: (?P<key>\{.*?\})(?: payload: (?P<value>\{.*\}|NULL.*|null|<DELETE>))?$"
+)
 NUMBER_OF_KIND = {kind: str(number) for number, kind in CONSUMER_OFFSETS.items()}
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 POLL_SECONDS = 0.2
 CALL_SECONDS_MAX = 10.0
-HANG_SECONDS = 3.0
+HANG_SECONDS = 2.5
 FENCED_EXIT = 3
 """The exit code of a worker that may not go on; another one may."""
 
@@ -33,6 +33,8 @@ class Step(StrEnum):
     COMMITTED = "committed"
     DOOMED = "doomed"
     """A transaction was given up as planned."""
+    HUNG = "hung"
+    """A client did not come back; the worker ends."""
     ABORTED = "aborted"
     """A transaction was given up because a call failed; the reason follows."""
 
@@ -119,6 +121,8 @@ def work(client: Client, settings: Settings) -> NoReturn:
             continue
         number = next(numbers)
         doomed = settings.doom_every > 0 and number % settings.doom_every == 0
+        watchdog = threading.Timer(HANG_SECONDS, hang)
+        watchdog.start()
         try:
             client.begin()
             for record in records:
@@ -136,7 +140,20 @@ def work(client: Client, settings: Settings) -> NoReturn:
         except Failed as failure:
             client.abort()
             tell(Step.ABORTED, failure)
+        finally:
+            watchdog.cancel()
         client.rewind()
+
+
+def hang() -> NoReturn:
+    """End a worker that does not come to the end of its transaction; another takes its place.
+
+    librdkafka 2.16 waits for ever for a group's coordinator whose broker has left the cluster
+    (its issue 5511), whatever timeout it was given (5456); kafka-python 3.0 loses the request
+    that it wanted to send to a coordinator which is gone.
+    """
+    tell(Step.HUNG)
+    os._exit(FENCED_EXIT)
 
 
 def reached(records: list[Record]) -> dict[int, int]:
@@ -209,16 +226,11 @@ class ConfluentClient:
         from confluent_kafka import TopicPartition
 
         offsets = [TopicPartition(self._source, *each) for each in reached(records).items()]
-        # librdkafka 2.16 waits for ever for a coordinator whose broker has left the cluster (its
-        # issue 5511), whatever the timeout (5456). A worker that hangs is replaced by another.
-        watchdog = threading.Timer(HANG_SECONDS, os._exit, (FENCED_EXIT,))
-        watchdog.start()
         self._call(
             lambda: self._producer.send_offsets_to_transaction(
                 offsets, self._metadata, CALL_SECONDS_MAX
             )
         )
-        watchdog.cancel()
 
     def commit(self) -> None:
         self._call(lambda: self._producer.commit_transaction(CALL_SECONDS_MAX))

@@ -4,7 +4,7 @@ and which tests provoke each of that over TCP.
 The lists are those of Kafka 4.3.1: "Supported errors" in the JSON of the messages, "Possible
 error codes" in the classes of requests and responses, and, of JoinGroup, SyncGroup and
 Heartbeat, which have neither, the codes that the Java client's handlers in AbstractCoordinator
-tell apart and those that GroupCoordinatorService answers itself.
+tell apart and those that GroupCoordinatorService answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DOCUMENTED: dict[str, set[str]] = {
         "UNKNOWN_MEMBER_ID",
         "UNSUPPORTED_VERSION",
     },
-    "SyncGroup": {UNAVAILABLE, ELSEWHERE_LED, REFUSED}
+    "SyncGroup": COMMON
     | {
         "FENCED_INSTANCE_ID",
         "ILLEGAL_GENERATION",
@@ -135,7 +135,7 @@ TRANSITIONS: set[tuple[str, str]] = {
 """How a classic group may move: the valid previous states of Kafka's ClassicGroupState."""
 
 
-def provokes(error: str, *apis: str) -> Callable[[TestT], TestT]:
+def group_error(error: str, *apis: str) -> Callable[[TestT], TestT]:
     """Mark a test: over TCP it makes each of these APIs answer this error."""
     for api in apis:
         assert error in DOCUMENTED[api], f"{api} is not documented to answer {error}"
@@ -149,8 +149,8 @@ def moves(source: str, target: str) -> Callable[[TestT], TestT]:
 
 
 def provoked(*folders: Path) -> set[tuple[str, str]]:
-    """The (API, error) of each `provokes` above a test in files of these folders."""
-    return {(api, error) for error, *apis in _marks("provokes", folders) for api in apis}
+    """The (API, error) of each `group_error` above a test in files of these folders."""
+    return {(api, error) for error, *apis in _marks("group_error", folders) for api in apis}
 
 
 def moved(*folders: Path) -> set[tuple[str, ...]]:

@@ -119,7 +119,8 @@ class Committing:
                 commit.metadata,
                 now_ms,
                 expire_timestamp_ms,
-                commit.topic_id,
+                # Kafka keeps no topic id of what a transaction commits.
+                commit.topic_id if request.transaction is None else NO_TOPIC_ID,
             )
             records.append(offset_record(group_id, commit.topic, commit.partition, position))
             stored.append((index, commit, position))
@@ -153,12 +154,12 @@ class Committing:
                         offsets.put(topic, partition, position)
                     else:
                         offsets.put_pending(transaction.producer_id, topic, partition, position)
-                if transaction is not None:
-                    self._note_pending(group, transaction.producer_id)
             respond(errors)
             in_flight.finish()
 
         in_flight.begin()
+        if transaction is not None:
+            self._note_pending(group, transaction.producer_id)
         self._context.append(group.partition, records, appended, transaction)
 
     def _is_too_large(self, metadata: str) -> bool:

@@ -335,6 +335,7 @@ class GroupCoordinator:
 
     def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescription:
         """ConsumerGroupDescribe, for one group; see `ConsumerGroups.describe`."""
+        _check_group_id(group_id)
         return self._consumer.describe(group_id)
 
     def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[GroupListing]:

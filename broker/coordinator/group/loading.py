@@ -18,7 +18,6 @@ from .context import CoordinatorContext
 from .group import Group
 from .join_request import MemberProtocol
 from .member import GroupMember
-from .offsets import GroupOffsets
 from .open_transactions import OpenTransactions
 from .record_values import read_group_value, read_key, read_offset_value
 from .records import GroupKey, OffsetKey, StoredGroup, StoredMember
@@ -76,7 +75,7 @@ class Loader:
 
     def _replay(self, batch: LoggedBatch) -> None:
         if batch.committed is not None:
-            self.transactions.end(batch.producer_id, self._find_offsets, committed=batch.committed)
+            self.transactions.end(batch.producer_id, self._find, committed=batch.committed)
             return
         for record in batch.records:
             try:
@@ -129,10 +128,6 @@ class Loader:
 
     def _find(self, group_id: str) -> Group | ConsumerGroup | None:
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
-
-    def _find_offsets(self, group_id: str) -> GroupOffsets | None:
-        group = self._find(group_id)
-        return None if group is None else group.offsets
 
     def _replay_offset(self, key: OffsetKey, record: LoggedRecord, producer_id: int) -> None:
         group = self._find(key.group_id)

@@ -7,11 +7,13 @@ commit for every group that is kept there. Source: Kafka's OffsetMetadataManager
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from .offsets import GroupOffsets
+from .consumer.group import ConsumerGroup
+from .group import Group
 
-FindOffsets = Callable[[str], GroupOffsets | None]
-"""A group's offsets, None if there is no such group any more."""
+FindGroup = Callable[[str], Group | ConsumerGroup | None]
+"""The group of an id, None if there is none any more."""
 
 
 class OpenTransactions:
@@ -27,12 +29,17 @@ class OpenTransactions:
         return len(self._group_ids)
 
     def note(self, producer_id: int, group_id: str) -> None:
-        """A producer's transaction has an offset for a group."""
+        """A producer's transaction has an offset for a group, or is about to."""
         self._group_ids.setdefault(producer_id, set()).add(group_id)
 
-    def end(self, producer_id: int, find_offsets: FindOffsets, *, committed: bool) -> None:
-        """A marker has ended the producer's transaction, if there was one."""
+    def end(self, producer_id: int, find_group: FindGroup, *, committed: bool) -> None:
+        """A marker has ended the producer's transaction, if there was one.
+
+        What it would commit may be on its way still, since replicas tell of what they have in
+        any order: the end comes after it, as in the log.
+        """
         for group_id in self._group_ids.pop(producer_id, ()):
-            offsets = find_offsets(group_id)
-            if offsets is not None:
-                offsets.end_transaction(producer_id, committed=committed)
+            group = find_group(group_id)
+            if group is not None:
+                end = partial(group.offsets.end_transaction, producer_id, committed=committed)
+                group.in_flight.when_settled(end)

@@ -18,7 +18,6 @@ from .consumer.sessions import MemberSessions
 from .context import CoordinatorContext
 from .group import Group
 from .loading import Loader
-from .offsets import GroupOffsets
 from .open_transactions import OpenTransactions
 from .rebalancing import Rebalancing
 from .states import GroupEvent
@@ -148,13 +147,6 @@ class Shards:
         shard.consumer_groups[group_id] = self.consumer_groups[group_id] = group
         return group
 
-    def make_consumer(self, classic: Group) -> ConsumerGroup:
-        """Let a consumer group without members take a classic group's place and offsets."""
-        self.forget(classic)
-        group = self.add_consumer_group(classic.group_id)
-        group.offsets, group.in_flight = classic.offsets, classic.in_flight
-        return group
-
     def make_classic(self, consumer: ConsumerGroup) -> Group:
         """Let a classic group without members take a consumer group's place and offsets."""
         self.forget_consumer_group(consumer)
@@ -214,11 +206,10 @@ class Shards:
         """A marker in the partition has ended the producer's transaction."""
         shard = self._shards.get(partition)
         if shard is not None and shard.is_loaded:
-            shard.transactions.end(producer_id, self._find_offsets, committed=committed)
+            shard.transactions.end(producer_id, self._find_known, committed=committed)
 
-    def _find_offsets(self, group_id: str) -> GroupOffsets | None:
-        group = self.groups.get(group_id) or self.consumer_groups.get(group_id)
-        return None if group is None else group.offsets
+    def _find_known(self, group_id: str) -> Group | ConsumerGroup | None:
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
     # -- loading and unloading ----------------------------------------------------------------
 

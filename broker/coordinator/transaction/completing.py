@@ -94,7 +94,8 @@ class Completing:
             return
 
         def stored(error: ErrorCode) -> None:
-            if error and error is not ErrorCode.NOT_COORDINATOR:
+            # Whatever the reason: if this is no coordinator any more, it will soon be told.
+            if error:
                 self._context.schedule(
                     APPEND_RETRY_BACKOFF_MS, partial(self._store_end, known, after)
                 )

@@ -274,7 +274,10 @@ class HandlerBench:
     def __init__(self, groups: GroupBench) -> None:
         from odradek.broker.connection import Connection
         from odradek.broker.dispatch import Dispatcher
+        from odradek.broker.features import Features
         from odradek.broker.handlers import (  # noqa: F401  # each registers itself
+            consumer_group_describe,
+            consumer_group_heartbeat,
             delete_groups,
             describe_groups,
             find_coordinator,
@@ -299,6 +302,8 @@ class HandlerBench:
         self.controller = self
         self.is_active = True
         self.config = BrokerConfig.from_sources({})
+        self.features = Features()
+        self.features.take_up({"group.version": 1}, 1)
         self._dispatcher = Dispatcher(self, registry.REGISTRATIONS)
         self._new_connection = lambda: Connection(
             self._dispatcher, LISTENER, "127.0.0.1:40000", 1 << 20, lambda: None

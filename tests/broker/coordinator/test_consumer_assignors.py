@@ -191,5 +191,16 @@ def test_a_topic_without_a_partition_count_is_refused(name: str, group: GroupSpe
         assign(name, group, {})
 
 
+@pytest.mark.parametrize("others", [(), (B,)])
+def test_a_partition_that_two_members_claim_is_the_first_ones(others: tuple[bytes, ...]) -> None:
+    group = members(
+        a=MemberSpec(frozenset((A,)), {A: frozenset({0, 1})}),
+        b=MemberSpec(frozenset((A, *others)), {A: frozenset({1, 2, 3})}),
+    )
+    target = assign("uniform", group, {A: 4, B: 1})
+    assert target["a"] == {A: frozenset({0, 1})}
+    assert target["b"][A] == frozenset({2, 3})
+
+
 def test_there_is_no_third_assignor() -> None:
     assert find_assignor("sticky") is None

@@ -30,8 +30,8 @@ JAVA_HASHES = [
     7350251351420641343,
     5588288208404383240,
 ]
-"""What hash4j 0.22.0, with which Kafka 4.3.1 hashes, makes of n bytes (i * 7 + n), with n = 3, 7, 13,
-100, 200 and 2143."""
+"""What hash4j 0.22.0, with which Kafka 4.3.1 hashes, makes of n bytes (i * 7 + n), n being 3, 7,
+13, 100, 200 and 2143."""
 
 
 class KnownTopics:

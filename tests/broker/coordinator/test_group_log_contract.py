@@ -11,7 +11,12 @@ from odradek.broker.coordinator.group.committing import CommitRequest, Partition
 from odradek.broker.coordinator.group.context import CoordinatorContext
 from odradek.broker.coordinator.group.coordinator import GroupCoordinator
 from odradek.broker.coordinator.group.settings import GroupSettings
-from odradek.broker.coordinator.log import CoordinatorLog, CoordinatorRecord
+from odradek.broker.coordinator.log import (
+    NO_PRODUCER_ID,
+    AppendInTransaction,
+    CoordinatorLog,
+    CoordinatorRecord,
+)
 from odradek.broker.coordinator.replicated_log import ReplicatedLog
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -124,6 +129,36 @@ def test_appends_complete_in_order_with_the_offset_of_their_first_record(
     log.append(LED_HERE, [A], lambda error, offset: outcomes.append(offset))
     log.flush()
     assert outcomes == [0, 2]
+
+
+def test_an_append_in_a_transaction_is_read_back_as_its_producers(log: CoordinatorLog) -> None:
+    outcomes: list = []
+    log.append(
+        LED_HERE,
+        [A],
+        lambda error, offset: outcomes.append((error, offset)),
+        AppendInTransaction(9, 0, NOT_REQUIRED),
+    )
+    append(log, B)
+    log.flush()
+    assert outcomes == [(ErrorCode.NONE, 0)]
+    first, second = log.read(LED_HERE, 0, 1 << 20)
+    assert (first.producer_id, first.committed, len(first.records)) == (9, None, 1)
+    assert second.producer_id == NO_PRODUCER_ID
+
+
+def test_a_transaction_begins_in_partitions_only_with_its_guard(
+    partitions: RealPartitions,
+) -> None:
+    outcomes: list = []
+    partitions.log.append(
+        LED_HERE,
+        [A],
+        lambda error, offset: outcomes.append((error, offset)),
+        AppendInTransaction(9, 0, None),
+    )
+    partitions.log.flush()
+    assert outcomes == [(ErrorCode.INVALID_TXN_STATE, -1)]
 
 
 def test_what_was_appended_is_read_back_with_tombstones(log: CoordinatorLog) -> None:

@@ -93,7 +93,7 @@ def test_what_is_on_its_way_is_not_aborted(bench: TransactionBench) -> None:
     pass_in_steps(bench, TIMEOUT_MS + CHECK_MS)
     bench.log.release()
     assert ended.error is ErrorCode.NONE
-    assert bench.markers.sent[0].committed
+    assert [markers.committed for markers in bench.markers.sent] == [True]
 
 
 def test_a_transaction_without_a_time_limit_stays_open(bench: TransactionBench) -> None:

@@ -177,6 +177,21 @@ def test_a_fence_that_was_not_stored_takes_no_second_epoch() -> None:
     assert bench.init().producer == (1000, 2)
 
 
+def test_after_a_fence_that_was_stored_in_the_end_the_next_takes_an_epoch_again() -> None:
+    bench = TransactionBench(version=1)
+    bench.bring_to(TransactionState.ONGOING, client_version=FIRST)
+    bench.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    bench.init()
+    bench.log.fail_with = ErrorCode.NONE
+    bench.init()
+    bench.markers_written()
+    producer = bench.init().producer
+    assert producer == (1000, 2)
+    bench.add(producer, A, client_version=FIRST)
+    bench.init()
+    assert bench.markers.sent[-1].producer_epoch == 3
+
+
 @pytest.mark.parametrize("state", [TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT])
 def test_while_markers_are_written_a_start_is_to_come_again(
     bench: TransactionBench, state: TransactionState

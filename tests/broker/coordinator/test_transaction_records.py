@@ -2,9 +2,10 @@
 
 import contextlib
 import random
+from pathlib import Path
 
 import pytest
-from support.transaction_bench import A, B
+from support.transaction_bench import FIRST, SECOND, A, B, TransactionBench
 
 from odradek.broker.coordinator.record_reader import RecordFormatError
 from odradek.broker.coordinator.transaction.records import (
@@ -37,6 +38,14 @@ SIMPLE = Transaction(
     previous_producer_id=4001,
     client_version=2,
 )
+
+
+WRITTEN_BY_KAFKA = [
+    bytes.fromhex(line)
+    for line in (Path(__file__).parent / "data" / "transaction-4.3.1.txt").read_text().split("\n")
+    if line and not line.startswith("#")
+]
+GOLDEN = [TopicPartition("t-golden", partition) for partition in range(3)]
 
 
 def some_transaction(chance: random.Random) -> Transaction:
@@ -171,3 +180,34 @@ def test_random_bytes_are_refused_or_read_but_never_more() -> None:
             value[chance.randrange(len(value))] = chance.randrange(256)
         with contextlib.suppress(RecordFormatError):
             assert isinstance(read_value(bytes(value)), Transaction)
+
+
+@pytest.mark.parametrize("value", WRITTEN_BY_KAFKA)
+def test_what_kafka_wrote_is_written_again_byte_for_byte(value: bytes) -> None:
+    assert transaction_value(read_value(value), is_flexible=True) == value
+
+
+def test_the_same_requests_store_what_kafka_stores() -> None:
+    kafkas = [read_value(value) for value in WRITTEN_BY_KAFKA]
+    bench = TransactionBench()
+    bench.producer_ids = [kafkas[0].producer_id]
+
+    producer = bench.init().producer
+    bench.add(producer, GOLDEN[1], client_version=FIRST)
+    producer = bench.end(producer, client_version=SECOND).producer
+    bench.markers_written()
+    producer = bench.end(producer, commit=False, client_version=SECOND).producer
+    bench.add(producer, GOLDEN[2], client_version=FIRST)
+    bench.end(producer, client_version=FIRST)
+    bench.markers_written()
+    bench.add(producer, GOLDEN[0], client_version=FIRST)
+    assert bench.init().error is ErrorCode.CONCURRENT_TRANSACTIONS
+    bench.markers_written()
+    bench.init()
+
+    def untimed(transaction: Transaction | None) -> Transaction:
+        assert transaction is not None
+        return transaction._replace(last_update_ms=0, start_ms=min(transaction.start_ms, 0))
+
+    ours = [untimed(transaction) for _, transaction in bench.stored()]
+    assert ours == [untimed(transaction) for transaction in kafkas]

@@ -101,9 +101,17 @@ def log_dirs(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def bench(log_dirs: str, nursery: trio.Nursery) -> AsyncIterator[Bench]:
+def settings() -> dict[str, str]:
+    """Further settings of the broker; a module may have some."""
+    return {}
+
+
+@pytest.fixture
+async def bench(
+    log_dirs: str, settings: dict[str, str], nursery: trio.Nursery
+) -> AsyncIterator[Bench]:
     config = BrokerConfig.from_sources(
-        {}, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": log_dirs}
+        {}, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": log_dirs, **settings}
     )
     broker = await make_broker(config)
     broker.random.seed(random.Random(5).random())

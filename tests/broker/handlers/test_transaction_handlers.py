@@ -175,6 +175,15 @@ async def test_who_may_not_describe_an_id_may_not_look_for_its_coordinator(
     assert answer.coordinators[0].error_code == refusal
 
 
+async def test_no_topic_is_made_for_who_may_not_look(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deny(bench, monkeypatch, ("DESCRIBE", "GROUP", ID))
+    answer = await find(bench, 6, key_type=0)
+    assert answer.coordinators[0].error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert not bench.broker.metadata_cache.contains(CONSUMER_OFFSETS)
+
+
 # -- InitProducerId ----------------------------------------------------------------------------
 
 

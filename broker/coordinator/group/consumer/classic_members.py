@@ -30,7 +30,7 @@ from .group import ConsumerGroup
 from .heartbeat_request import HeartbeatRequest
 from .heartbeats import Heartbeats
 from .member import NO_TIMEOUT, ClassicMemberMetadata, ClassicProtocol, ConsumerGroupMember
-from .migration import Migration
+from .migration import Migration, common_protocols
 from .sessions import MemberSessions
 from .settings import ConsumerGroupSettings
 from .states import MemberState
@@ -140,6 +140,7 @@ class ClassicMembers:
         self._writer.submit(write, stored)
 
     def _check_join(self, group: ConsumerGroup, request: JoinRequest, member_id: str) -> None:
+        _check_loaded(group)
         if self._migration.policy.is_disabled:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         check_room(group, member_id, self._settings.max_size)
@@ -195,6 +196,7 @@ class ClassicMembers:
         self._writer.submit(GroupWrite(group), stored)
 
     def _check_sync(self, group: ConsumerGroup, request: SyncRequest) -> ConsumerGroupMember:
+        _check_loaded(group)
         member = _classic_member(
             group, request.member_id, request.group_instance_id, request.generation_id
         )
@@ -227,6 +229,8 @@ class ClassicMembers:
         group_instance_id: str | None,
     ) -> ErrorCode:
         """Keep the member's session alive, and call it back if there is a step to take."""
+        if group.writes.is_broken:
+            return ErrorCode.NONE  # as while a group is loaded
         try:
             member = _classic_member(group, member_id, group_instance_id, generation_id)
         except KafkaError as refusal:
@@ -243,6 +247,11 @@ class ClassicMembers:
             self._timers.expect_join(group, member)
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
+
+
+def _check_loaded(group: ConsumerGroup) -> None:
+    if group.writes.is_broken:
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def _subscription(request: JoinRequest) -> Subscription:
@@ -278,12 +287,8 @@ def _supports(group: ConsumerGroup, protocol_type: str, names: list[str]) -> boo
     """Whether all classic members have one of these protocols in common."""
     if protocol_type != CONSUMER_PROTOCOL_TYPE or not names:
         return False
-    common = set(names)
-    for member in group.members.values():
-        said = member.classic_member_metadata
-        if said is not None:
-            common.intersection_update(protocol.name for protocol in said.supported_protocols)
-    return bool(common)
+    common = common_protocols(group.members.values())
+    return common is None or not common.isdisjoint(names)
 
 
 def _classic_member(

@@ -16,8 +16,6 @@ from ..answers import UNKNOWN_MEMBER_ID, LeavingMember
 from ..context import CoordinatorContext
 from ..group import Group
 from ..rebalancing import Rebalancing
-from ..records import group_tombstone
-from ..states import GroupState
 from .assigning import Assigning
 from .checks import check_instance, check_request, static_member
 from .classic_members import ClassicMembers
@@ -133,11 +131,10 @@ class ConsumerGroups:
             raise
 
     def _classic_to_join(self, request: HeartbeatRequest) -> Group | None:
-        """The classic group with members that somebody wants to join by the consumer protocol."""
+        """The classic group that somebody wants to join by the consumer protocol."""
         if request.member_epoch != JOIN_EPOCH:
             return None
-        group = self.shards.groups.get(request.group_id)
-        return None if group is None or group.state is GroupState.EMPTY else group
+        return self.shards.groups.get(request.group_id)
 
     def _upgrade(
         self, classic: Group, request: HeartbeatRequest, respond: HeartbeatCallback
@@ -228,11 +225,6 @@ class ConsumerGroups:
         found = self.shards.find_any(group_id)
         if found is None:
             return GroupWrite(self.shards.add_consumer_group(group_id))
-        if isinstance(found, Group) and found.state is GroupState.EMPTY:
-            logger.info("group %s is empty and becomes a consumer group", group_id)
-            write = GroupWrite(self.shards.make_consumer(found))
-            write.add(group_tombstone(group_id))
-            return write
         return GroupWrite(self._find(group_id))
 
     def _forget_if_new(self, group: ConsumerGroup) -> None:
@@ -244,9 +236,8 @@ class ConsumerGroups:
 
     def _resume_after_loss(self, group: ConsumerGroup) -> None:
         if group.is_conversion_open:
-            self.shards.reload(
-                group.partition, group.group_id
-            )  # as the other type, or with what it had
+            # The log says of which type it is.
+            self.shards.reload(group.partition, group.group_id)
         elif self.shards.consumer_groups.get(group.group_id) is group:
             self.sessions.resume(group)
             self._forget_if_new(group)

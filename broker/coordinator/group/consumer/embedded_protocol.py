@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
+from .....protocol import internal as schemas  # a schema is imported at its first use
 from .....protocol.errors import ProtocolError
 from .....protocol.internal import find_message
-from .....protocol.internal.consumer_protocol import ConsumerProtocolAssignment
 from .....protocol.internal.versioned import decode_versioned, encode_versioned
 
 TopicPartitions = Mapping[str, Set[int]]
@@ -73,9 +73,11 @@ def write_assignment(partitions: TopicPartitions, metadata: bytes) -> bytes:
     Raises:
         ProtocolError: the metadata has no version before it.
     """
-    value = ConsumerProtocolAssignment(
+    value = schemas.ConsumerProtocolAssignment(
         assigned_partitions=[
-            ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=sorted(numbers))
+            schemas.ConsumerProtocolAssignment.TopicPartition(
+                topic=topic, partitions=sorted(numbers)
+            )
             for topic, numbers in sorted(partitions.items())
         ]
     )

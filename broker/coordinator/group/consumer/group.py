@@ -75,6 +75,7 @@ class ConsumerGroup:
     """
 
     __slots__ = (
+        "_subscribed_expressions",
         "_subscribed_topics",
         "assignment_timestamp_ms",
         "epoch",
@@ -118,6 +119,7 @@ class ConsumerGroup:
         self.in_flight = InFlight()
         self.writes = InFlightWrites()
         self._subscribed_topics: frozenset[str] | None = None
+        self._subscribed_expressions: Counter[str] | None = None
 
     # -- members ------------------------------------------------------------------------
 
@@ -134,7 +136,7 @@ class ConsumerGroup:
                     self.owners[topic_id, partition] = member_id
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member_id
-        self._subscribed_topics = None
+        self._subscribed_topics = self._subscribed_expressions = None
 
     def remove_member(self, member_id: str) -> None:
         """Forget a member, and that it owns anything."""
@@ -145,7 +147,7 @@ class ConsumerGroup:
         instance_id = member.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]
-        self._subscribed_topics = None
+        self._subscribed_topics = self._subscribed_expressions = None
 
     def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
         """The member that has a static identity, if any has."""
@@ -178,12 +180,12 @@ class ConsumerGroup:
     def put_expression(self, expression: str, resolved: ResolvedExpression) -> None:
         """Keep the topics that a regular expression matches."""
         self.expressions[expression] = resolved
-        self._subscribed_topics = None
+        self._subscribed_topics = self._subscribed_expressions = None
 
     def remove_expression(self, expression: str) -> None:
         """Forget a regular expression that nobody subscribes by any more."""
         self.expressions.pop(expression, None)
-        self._subscribed_topics = None
+        self._subscribed_topics = self._subscribed_expressions = None
 
     def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
         """The topics that a member reads, by name and by regular expression."""
@@ -204,11 +206,14 @@ class ConsumerGroup:
     @property
     def subscribed_expressions(self) -> Counter[str]:
         """The regular expressions that members subscribe by, and how many do."""
-        return Counter(
-            member.subscribed_topic_regex
-            for member in self.members.values()
-            if member.subscribed_topic_regex
-        )
+        expressions = self._subscribed_expressions
+        if expressions is None:
+            expressions = self._subscribed_expressions = Counter(
+                member.subscribed_topic_regex
+                for member in self.members.values()
+                if member.subscribed_topic_regex
+            )
+        return expressions
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether any member reads the topic."""
@@ -296,7 +301,7 @@ class ConsumerGroup:
         self.expressions = dict(image.expressions)
         self.owners = dict(image.owners)
         self.needs_metadata_refresh = True
-        self._subscribed_topics = None
+        self._subscribed_topics = self._subscribed_expressions = None
 
     @property
     def replicated_state(self) -> ConsumerGroupState:

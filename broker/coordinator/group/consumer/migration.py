@@ -10,7 +10,7 @@ classic ones are left. The records of both types stand in one write. Source: Kaf
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from .....protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -19,6 +19,7 @@ from ..context import CoordinatorContext
 from ..group import Group
 from ..rebalancing import Rebalancing
 from ..records import group_record, group_tombstone
+from ..states import GroupState
 from .downgrade import classic_group
 from .embedded_protocol import CustomAssignorError
 from .group import ConsumerGroup
@@ -95,6 +96,8 @@ class Migration:
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND, this group may not or cannot become one.
         """
+        if classic.state is GroupState.EMPTY:
+            return self._replace_empty(classic)
         self._check_upgrade(classic)
         group_id, generation_id = classic.group_id, classic.generation_id
         try:
@@ -105,11 +108,8 @@ class Migration:
             ) from None
         except ProtocolError as error:
             raise _no_upgrade(group_id, f"its members' metadata cannot be read: {error}") from None
-        group = ConsumerGroup(group_id, classic.partition)
-        group.offsets, group.in_flight = classic.offsets, classic.in_flight
-        group.is_conversion_open = True
-        write = GroupWrite(group)
-        write.add(group_tombstone(group_id))
+        write = self._replace_empty(classic)
+        group = write.group
         for member, _ in members:
             write.put_metadata(member)
         write.put_epoch(generation_id, self._metadata_hash(group))
@@ -118,6 +118,15 @@ class Migration:
         write.put_target_epoch(generation_id, 0)
         for member, _ in members:
             write.put_current(member)
+        return write
+
+    def _replace_empty(self, classic: Group) -> GroupWrite:
+        """A write that ends a classic group; another without members could take its place."""
+        group = ConsumerGroup(classic.group_id, classic.partition)
+        group.offsets, group.in_flight = classic.offsets, classic.in_flight
+        group.is_conversion_open = True
+        write = GroupWrite(group)
+        write.add(group_tombstone(classic.group_id))
         return write
 
     def take_over(self, classic: Group, group: ConsumerGroup) -> None:
@@ -160,6 +169,9 @@ class Migration:
                 "group %s stays a consumer group: group.consumer.migration.policy", group.group_id
             )
             return False
+        if common_protocols(members) == set():
+            logger.warning("group %s stays a consumer group: no common protocol", group.group_id)
+            return False
         if len(members) + more > self._context.settings.max_size:
             logger.info("group %s stays a consumer group: group.max.size", group.group_id)
             return False
@@ -192,6 +204,22 @@ class Migration:
                 self.rebalancing.prepare(classic, rebalance_for)
 
         write.after_submit = exchange
+
+
+def common_protocols(members: Iterable[ConsumerGroupMember]) -> set[str] | None:
+    """The protocols that all of the members on the classic protocol support.
+
+    Returns:
+        None where there is no such member, so that any protocol would do.
+    """
+    common: set[str] | None = None
+    for member in members:
+        if member.classic_member_metadata is not None:
+            names = {
+                protocol.name for protocol in member.classic_member_metadata.supported_protocols
+            }
+            common = names if common is None else common & names
+    return common
 
 
 def _no_upgrade(group_id: str, why: str) -> KafkaError:

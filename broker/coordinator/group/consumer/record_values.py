@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from .....protocol import internal as schemas  # a schema is imported at its first use
 from .....protocol.errors import ProtocolError
-from .....protocol.internal import consumer_groups as schemas
 from .....protocol.internal.versioned import CONSUMER_OFFSETS, decode_record
 from ...record_reader import RecordFormatError
 from .member import (

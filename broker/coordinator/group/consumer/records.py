@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from .....protocol import internal as schemas  # a schema is imported at its first use
 from .....protocol.errors import EncodeError, ErrorCode, KafkaError
-from .....protocol.internal import consumer_groups as schemas
 from .....protocol.internal.versioned import CONSUMER_OFFSETS, encode_record
 from .....protocol.values import MessageValue
 from ..records import CoordinatorRecord

@@ -10,7 +10,7 @@ than each `BATCH_INTERVAL_MS`, which takes a heartbeat to notice. Source: KIP-84
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice, product
 from typing import NamedTuple
@@ -102,7 +102,7 @@ class RegularExpressions:
         Args:
             write: gets the end of an expression that nobody subscribes by any more.
             before: the member before the heartbeat.
-            member: the member after it.
+            member: the member after it, which is in the group already.
             request: the heartbeat, which may say which topics the client may know of.
 
         Raises:
@@ -112,23 +112,18 @@ class RegularExpressions:
         old, new = before.subscribed_topic_regex, member.subscribed_topic_regex
         if old == new and not new and not group.expressions:
             return NO_UPDATE
-        others = {
-            other.subscribed_topic_regex
-            for other in group.members.values()
-            if other.member_id != member.member_id and other.subscribed_topic_regex
-        }
+        subscribed = group.subscribed_expressions
         is_needed = is_resolved = False
         if old != new:
-            if new and new not in others:
+            if new and subscribed[new] == 1:
                 compile_expression(new)
                 is_needed = True
             else:
                 is_resolved = not new or new in group.expressions
-            if old and old not in others and old in group.expressions:
+            if old not in subscribed and old in group.expressions:
                 write.remove_expression(old)
-        subscribed = others | {new} if new else others
         if subscribed:
-            self._resolve_if_due(group, subscribed, request.is_topic_allowed, is_needed=is_needed)
+            self._resolve_if_due(group, request.is_topic_allowed, is_needed=is_needed)
         return ExpressionUpdate(old != new, is_resolved)
 
     def forget_unused(self, write: GroupWrite) -> None:
@@ -142,13 +137,13 @@ class RegularExpressions:
     def _resolve_if_due(
         self,
         group: ConsumerGroup,
-        subscribed: Collection[str],
         is_allowed: IsTopicAllowed,
         *,
         is_needed: bool,
     ) -> None:
         if group.group_id in self._resolving:
             return
+        subscribed = group.subscribed_expressions
         known = group.expressions.values()
         now_ms = self._context.clock.now_ms()
         last_ms = max((resolved.timestamp_ms for resolved in known), default=NEVER_MS)

@@ -40,7 +40,7 @@ def consumer_members(
 def _consumer_member(
     member: GroupMember, protocol_name: str, generation_id: int, image: TopicsImage
 ) -> tuple[ConsumerGroupMember, TargetAssignment]:
-    subscription = read_subscription(member.metadata(protocol_name))
+    subscription = read_subscription(_metadata(member, protocol_name))
     target = by_topic_id(read_assignment(member.assignment), image)
     return (
         ConsumerGroupMember(
@@ -64,6 +64,13 @@ def _consumer_member(
         ),
         target,
     )
+
+
+def _metadata(member: GroupMember, protocol_name: str) -> bytes:
+    """The member's metadata; one that rejoins may have dropped the group's protocol, but each
+    of a consumer's protocols has the same subscription."""
+    by_name = dict(member.protocols)
+    return by_name.get(protocol_name, member.protocols[0].metadata)
 
 
 def by_topic_id(partitions: TopicPartitions, image: TopicsImage) -> dict[bytes, frozenset[int]]:

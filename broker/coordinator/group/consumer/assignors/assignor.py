@@ -53,6 +53,35 @@ class GroupSpec(NamedTuple):
         return first is None or all(member.topic_ids == first.topic_ids for member in subscriptions)
 
 
+def without_overlaps(group: GroupSpec) -> GroupSpec:
+    """The group where each partition is one member's: the first's that claims it.
+
+    A log may say otherwise of former targets, if its end was lost or another program wrote it.
+    """
+    claimed: dict[bytes, set[int]] = {}
+    claims: dict[bytes, int] = {}
+    for member in group.members.values():
+        for topic_id, partitions in member.assignment.items():
+            claimed.setdefault(topic_id, set()).update(partitions)
+            claims[topic_id] = claims.get(topic_id, 0) + len(partitions)
+    disputed = {
+        topic_id for topic_id, partitions in claimed.items() if len(partitions) < claims[topic_id]
+    }
+    if not disputed:
+        return group
+    members: dict[str, MemberSpec] = {}
+    taken: dict[bytes, frozenset[int]] = dict.fromkeys(disputed, frozenset())
+    for member_id, member in group.members.items():
+        assignment = dict(member.assignment)
+        for topic_id in disputed & assignment.keys():
+            own = frozenset(assignment.pop(topic_id)) - taken[topic_id]
+            taken[topic_id] |= own
+            if own:
+                assignment[topic_id] = own
+        members[member_id] = member._replace(assignment=assignment)
+    return GroupSpec(members)
+
+
 class AssignorError(Exception):
     """No assignment can be made: a fault of whoever asked, not of a client."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .assignor import GroupSpec, NewAssignment
+from .assignor import GroupSpec, NewAssignment, without_overlaps
 from .uniform_heterogeneous import assign_heterogeneous
 from .uniform_homogeneous import assign_homogeneous
 
@@ -26,6 +26,7 @@ class UniformAssignor:
         """The target assignment; see `Assignor.assign`."""
         if not group.members:
             return {}
+        group = without_overlaps(group)
         if group.is_homogeneous:
             return assign_homogeneous(group, partition_counts)
         return assign_heterogeneous(group, partition_counts)

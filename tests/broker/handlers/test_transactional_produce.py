@@ -1,0 +1,215 @@
+"""Produce in transactions: what waits for the coordinator, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.broker.transaction_verification import (
+    Question,
+    WriterInTransaction,
+    take_questions,
+)
+from odradek.protocol import messages
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import request_header
+from odradek.protocol.records import build_batch, iter_batches, iter_records
+from odradek.storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+NOW_MS = 1_700_000_000_000
+NEW, OLD = 12, 11
+TRANSACTION = 1
+WAIT_MS_MAX = 1_000
+Produce = messages.ProduceRequest
+
+
+@pytest.fixture
+def settings() -> dict[str, str]:
+    return {
+        "add.partitions.to.txn.retry.backoff.max.ms": str(WAIT_MS_MAX),
+        "transaction.state.log.num.partitions": "3",
+    }
+
+
+class Writer:
+    """A producer of one transactional id, on the bench's client."""
+
+    def __init__(self, bench: Bench, transactional_id: str = "tx") -> None:
+        self.bench = bench
+        self.transactional_id = transactional_id
+        self.producer_id = self.epoch = -1
+
+    async def start(self) -> Writer:
+        call = self.bench.client.call
+        find = messages.FindCoordinatorRequest(
+            key_type=TRANSACTION, coordinator_keys=[self.transactional_id]
+        )
+        init = messages.InitProducerIdRequest(
+            transactional_id=self.transactional_id, transaction_timeout_ms=60_000
+        )
+        (found,) = (await call(find, 4)).coordinators
+        assert found.error_code == ErrorCode.NONE
+        answer = await call(init, 5)
+        assert answer.error_code == ErrorCode.NONE
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        return self
+
+    def request(self, partition: int, sequence: int = 0, value: bytes = b"v") -> Any:
+        batch = build_batch(
+            [(b"k", value, NOW_MS, ())],
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        data = Produce.PartitionProduceData(index=partition, records=bytes(batch))
+        topic = Produce.TopicProduceData(name="t", partition_data=[data])
+        return Produce(
+            transactional_id=self.transactional_id, acks=-1, timeout_ms=5000, topic_data=[topic]
+        )
+
+    async def write(self, partition: int, sequence: int = 0, version: int = NEW) -> ErrorCode:
+        return error_of(await self.bench.client.call(self.request(partition, sequence), version))
+
+    async def end(self) -> ErrorCode:
+        """EndTxn of the newer generation: the next transaction has an epoch of its own."""
+        answer = await self.bench.client.call(
+            messages.EndTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=self.producer_id,
+                producer_epoch=self.epoch,
+                committed=True,
+            ),
+            5,
+        )
+        if not answer.error_code:
+            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        return ErrorCode(answer.error_code)
+
+
+def error_of(answer: Any) -> ErrorCode:
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+
+def partition(bench: Bench, index: int) -> Any:
+    found = bench.broker.replica_manager.get_partition(TopicPartition("t", index))
+    assert found is not None
+    return found
+
+
+async def between_transactions(bench: Bench) -> Writer:
+    """A producer whose last transaction cannot end, since partition 1 takes no marker."""
+    await bench.create_topic("t", 2)
+    writer = await Writer(bench).start()
+    assert await writer.write(1) is ErrorCode.NONE
+    partition(bench, 1).is_leader = False
+    assert await writer.end() is ErrorCode.NONE
+    return writer
+
+
+async def test_the_next_transaction_begins_when_the_former_one_is_over(bench: Bench) -> None:
+    writer = await between_transactions(bench)
+    bench.client.send(writer.request(0), NEW)
+    assert bench.client.connection.is_parked
+    partition(bench, 1).is_leader = True
+    answer = await bench.client.receive(ApiKey.PRODUCE, NEW)
+    assert error_of(answer) is ErrorCode.NONE
+    assert not bench.client.connection.is_parked
+
+
+async def test_nobody_waits_for_ever_for_the_former_transaction(bench: Bench) -> None:
+    writer = await between_transactions(bench)
+    began_ms = bench.broker.clock.monotonic_ms()
+    assert await writer.write(0) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert bench.broker.clock.monotonic_ms() - began_ms >= WAIT_MS_MAX
+    assert bench.log_end_offset("t") == 0
+
+
+async def test_a_request_that_waits_keeps_its_records(bench: Bench) -> None:
+    """The memory that it came in is another's by the time that the coordinator has answered."""
+    writer = await between_transactions(bench)
+    body = b"".join(bytes(part) for part in Produce.encoder(NEW)(writer.request(0, value=b"mine")))
+    bench.client._correlation_id += 1
+    header = request_header(ApiKey.PRODUCE, NEW, bench.client._correlation_id, "test")
+    frame = bytearray(header + body)
+    bench.client.connection.process([memoryview(frame)])
+    bench.broker.server.finish_outside_work()
+    assert bench.client.connection.is_parked
+    frame[:] = bytes(len(frame))
+    partition(bench, 1).is_leader = True
+    answer = await bench.client.receive(ApiKey.PRODUCE, NEW)
+    assert error_of(answer) is ErrorCode.NONE
+    read = partition(bench, 0).log.read(0, 1 << 20, upper_offset=1, minimum_one_batch=True)
+    (batch,) = iter_batches(read.records.read())
+    (record,) = iter_records(batch)
+    assert record.value == b"mine"
+
+
+async def test_what_follows_in_a_transaction_asks_nobody(bench: Bench) -> None:
+    await bench.create_topic("t")
+    writer = await Writer(bench).start()
+    assert await writer.write(0) is ErrorCode.NONE
+    assert bench.client.connection.shortcut is not None
+    asked: list[Any] = []
+    verifier = bench.broker.transaction_verifier
+    bench.broker.transaction_verifier = asked  # type: ignore[assignment]  # nobody is to ask it
+    try:
+        for sequence in (1, 2, 3):
+            assert await writer.write(0, sequence) is ErrorCode.NONE
+    finally:
+        bench.broker.transaction_verifier = verifier
+    assert bench.log_end_offset("t") == 4
+
+
+async def test_each_partition_of_a_request_has_an_outcome_of_its_own(bench: Bench) -> None:
+    await bench.create_topic("t", 2)
+    writer = await Writer(bench).start()
+    request = writer.request(0)
+    request.topic_data[0].partition_data += writer.request(1).topic_data[0].partition_data
+    request.topic_data[0].partition_data += writer.request(9).topic_data[0].partition_data
+    partition(bench, 1).is_leader = False
+    answer = await bench.client.call(request, NEW)
+    partition(bench, 1).is_leader = True
+    found = {
+        each.index: ErrorCode(each.error_code) for each in answer.responses[0].partition_responses
+    }
+    assert found == {
+        0: ErrorCode.NONE,
+        1: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+async def test_acks_zero_in_a_transaction_is_verified_all_the_same(bench: Bench) -> None:
+    await bench.create_topic("t")
+    writer = await Writer(bench).start()
+    request = writer.request(0)
+    request.acks = 0
+    bench.client.send(request, OLD)
+    assert bench.client.connection.is_closing, "the partition was not added"
+    assert bench.log_end_offset("t") == 0
+
+
+def test_a_request_names_a_transaction_once() -> None:
+    def question(name: str, index: int) -> Question:
+        writer = WriterInTransaction(name, 1, 0, True, True)
+        return Question(writer, frozenset({TopicPartition("t", index)}), lambda outcome: None)
+
+    waiting: deque[Question] = deque(
+        [question("a", 0), question("b", 0), question("a", 1), question("a", 2)]
+    )
+    rounds = []
+    while waiting:
+        rounds.append(
+            [
+                (each.writer.transactional_id, min(each.partitions).partition)
+                for each in take_questions(waiting)
+            ]
+        )
+    assert rounds == [[("a", 0), ("b", 0)], [("a", 1)], [("a", 2)]]

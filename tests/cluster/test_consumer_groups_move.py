@@ -1,0 +1,71 @@
+"""A consumer group moves with the leader of its partition: members go on as if nothing was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+from support.broker_cluster import BrokerCluster, wait_until
+from support.consumer_group_peer import Peer
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+GROUP = "moving"
+
+
+def coordinator_of(cluster: BrokerCluster) -> int:
+    """The broker that every running broker names as the group's coordinator."""
+    named: set[int] = set()
+
+    def all_agree() -> bool:
+        named.clear()
+        for broker_id in cluster.running:
+            with closing(Peer(cluster.ports[broker_id], GROUP)) as peer:
+                (found,) = peer.ask(
+                    ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[GROUP]
+                ).coordinators
+                named.add(found.node_id)
+        return len(named) == 1 and named <= set(cluster.running)
+
+    wait_until(all_agree, say=["the brokers do not agree on a coordinator"])
+    (broker_id,) = named
+    return broker_id
+
+
+def test_members_go_on_in_their_epochs_with_another_coordinator(
+    start_cluster: Callable[..., BrokerCluster],
+) -> None:
+    cluster = start_cluster(
+        offsets_topic_replication_factor="3",
+        offsets_topic_num_partitions="1",
+        min_insync_replicas="1",
+    )
+    former = coordinator_of(cluster)
+    with closing(Peer(cluster.ports[former], GROUP)) as peer:
+        topic_id = peer.create_topic("orders", 4)
+        peer.configure(assignment_interval_ms="0")
+        assert peer.join("m1", "orders").epoch == 2
+        assert peer.join("m2", "orders").epoch == 3
+        assert peer.heartbeat("m1", 2).assignment == {topic_id: {0, 1}}
+        assert peer.heartbeat("m1", 2, owned={topic_id: [0, 1]}).epoch == 3
+        assert peer.heartbeat("m2", 3).assignment == {topic_id: {2, 3}}
+        assert peer.commit("orders", 0, 42, member_id="m1", epoch=3) == ErrorCode.NONE
+        group_epoch = peer.describe().group_epoch
+    cluster.brokers[former].kill()
+    current = coordinator_of(cluster)
+    assert current != former
+    with closing(Peer(cluster.ports[current], GROUP)) as peer:
+        for member_id in ("m1", "m2"):
+            answer = peer.heartbeat(member_id, 3)
+            assert (answer.error, answer.epoch, answer.assignment) == (ErrorCode.NONE, 3, None)
+        assert peer.fetch("orders", 0, member_id="m1", epoch=3) == (ErrorCode.NONE, 42)
+        assert peer.describe().group_epoch == group_epoch
+        assert peer.join("m3", "orders").epoch == group_epoch + 1
+    cluster.brokers[former].start()
+    assert coordinator_of(cluster) == current
+    with closing(Peer(cluster.ports[former], GROUP)) as peer:
+        answer = peer.ask(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, group_id=GROUP, member_id="m1", member_epoch=3
+        )
+        assert answer.error_code == ErrorCode.NOT_COORDINATOR
