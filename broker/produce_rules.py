@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from struct import Struct
+from typing import TYPE_CHECKING
+
 from ..protocol.errors import ErrorCode
-from ..protocol.records.batch import COMPRESSION_MASK, TRANSACTIONAL_FLAG
+from ..protocol.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, TRANSACTIONAL_FLAG
 from ..replication.append import PartitionResponse
+
+if TYPE_CHECKING:
+    from ..replication.partition import Partition
 
 FIRST_VERSION_WITH_LOG_START = 5
 FIRST_VERSION_WITH_ZSTD = 7
@@ -13,7 +19,11 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 ATTRIBUTES_LOW_BYTE = 22
 """Where in a batch the byte lies that tells its compression and whether it is transactional."""
+PRODUCER_AT = 43
+"""Where its producer's id and epoch lie."""
 ZSTD = 4
+
+_unpack_producer = Struct(">qh").unpack_from
 
 
 def is_transactional(records: memoryview | None) -> bool:
@@ -23,6 +33,14 @@ def is_transactional(records: memoryview | None) -> bool:
         and len(records) > ATTRIBUTES_LOW_BYTE
         and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG)
     )
+
+
+def begins_transaction(partition: Partition, records: memoryview) -> bool:
+    """Whether the batch is the first of a transaction in the partition, to be verified."""
+    if not is_transactional(records) or len(records) < BATCH_HEADER_BYTES:
+        return False
+    producer_id, producer_epoch = _unpack_producer(records, PRODUCER_AT)
+    return not partition.log.producers.has_open_transaction(producer_id, producer_epoch)
 
 
 def refusal_of(

@@ -22,6 +22,7 @@ from .produce_rules import (
     FIRST_FLEXIBLE_VERSION,
     FIRST_VERSION_WITH_LOG_START,
     FIRST_VERSION_WITH_TOPIC_IDS,
+    begins_transaction,
     refusal_of,
 )
 
@@ -127,6 +128,7 @@ class ProduceShortcut:
         if (
             records is None
             or refusal_of(self.route.api_version, records, self._has_transactional_id) is not None
+            or (self._has_transactional_id and begins_transaction(partition, records))
         ):
             return False
         now_ms = self._broker.clock.now_ms()
@@ -135,7 +137,7 @@ class ProduceShortcut:
                 records, AppendOrigin.CLIENT, self._acks, now_ms
             )
         except KafkaError:
-            return False  # nothing was staged; the handler verifies, or answers with the details
+            return False  # nothing was staged; the handler answers with all the details
         produce = QuickProduce(
             self,
             connection,

@@ -90,7 +90,8 @@ class LogValidator:
         Args:
             records: writable; timestamps and compression are changed in it where the topic
                 says so, in a copy where the size changes.
-            origin: of coordinators' batches, neither offsets nor control records are refused.
+            origin: of coordinators' batches, neither offsets nor control records are refused,
+                nor is looked into their records.
             now_ms: the wall time.
 
         Raises:
@@ -138,8 +139,13 @@ class LogValidator:
             raise self._invalid_record(
                 f"{records_count} records do not fill the {size} bytes of their batch"
             )
-        alters = self._alters_batch or attributes & LOG_APPEND_TIME_FLAG
-        if self._opens_records or max_timestamp - now_ms > self._latest_ahead_ms:
+        alters = attributes & LOG_APPEND_TIME_FLAG or (
+            self._alters_batch
+            and (self._uses_log_append_time or self._target_compression != compression)
+        )
+        if (
+            self._opens_records or max_timestamp - now_ms > self._latest_ahead_ms
+        ) and origin is CLIENT:
             latest = self._check_each_record(records, now_ms)
             alters = alters or latest != max_timestamp
             max_timestamp = latest

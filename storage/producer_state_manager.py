@@ -71,6 +71,11 @@ class ProducerStateManager:
             state = self.published.get(producer_id, UNKNOWN_PRODUCER)
         return state
 
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer's transaction of this epoch has records here."""
+        state = self.get(producer_id)
+        return state.current_txn_first_offset >= 0 and state.producer_epoch == producer_epoch
+
     # --- staging -----------------------------------------------------------------------
 
     def stage(
@@ -219,8 +224,7 @@ class ProducerStateManager:
             supports_epoch_bump: whether each of its transactions has an epoch of its own.
             now_ms: the wall time.
         """
-        state = self.get(producer_id)
-        if state.current_txn_first_offset >= 0 and state.producer_epoch == producer_epoch:
+        if self.has_open_transaction(producer_id, producer_epoch):
             return None
         return self.verifications.start(
             producer_id,

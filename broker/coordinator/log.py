@@ -81,6 +81,13 @@ class CoordinatorLog(Protocol):
     def end_offset(self, partition: int) -> int:
         """The offset after the last record."""
 
+    def high_watermark(self, partition: int) -> int:
+        """The offset before which all in-sync replicas have everything.
+
+        Raises:
+            KafkaError: this broker does not lead the partition.
+        """
+
     def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[LoggedBatch]:
         """Whole batches from `offset` on, at least one unless the log ends there.
 

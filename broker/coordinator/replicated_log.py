@@ -103,6 +103,10 @@ class ReplicatedLog:
         """The offset after the last record."""
         return self._led(partition).log_end_offset
 
+    def high_watermark(self, partition: int) -> int:
+        """The offset before which all in-sync replicas have everything."""
+        return self._led(partition).high_watermark
+
     def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[LoggedBatch]:
         """Whole batches from `offset` on, at least one unless the log ends there.
 

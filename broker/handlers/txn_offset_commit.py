@@ -7,7 +7,9 @@ group's partition of `__consumer_offsets`, which its coordinator is asked (KIP-8
 Version notes: 2 has leader epochs and knows COORDINATOR_LOAD_IN_PROGRESS; 3 names the member and
 its generation, which fence zombies (KIP-447); 4 knows TRANSACTION_ABORTABLE; 5 needs no
 AddOffsetsToTxn before it.
-Departures from Kafka: a commit too large for one batch is answered as OffsetCommit does.
+Departures from Kafka: a commit too large for one batch is answered as OffsetCommit does; where
+the transaction before is not over yet, version 5 waits as long as Produce does before it says
+CONCURRENT_TRANSACTIONS, which Kafka says at once.
 """
 
 from __future__ import annotations

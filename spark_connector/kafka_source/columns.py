@@ -95,6 +95,8 @@ def repeated(value: Any, kind: str, count: int) -> pa.Array:
 class MessageColumns:
     """Makes record batches of what a consumer of confluent-kafka hands out.
 
+    Each column is one pass over the messages that runs in C but for the loop itself.
+
     Args:
         names: of the columns, each one of COLUMNS or HEADERS.
         topic: of all messages.
@@ -112,28 +114,31 @@ class MessageColumns:
         self._makers: list[Callable[[Sequence[Any], Any], pa.Array]] = [
             getattr(self, f"_{name.lower()}") for name in names
         ]
+        self._stamps: list[tuple[int, int]] = []
+        """Of the batch in hand: two columns are made of them."""
+        self._has_stamps = bool({"timestamp", "timestampType"} & set(names))
 
     def batch(self, messages: Sequence[Any]) -> pa.RecordBatch:
         """A batch with a row of each message."""
         import pyarrow as pa
 
+        if self._has_stamps:
+            self._stamps = list(map(self._message.timestamp, messages))
         arrays = [
             make(messages, field.type)
             for make, field in zip(self._makers, self._schema, strict=True)
         ]
-        if not arrays:
-            return pa.RecordBatch.from_pylist([{}] * len(messages), schema=self._schema)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _key(self, messages: Sequence[Any], kind: Any) -> pa.Array:
         import pyarrow as pa
 
-        return pa.array(map(self._message.key, messages), kind, size=len(messages))
+        return pa.array(list(map(self._message.key, messages)), kind)
 
     def _value(self, messages: Sequence[Any], kind: Any) -> pa.Array:
         import pyarrow as pa
 
-        return pa.array(map(self._message.value, messages), kind, size=len(messages))
+        return pa.array(list(map(self._message.value, messages)), kind)
 
     def _topic(self, messages: Sequence[Any], kind: Any) -> pa.Array:
         return repeated(self._topic_name, "STRING", len(messages))
@@ -142,27 +147,30 @@ class MessageColumns:
         return repeated(self._number, "INT", len(messages))
 
     def _offset(self, messages: Sequence[Any], kind: Any) -> pa.Array:
+        import numpy as np
         import pyarrow as pa
 
-        return pa.array(map(self._message.offset, messages), kind, size=len(messages))
+        first, last = messages[0].offset(), messages[-1].offset()
+        if last - first + 1 == len(messages):  # offsets rise, so there is no gap
+            return pa.array(np.arange(first, last + 1))
+        return pa.array(list(map(self._message.offset, messages)), kind)
 
     def _timestamp(self, messages: Sequence[Any], kind: Any) -> pa.Array:
+        import numpy as np
         import pyarrow as pa
 
-        return pa.array(
-            [
-                min(ms, TIMESTAMP_MS_MAX) * MICROSECONDS
-                for _, ms in map(self._message.timestamp, messages)
-            ],
-            kind,
-        )
+        times = np.array([ms for _, ms in self._stamps], np.int64)
+        return pa.array(np.minimum(times, TIMESTAMP_MS_MAX) * MICROSECONDS).cast(kind)
 
     def _timestamptype(self, messages: Sequence[Any], kind: Any) -> pa.Array:
         """Java's numbers: -1 for none, 0 of the producer, 1 of the broker; librdkafka's are one
         more each."""
         import pyarrow as pa
 
-        return pa.array([number - 1 for number, _ in map(self._message.timestamp, messages)], kind)
+        numbers = {number for number, _ in self._stamps}
+        if len(numbers) == 1:
+            return repeated(numbers.pop() - 1, "INT", len(messages))
+        return pa.array([number - 1 for number, _ in self._stamps], kind)
 
     def _headers(self, messages: Sequence[Any], kind: Any) -> pa.Array:
         """Null of a message without any, as Spark has it."""

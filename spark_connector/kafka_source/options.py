@@ -59,6 +59,9 @@ class ReadOptions(NamedTuple):
             "max.partition.fetch.bytes": str(8 << 20),
             "fetch.max.bytes": str(50 << 20),
             "queued.max.messages.kbytes": str(64 << 10),
+            "queued.min.messages": "500000",
+            # By itself librdkafka fetches nothing for a second once enough messages wait.
+            "fetch.queue.backoff.ms": "5",
             # What a task reads is there already; waiting would only be for the end of the log.
             "fetch.wait.max.ms": "20",
         }

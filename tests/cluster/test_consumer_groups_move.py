@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from support.broker_cluster import BrokerCluster, wait_until
-from support.consumer_group_peer import Peer
+from support.consumer_group_peer import NOT_READY, Peer
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import request_message
 
 GROUP = "moving"
+OFFSETS = "__consumer_offsets"
+PREFERRED = 0
 
 
 def coordinator_of(cluster: BrokerCluster) -> int:
@@ -69,3 +72,64 @@ def test_members_go_on_in_their_epochs_with_another_coordinator(
             ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, group_id=GROUP, member_id="m1", member_epoch=3
         )
         assert answer.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def elect_preferred(cluster: BrokerCluster) -> None:
+    """Let the partition's first replica lead it again, once it is in sync."""
+    request = request_message(ApiKey.ELECT_LEADERS)
+
+    def is_done() -> bool:
+        with closing(Peer(cluster.ports[cluster.running[0]], GROUP)) as peer:
+            answer = peer.ask(
+                ApiKey.ELECT_LEADERS,
+                2,
+                election_type=PREFERRED,
+                topic_partitions=[request.TopicPartitions(topic=OFFSETS, partitions=[0])],
+                timeout_ms=10_000,
+            )
+        (topic,) = answer.replica_election_results
+        return topic.partition_result[0].error_code in (
+            ErrorCode.NONE,
+            ErrorCode.ELECTION_NOT_NEEDED,
+        )
+
+    wait_until(is_done, say=["the first replica does not lead again"])
+
+
+def test_groups_of_every_state_leave_a_broker_that_does_not_lead_them_any_more(
+    start_cluster: Callable[..., BrokerCluster],
+) -> None:
+    cluster = start_cluster(
+        offsets_topic_replication_factor="3",
+        offsets_topic_num_partitions="1",
+        min_insync_replicas="1",
+    )
+    preferred = coordinator_of(cluster)
+    cluster.brokers[preferred].kill()
+    current = coordinator_of(cluster)
+    with ExitStack() as stack:
+        peers = {
+            state: stack.enter_context(closing(Peer(cluster.ports[current], state)))
+            for state in ("Empty", "Assigning", "Reconciling", "Stable")
+        }
+        peers["Empty"].create_topic("orders", 4)
+        for state, peer in peers.items():
+            peer.configure(assignment_interval_ms="0")
+            peer.join("m1", "orders")
+            if state == "Empty":
+                peer.leave("m1")
+            if state == "Assigning":
+                peer.configure(assignment_interval_ms="15000")
+            if state in ("Assigning", "Reconciling"):
+                peer.join("m2", "orders")
+            assert peer.state == state
+        cluster.brokers[preferred].start()
+        elect_preferred(cluster)
+        assert coordinator_of(cluster) == preferred
+        for peer in peers.values():
+            assert peer.describe().error_code == ErrorCode.NOT_COORDINATOR
+    for state in peers:
+        with closing(Peer(cluster.ports[preferred], state)) as peer:
+            peer.find_coordinator()
+            wait_until(lambda peer=peer: peer.describe().error_code not in NOT_READY)
+            assert peer.state == state

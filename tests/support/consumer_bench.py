@@ -64,6 +64,7 @@ class ConsumerBench:
     def __init__(self, **settings: Any) -> None:
         self.settings = ConsumerGroupSettings(**{"assignment_interval_ms": 0, **settings})
         self.log = MemoryLog()
+        self.chance = random.Random(7)
         self.clock = ManualClock(NOW_MS)
         self.topics = Topics()
         self.topics.put("orders", ORDERS, 4)
@@ -74,7 +75,7 @@ class ConsumerBench:
         """A new broker on the same log."""
         self.timers = Timers()
         context = CoordinatorContext(
-            GroupSettings(), self.clock, self.timers, random.Random(7), self.log
+            GroupSettings(), self.clock, self.timers, self.chance, self.log
         )
         surroundings = ConsumerSurroundings(self.settings, topics=lambda: self.topics)
         self.coordinator = GroupCoordinator(context, lambda: PARTITIONS, surroundings)

@@ -23,11 +23,13 @@ class MemoryLog:
     Attributes:
         fail_with: the error of every append, until set to NONE again.
         is_held: appends are in the log, but not on enough replicas yet.
+        replicated_up_to: the high watermark, where replicas lag behind.
     """
 
     def __init__(self) -> None:
         self.fail_with = ErrorCode.NONE
         self.is_held = False
+        self.replicated_up_to: int | None = None
         self.led = set(range(PARTITIONS))
         self.batches: dict[int, list[LoggedBatch]] = {}
         self._waiting: list[tuple[AppendCallback, ErrorCode, int]] = []
@@ -82,6 +84,12 @@ class MemoryLog:
     def end_offset(self, partition: int) -> int:
         batches = self.batches.get(partition)
         return batches[-1].next_offset if batches else 0
+
+    def high_watermark(self, partition: int) -> int:
+        if partition not in self.led:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        end = self.end_offset(partition)
+        return end if self.replicated_up_to is None else min(end, self.replicated_up_to)
 
     def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[LoggedBatch]:
         if partition not in self.led:

@@ -81,6 +81,12 @@ class HeldMarkers:
             if entry[0].coordinator_partition != coordinator_partition
         ]
 
+    def missing(self, transactional_id: str) -> frozenset[TopicPartition] | None:
+        return next(
+            (each.partitions for each in self.waiting if each.transactional_id == transactional_id),
+            None,
+        )
+
     @property
     def waiting(self) -> list[MarkersToWrite]:
         return [markers for markers, _ in self._waiting]

@@ -179,7 +179,7 @@ class TransactionCoordinator:
             return TransactionDescription(transactional_id, refusal.code)
         if known is None:
             return TransactionDescription(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-        return describe(known)
+        return describe(known, self._context.markers.missing(known.name))
 
     def list_transactions(self, wanted: TransactionFilter) -> TransactionList:
         """ListTransactions: the ids coordinated here that pass the filter.

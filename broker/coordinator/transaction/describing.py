@@ -61,8 +61,15 @@ class TransactionFilter(NamedTuple):
     matches: Callable[[str], bool] | None = None
 
 
-def describe(known: TransactionalId) -> TransactionDescription:
-    """A transactional id as it stands."""
+def describe(
+    known: TransactionalId, missing: frozenset[TopicPartition] | None
+) -> TransactionDescription:
+    """A transactional id as it stands.
+
+    Args:
+        missing: the partitions that have no marker yet, while markers are written: only those
+            still take part in the transaction.
+    """
     now = known.transaction
     return TransactionDescription(
         known.name,
@@ -72,7 +79,7 @@ def describe(known: TransactionalId) -> TransactionDescription:
         now.start_ms,
         now.producer_id,
         now.producer_epoch,
-        now.partitions,
+        now.partitions if missing is None else now.partitions & missing,
     )
 
 

@@ -139,6 +139,11 @@ class MarkerChannels:
                 transaction.is_over = True
                 del self._transactions[transactional_id]
 
+    def missing(self, transactional_id: str) -> frozenset[TopicPartition] | None:
+        """The partitions that have no marker yet; None if nothing is sent for the id."""
+        transaction = self._transactions.get(transactional_id)
+        return None if transaction is None else frozenset(transaction.missing)
+
     # -- to whom ------------------------------------------------------------------------
 
     def _route(self, transaction: EndedTransaction, partitions: Iterable[TopicPartition]) -> None:

@@ -48,3 +48,6 @@ class MarkerSender(Protocol):
 
         The callbacks of what is forgotten are not called.
         """
+
+    def missing(self, transactional_id: str) -> frozenset[TopicPartition] | None:
+        """The partitions that have no marker yet; None if nothing is sent for the id."""

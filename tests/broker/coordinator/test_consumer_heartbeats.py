@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.consumer_bench import GROUP, ORDERS, PAYMENTS, ConsumerBench
 
+from odradek.broker.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
 from odradek.broker.coordinator.group.consumer.member import ConsumerGroupMember
 from odradek.broker.coordinator.group.consumer.states import MemberState
 from odradek.protocol.errors import ErrorCode
@@ -424,19 +425,60 @@ def test_a_group_whose_first_member_could_not_be_stored_is_not_there(
     assert consumers.beat("m1", 2).error is ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def send_late(consumers: ConsumerBench, member_id: str, epoch: int, **told: Any) -> HeartbeatAnswer:
+    """Change something while replicas lag: it is in the log, and nobody waits any longer."""
+    log, partition = consumers.log, consumers.partition_of()
+    log.replicated_up_to = log.end_offset(partition)
+    log.is_held = True
+    late = consumers.send(member_id, epoch, **told)
+    on_complete, _, offset = log._waiting.pop()
+    log.is_held = False
+    on_complete(ErrorCode.REQUEST_TIMED_OUT, offset)
+    return late.answer
+
+
 def test_a_change_that_is_in_the_log_but_late_on_replicas_stands(
     consumers: ConsumerBench,
 ) -> None:
     consumers.join("m1")
-    consumers.log.is_held = True
-    late = consumers.send("m2", 0, topics=["orders"], owned={}, rebalance_timeout_ms=30_000)
-    append, _, offset = consumers.log._waiting.pop()
-    consumers.log.is_held = False
-    append(ErrorCode.REQUEST_TIMED_OUT, offset)
-    assert late.answer.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    first = {"topics": ["orders"], "owned": {}, "rebalance_timeout_ms": 30_000}
+    answer = send_late(consumers, "m2", 0, **first)
+    assert answer.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert set(consumers.group().members) == {"m1", "m2"}
+    assert consumers.state == "Stable"  # nobody is told of it yet
+    consumers.log.replicated_up_to = None
+    consumers.advance(1_000)
+    assert consumers.state == "Reconciling"
     consumers.restart()
     assert set(consumers.group().members) == {"m1", "m2"}
+
+
+def test_nobody_is_told_of_a_late_change_before_the_replicas_have_it(
+    consumers: ConsumerBench,
+) -> None:
+    consumers.join("m1")
+    send_late(consumers, "m1", 2, rack_id="r1")
+    waiting = consumers.send("m1", 2)
+    consumers.advance(4_000)
+    assert waiting.is_waiting
+    consumers.log.replicated_up_to = None
+    consumers.advance(500)
+    assert waiting.answer.error is ErrorCode.NONE
+    (member,) = consumers.coordinator.describe_consumer_group(GROUP).members
+    assert member.member.rack_id == "r1"
+
+
+def test_a_heartbeat_waits_for_a_late_change_no_longer_than_for_its_own(
+    consumers: ConsumerBench,
+) -> None:
+    consumers.join("m1")
+    send_late(consumers, "m1", 2, rack_id="r1")
+    waiting = consumers.send("m1", 2)
+    consumers.advance(5_000)
+    assert waiting.answer.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    consumers.log.replicated_up_to = None
+    consumers.advance(1_000)
+    assert consumers.beat("m1", 2).error is ErrorCode.NONE
 
 
 def test_a_group_is_read_back_when_a_change_built_on_a_lost_one_was_stored(

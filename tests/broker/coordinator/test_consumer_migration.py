@@ -192,6 +192,23 @@ def test_a_group_whose_assignor_keeps_data_of_its_own_is_not_upgraded(bench: Mix
     assert "assignor" in (answer.error_message or "")
 
 
+def test_what_a_cooperative_member_has_not_given_up_is_its_own_after_an_upgrade(
+    bench: MixedBench,
+) -> None:
+    """Its leader gave 2 and 3 to nobody yet, as the member owned them when it joined."""
+    claims = {"range": subscription("orders", owned={"orders": (0, 1, 2, 3)})}
+    first = bench.classic_join(protocols=claims).answer
+    joined = bench.classic_join(first.member_id, protocols=claims)
+    bench.advance(5_000)
+    given = {first.member_id: assignment({"orders": (0, 1)})}
+    bench.classic_sync(first.member_id, joined.answer.generation_id, given)
+    bench.join("new")
+    assert owned_by(bench, first.member_id) == {0, 1, 2, 3}
+    assert bench.group().members["new"].assigned_partitions == {}
+    bench.rejoin(first.member_id, owned={"orders": (0, 1)})
+    assert bench.settle("new") == {"new": {ORDERS: {2, 3}}}
+
+
 def test_an_upgrade_that_could_not_be_stored_leaves_a_classic_group(bench: MixedBench) -> None:
     ids = bench.classic_group(EVERYTHING)
     bench.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -408,6 +425,16 @@ def test_a_downgraded_group_is_loaded_as_a_classic_one(bench: MixedBench) -> Non
             synced.assignment
             == assignment({"orders": sorted(shares[member_id])})[:0] + synced.assignment
         )
+
+
+def test_an_upgrade_within_the_downgrades_rebalance_gives_nothing_twice(bench: MixedBench) -> None:
+    (member_id,) = bench.classic_group({"a": {"orders": (0, 1, 2, 3)}}).values()
+    bench.join("new")
+    bench.leave("new")
+    assert (bench.kind, bench.classic_state()) == ("classic", "PreparingRebalance")
+    bench.join("newer")
+    assert owned_by(bench, member_id) == {0, 1, 2, 3}, "it was never told to give anything up"
+    assert bench.group().members["newer"].assigned_partitions == {}
 
 
 def test_a_member_whose_session_ends_may_be_the_last_of_the_consumer_protocol(

@@ -1,13 +1,15 @@
 """Seeded lives of a group with members of both protocols, which changes its type on the way.
 
 Members come, go, vanish and are told errors; brokers restart, and appends fail. Classic members
-give everything up before they join, as eager ones do, so that nothing may ever be owned twice.
-When the group is left alone everything is owned once.
+give everything up before they join, or are cooperative: they keep what they have, and their
+leader gives nobody what another has still. So nothing may ever be owned twice, and when the group
+is left alone everything is owned once.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from support.consumer_bench import GROUP, ORDERS
 from support.mixed_bench import MixedBench, assigned, assignment, subscription
 from support.pending import Pending
 
-from odradek.broker.coordinator.group.answers import JoinAnswer, SyncAnswer
+from odradek.broker.coordinator.group.answers import JoinAnswer, JoinedMember, SyncAnswer
+from odradek.broker.coordinator.group.consumer.embedded_protocol import read_subscription
 from odradek.broker.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
 from odradek.broker.coordinator.group.join_request import JoinRequest, MemberProtocol
 from odradek.broker.coordinator.group.syncing import SyncRequest
@@ -63,21 +66,29 @@ class NewClient:
         elif answer.error in JOIN_ANEW or answer.error is ErrorCode.GROUP_ID_NOT_FOUND:
             self.epoch, self.owned = 0, set()
 
+    def lose_connection(self) -> None:
+        self._pending = None
+
+    def lose_all(self) -> None:
+        """The group may not count with the member any more."""
+        self.epoch, self.owned = 0, set()
+
     def leave(self) -> None:
         self.owned = set()
         self._bench.send(self.name, -1)
 
 
 class ClassicClient:
-    """A member on the classic protocol, which gives all it has up before it joins."""
+    """A member on the classic protocol."""
 
-    def __init__(self, bench: MixedBench, name: str) -> None:
+    def __init__(self, bench: MixedBench, name: str, *, is_cooperative: bool) -> None:
         self._bench = bench
+        self._is_cooperative = is_cooperative
         self.name = name
         self.owned: set[int] = set()
         self.member_id = ""
         self.generation_id = -1
-        self.heard_ms = bench.clock.monotonic_ms()
+        self.heard_ms = self._sent_ms = bench.clock.monotonic_ms()
         self._joining: Pending[JoinAnswer] | None = None
         self._syncing: Pending[SyncAnswer] | None = None
 
@@ -98,14 +109,23 @@ class ClassicClient:
             self._bench.log.flush()
             if error is ErrorCode.NONE:
                 self.heard_ms = self._bench.clock.monotonic_ms()
-            if error is ErrorCode.UNKNOWN_MEMBER_ID:
-                self.member_id = ""
-            if error not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
-                self.generation_id, self.owned = -1, set()
+            if error is ErrorCode.REBALANCE_IN_PROGRESS:
+                self.heard_ms = self._bench.clock.monotonic_ms()
+                self.generation_id = -1
+            elif error not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
+                self.lose_all(error)
+
+    def lose_all(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        """The group does not count with the member any more, nor it with what it had."""
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = ""
+        self.generation_id, self.owned = -1, set()
 
     def _join(self) -> None:
-        self.owned = set()
+        if not self._is_cooperative:
+            self.owned = set()
         self._joining = Pending()
+        owned = {"orders": self.owned} if self.owned else {}
         request = JoinRequest(
             GROUP,
             self.member_id,
@@ -115,7 +135,7 @@ class ClassicClient:
             10_000,
             60_000,
             "consumer",
-            [MemberProtocol("range", subscription("orders"))],
+            [MemberProtocol("range", subscription("orders", owned=owned))],
             requires_known_member_id=True,
         )
         try:
@@ -128,15 +148,13 @@ class ClassicClient:
         if answer.error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
         elif answer.error is ErrorCode.UNKNOWN_MEMBER_ID:
-            self.member_id = ""
+            self.lose_all(answer.error)
         if answer.error is not ErrorCode.NONE:
             return
         self.member_id, self.generation_id = answer.member_id, answer.generation_id
-        shares = {
-            member.member_id: {"orders": range(number, PARTITIONS, len(answer.members))}
-            for number, member in enumerate(answer.members)
-        }
+        shares = self._assign(answer.members)
         self._syncing = Pending()
+        self._sent_ms = self._bench.clock.monotonic_ms()
         request = SyncRequest(
             GROUP,
             self.generation_id,
@@ -144,7 +162,7 @@ class ClassicClient:
             None,
             "consumer",
             "range",
-            {name: assignment(share) for name, share in shares.items()},
+            {name: assignment({"orders": share}) for name, share in shares.items()},
         )
         try:
             self._bench.coordinator.sync_group(request, self._syncing)
@@ -152,14 +170,38 @@ class ClassicClient:
             self._syncing, self.generation_id = None, -1
         self._bench.log.flush()
 
+    def _assign(self, members: Sequence[JoinedMember]) -> dict[str, set[int]]:
+        """What the leader gives everybody; what another has still comes with the next round."""
+        owners = {
+            number: member.member_id
+            for member in members
+            for number in read_subscription(member.metadata).owned.get("orders", ())
+        }
+        return {
+            member.member_id: {
+                number
+                for number in range(index, PARTITIONS, len(members))
+                if owners.get(number, member.member_id) == member.member_id
+            }
+            for index, member in enumerate(members)
+        }
+
     def _take_sync(self, answer: SyncAnswer) -> None:
         if answer.error is ErrorCode.NONE:
-            self.heard_ms = self._bench.clock.monotonic_ms()
-            self.owned = assigned(answer.assignment).get("orders", set())
-            return
-        if answer.error is ErrorCode.UNKNOWN_MEMBER_ID:
-            self.member_id = ""
-        self.generation_id = -1
+            self.heard_ms = self._sent_ms
+            share = assigned(answer.assignment).get("orders", set())
+            if self.owned - share:
+                self.generation_id = -1  # it gave something up, which others wait for
+            self.owned = share
+        elif answer.error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self.generation_id = -1
+        else:
+            self.lose_all(answer.error)
+
+    def lose_connection(self) -> None:
+        if self._joining is not None or self._syncing is not None:
+            self._joining = self._syncing = None
+            self.generation_id = -1
 
     def leave(self) -> None:
         self.owned = set()
@@ -179,6 +221,8 @@ class Life:
             migration_policy=self.chance.choice(("bidirectional",) * 3 + ("upgrade", "downgrade"))
         )
         self.clients: list[NewClient | ClassicClient] = []
+        self.is_cooperative = self.chance.random() < 0.5
+        self.has_lost_writes = False
         self._names = 0
 
     def step(self) -> None:
@@ -186,13 +230,18 @@ class Life:
         what = chance.random()
         if what < 0.08 and len(self.clients) < 6:
             self._names += 1
-            kind = chance.choice((NewClient, ClassicClient))
-            self.clients.append(kind(bench, f"client-{self._names}"))
+            name = f"client-{self._names}"
+            if chance.random() < 0.5:
+                self.clients.append(NewClient(bench, name))
+            else:
+                client = ClassicClient(bench, name, is_cooperative=self.is_cooperative)
+                self.clients.append(client)
         elif what < 0.12 and self.clients:
             self.clients.pop(chance.randrange(len(self.clients))).leave()
         elif what < 0.14 and self.clients:
             self.clients.pop(chance.randrange(len(self.clients)))  # it vanishes
         elif what < 0.16:
+            self.has_lost_writes = True
             bench.log.fail_with = chance.choice(
                 (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR)
             )
@@ -200,6 +249,8 @@ class Life:
             bench.log.fail_with = ErrorCode.NONE
         elif what < 0.23 and not bench.log.fail_with:
             bench.restart()
+            for client in self.clients:
+                client.lose_connection()
         elif what < 0.35:
             bench.advance(chance.choice((0, 100, 1_000, 3_000)))
         elif self.clients:
@@ -211,7 +262,7 @@ class Life:
         now_ms = self.bench.clock.monotonic_ms()
         for client in self.clients:
             if now_ms - client.heard_ms > SILENT_MS_MAX:
-                client.owned = set()
+                client.lose_all()
             for number in client.owned:
                 assert number not in owners, f"{client.name} and {owners[number]} own {number}"
                 owners[number] = client.name
@@ -240,7 +291,7 @@ def live(seed: int) -> None:
         life.step()
     if life.clients:
         life.settle()
-    if life.bench.coordinator.consumer_groups:
+    if life.bench.coordinator.consumer_groups and not life.has_lost_writes:
         before = life.bench.group().image()
         life.bench.restart()
         after = life.bench.group().image()

@@ -1,5 +1,5 @@
 // What a Go program does with a broker, through franz-go: topics, records in every
-// compression, a group that grows and shrinks, offsets by timestamp, administration.
+// compression, a group that grows and shrinks, offsets by timestamp, administration, transactions.
 // It ends with exit code 1 and a sentence at the first thing that is not as it should be.
 //
 // Arguments: the bootstrap server and the name of a topic that does not exist.
@@ -58,6 +58,7 @@ func main() {
 	r.consumeByGroup(sent)
 	r.findOffsets(sent)
 	r.deleteRecords()
+	r.transact()
 	fmt.Printf("produced and consumed %d records\n", sent)
 }
 

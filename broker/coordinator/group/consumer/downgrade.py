@@ -1,8 +1,9 @@
 """A consumer group of which only classic members are left, as a classic group.
 
-It is stable in the consumer group's epoch, and everybody is assigned its target, whether it had
-come there or not: the rebalance that follows sorts it out. Source: Kafka 4.3's
-`ClassicGroup.fromConsumerGroup`.
+It is stable in the consumer group's epoch. Where it goes on without a rebalance everybody is
+assigned its target. Where a rebalance follows everybody is assigned what it owns, although Kafka
+writes the target there too: a member of the consumer protocol that joins before the rebalance is
+over would get what others have not given up. Source: Kafka 4.3's `ClassicGroup.fromConsumerGroup`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from .topics import TopicsImage
 
 
 def classic_group(
-    group: ConsumerGroup, leaving: Collection[str], image: TopicsImage, now_ms: int
+    group: ConsumerGroup,
+    leaving: Collection[str],
+    image: TopicsImage,
+    now_ms: int,
+    *,
+    keeps_targets: bool,
 ) -> Group:
     """The classic group of a consumer group's members, but for those that leave.
 
@@ -30,6 +36,7 @@ def classic_group(
         leaving: ids of members.
         image: names topics.
         now_ms: wall time.
+        keeps_targets: whether members are assigned their targets, not what they own.
     """
     classic = Group(group.group_id, group.partition, now_ms)
     classic.offsets, classic.in_flight = group.offsets, group.in_flight
@@ -39,13 +46,23 @@ def classic_group(
     classic.generation_id = group.epoch
     classic.protocol_name = classic.select_protocol()
     for classic_member in classic.members.values():
-        target = group.target_of(classic_member.member_id)
+        member_id = classic_member.member_id
+        share = group.target_of(member_id) if keeps_targets else _owned(group.members[member_id])
         classic_member.assignment = write_assignment(
-            by_topic_name(target, image), classic_member.metadata(classic.protocol_name)
+            by_topic_name(share, image), classic_member.metadata(classic.protocol_name)
         )
     classic.enter(GroupState.STABLE, now_ms)
     classic.update_subscribed_topics()
     return classic
+
+
+def _owned(member: ConsumerGroupMember) -> dict[bytes, frozenset[int]]:
+    """What the member has, with what it was asked to give up and may have still."""
+    owned: dict[bytes, frozenset[int]] = {}
+    for partitions in (member.assigned_partitions, member.partitions_pending_revocation):
+        for topic_id, numbers in partitions.items():
+            owned[topic_id] = owned.get(topic_id, frozenset()) | numbers.keys()
+    return owned
 
 
 def _classic_member(member: ConsumerGroupMember) -> GroupMember:

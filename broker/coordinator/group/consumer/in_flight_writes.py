@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 APPENDED_ALL_THE_SAME = frozenset(
     {
         ErrorCode.NONE,
-        ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
 )

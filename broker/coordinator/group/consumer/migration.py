@@ -189,7 +189,9 @@ class Migration:
         """
         group = write.group
         now_ms = self._context.clock.now_ms()
-        classic = classic_group(group, leaving, self._topics(), now_ms)
+        classic = classic_group(
+            group, leaving, self._topics(), now_ms, keeps_targets=rebalance_for is None
+        )
         write.remove_group()
         assignments = {m.member_id: m.assignment for m in classic.members.values()}
         write.add(group_record(classic, assignments))

@@ -9,16 +9,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from .....protocol.errors import ErrorCode
+from .....protocol.errors import ErrorCode, KafkaError
 from ...append_errors import group_error
 from ..context import CoordinatorContext
 from ..records import CoordinatorRecord
 from . import records
 from .group import NO_TARGET_EPOCH, ConsumerGroup, GroupImage
+from .in_flight_writes import InFlightWrite
 from .member import ConsumerGroupMember, TargetAssignment
 from .records import ResolvedExpression
 
 logger = logging.getLogger(__name__)
+
+LATE_LOOK_MS = 100
+"""How often is looked whether replicas have caught up with a change that was late."""
 
 
 class GroupWrite:
@@ -156,23 +160,72 @@ class Writer:
         group = write.group
         before = write.before
         if before is None:
-            group.writes.when_settled(lambda: on_complete(ErrorCode.NONE))
+            self._when_settled(group, on_complete)
             return
         group.refresh_state()
         in_flight = group.writes.begin(before)
 
         def appended(error: ErrorCode, _offset: int) -> None:
-            recovery = group.writes.finish(in_flight, error)
-            if recovery is not None:
-                logger.warning("a change of group %s is lost: %s", group.group_id, error.name)
-                group.restore(recovery.image)
-                if recovery.reload:
-                    self._on_broken(group)
-                else:
-                    self._on_lost(group)
+            if error is ErrorCode.REQUEST_TIMED_OUT:
+                on_complete(group_error(error))
+                self._finish_later(group, in_flight)
+                return
+            self._finish(group, in_flight, error)
             on_complete(group_error(error))
             group.writes.call_waiting()
 
         self._context.append(group.partition, write.records, appended)
         if write.after_submit is not None:
             write.after_submit()
+
+    def _when_settled(self, group: ConsumerGroup, on_complete: Callable[[ErrorCode], None]) -> None:
+        """Wait for earlier changes, no longer than for one's own."""
+        if group.writes.is_settled:
+            on_complete(ErrorCode.NONE)
+            return
+        timer = self._context.schedule(
+            self._context.settings.offsets_commit_timeout_ms,
+            lambda: on_complete(ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        )
+
+        def settled() -> None:
+            if timer.callback is not None:
+                timer.cancel()
+                on_complete(ErrorCode.NONE)
+
+        group.writes.when_settled(settled)
+
+    def _finish_later(self, group: ConsumerGroup, in_flight: InFlightWrite) -> None:
+        """A change is in the log, and late: it counts once the replicas have it.
+
+        Until then nobody is told of it, as they would be if it had not been late.
+        """
+        log, partition = self._context.log, group.partition
+        try:
+            end = log.end_offset(partition)
+        except KafkaError:
+            return  # another broker leads the partition now, and reads what there is
+
+        def look() -> None:
+            try:
+                is_replicated = log.high_watermark(partition) >= end
+            except KafkaError:
+                return
+            if is_replicated:
+                self._finish(group, in_flight, ErrorCode.NONE)
+                group.writes.call_waiting()
+            else:
+                self._context.schedule(LATE_LOOK_MS, look)
+
+        look()
+
+    def _finish(self, group: ConsumerGroup, in_flight: InFlightWrite, error: ErrorCode) -> None:
+        recovery = group.writes.finish(in_flight, error)
+        if recovery is None:
+            return
+        logger.warning("a change of group %s is lost", group.group_id)
+        group.restore(recovery.image)
+        if recovery.reload:
+            self._on_broken(group)
+        else:
+            self._on_lost(group)
