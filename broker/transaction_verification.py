@@ -102,12 +102,60 @@ class TransactionVerifier:
         if not is_enforced and not writer.adds_partitions:
             on_complete({}, dict.fromkeys(base_sequences, NOT_REQUIRED))
             return
-        now_ms = broker.clock.now_ms()
+        give_up_ms = broker.clock.monotonic_ms() + min(
+            broker.config["add.partitions.to.txn.retry.backoff.max.ms"],
+            broker.config["request.timeout.ms"],
+        )
+        self._verify(writer, base_sequences, on_complete, give_up_ms)
+
+    def _verify(
+        self,
+        writer: WriterInTransaction,
+        base_sequences: Mapping[TopicPartition, int],
+        on_complete: VerifiedCallback,
+        give_up_ms: int,
+    ) -> None:
+        """Ask the coordinator, and again after a pause where the transaction before is not over.
+
+        It often is not when a producer goes straight on. Its marker takes away the guards that
+        were handed out before, so each time others are.
+        """
+        broker = self._broker
+        errors, guards = self._start(writer, base_sequences)
+        if not guards:
+            on_complete(errors, guards)
+            return
+
+        def answered(outcome: PartitionErrors) -> None:
+            refused = {each: _told(writer, code) for each, code in outcome.items() if code}
+            now_ms = broker.clock.monotonic_ms()
+            if (
+                writer.adds_partitions
+                and ErrorCode.CONCURRENT_TRANSACTIONS in refused.values()
+                and now_ms < give_up_ms
+            ):
+                backoff_ms = broker.config["add.partitions.to.txn.retry.backoff.ms"]
+                broker.timers.schedule(now_ms + backoff_ms, ask_again)
+                return
+            self._forget_refused(writer.producer_id, refused, guards)
+            on_complete(errors | refused, guards)
+
+        def ask_again() -> None:
+            self._verify(writer, base_sequences, on_complete, give_up_ms)
+            broker.replica_manager.flush()
+
+        self._ask(Question(writer, frozenset(guards), answered))
+
+    def _start(
+        self, writer: WriterInTransaction, base_sequences: Mapping[TopicPartition, int]
+    ) -> tuple[PartitionErrors, dict[TopicPartition, VerificationGuard]]:
+        """Guards for the partitions that have to be asked for, and why others cannot be."""
+        now_ms = self._broker.clock.now_ms()
         errors: PartitionErrors = {}
         guards: dict[TopicPartition, VerificationGuard] = {}
         for topic_partition, base_sequence in base_sequences.items():
             try:
-                leader = broker.replica_manager.partition_or_error(topic_partition)
+                leader = self._broker.replica_manager.partition_or_error(topic_partition)
             except KafkaError as refusal:
                 errors[topic_partition] = refusal.code
                 continue
@@ -120,19 +168,7 @@ class TransactionVerifier:
             )
             if guard is not None:
                 guards[topic_partition] = guard
-        if not guards:
-            on_complete(errors, guards)
-            return
-
-        def answered(outcome: PartitionErrors) -> None:
-            self._forget_refused(writer.producer_id, outcome, guards)
-            on_complete(errors | outcome, guards)
-
-        give_up_ms = broker.clock.monotonic_ms() + min(
-            broker.config["add.partitions.to.txn.retry.backoff.max.ms"],
-            broker.config["request.timeout.ms"],
-        )
-        self._ask(writer, frozenset(guards), answered, give_up_ms)
+        return errors, guards
 
     def _forget_refused(self, producer_id: int, outcome: PartitionErrors, guards: Guards) -> None:
         """What is refused for good leaves nothing behind."""
@@ -145,39 +181,7 @@ class TransactionVerifier:
 
     # -- asking ---------------------------------------------------------------------------
 
-    def _ask(
-        self,
-        writer: WriterInTransaction,
-        partitions: frozenset[TopicPartition],
-        on_complete: Callable[[PartitionErrors], None],
-        give_up_ms: int,
-    ) -> None:
-        """Ask the coordinator.
-
-        A partition to be added is asked for again after a pause where the transaction before is
-        not done, as it often is not when a producer goes straight on.
-        """
-
-        def answered(outcome: PartitionErrors) -> None:
-            errors = {each: _told(writer, code) for each, code in outcome.items() if code}
-            now_ms = self._broker.clock.monotonic_ms()
-            if (
-                writer.adds_partitions
-                and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
-                and now_ms < give_up_ms
-            ):
-                backoff_ms = self._broker.config["add.partitions.to.txn.retry.backoff.ms"]
-                self._broker.timers.schedule(now_ms + backoff_ms, ask_again)
-            else:
-                on_complete(errors)
-
-        def ask_again() -> None:
-            self._ask(writer, partitions, on_complete, give_up_ms)
-            self._broker.replica_manager.flush()
-
-        self._put(Question(writer, partitions, answered))
-
-    def _put(self, question: Question) -> None:
+    def _ask(self, question: Question) -> None:
         """Hand the question to the coordinator, which may be this broker."""
         broker = self._broker
         writer = question.writer

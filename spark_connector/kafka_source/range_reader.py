@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SparkConnectorError
+from .collection_pause import no_collection
 from .columns import MessageColumns
 from .kafka_settings import Settings
 from .offset_ranges import OffsetRange
@@ -25,6 +26,9 @@ ROWS_MAX = 10_000
 WAIT_S = 0.05
 """A call that asks for more messages than there are waits as long, so this bounds what a gap at
 the end of a range costs."""
+
+LOOK_S = 2.0
+"""After so long without anything it is asked whether the partition is still there."""
 
 WATERMARKS_TIMEOUT_S = 30.0
 
@@ -119,21 +123,31 @@ class _RangeReader:
         self._assign(self._position)
         timeout_s = self._settings.poll_timeout_ms / 1000
         deadline = time.monotonic() + timeout_s
+        look_at = time.monotonic() + LOOK_S
         while not self._is_done:
-            wanted = min(ROWS_MAX, self._range.until - self._position)
-            messages = self._consumer.consume(wanted, WAIT_S)
             before = self._position
-            records = self._records(messages)
-            if records:
-                yield self._columns.batch(records)
+            with no_collection():
+                batch = self._next_batch()
+            if batch is not None:
+                yield batch
             if self._position > before:
                 deadline = time.monotonic() + timeout_s
+                look_at = time.monotonic() + LOOK_S
             elif time.monotonic() > deadline:
                 raise SparkConnectorError(
                     f"{self._name()} gave nothing from offset {self._position} on for"
                     f" {self._settings.poll_timeout_ms} ms (option 'kafkaConsumer.pollTimeoutMs'):"
                     f" {self._trouble}"
                 )
+            elif time.monotonic() > look_at:
+                self._look_for_partition()
+                look_at = time.monotonic() + LOOK_S
+
+    def _next_batch(self) -> pa.RecordBatch | None:
+        """What comes next, or None if nothing has come."""
+        wanted = min(ROWS_MAX, self._range.until - self._position)
+        records = self._records(self._consumer.consume(wanted, WAIT_S))
+        return self._columns.batch(records) if records else None
 
     def _assign(self, offset: int) -> None:
         from confluent_kafka import TopicPartition
@@ -183,27 +197,39 @@ class _RangeReader:
         ):
             behind = records[-1].offset() + 1 if records else self._position
             self._position = max(self._position, behind)
-            self._lose(code)
-        elif error.fatal() or code in (
-            KafkaError.TOPIC_AUTHORIZATION_FAILED,
-            KafkaError.GROUP_AUTHORIZATION_FAILED,
-        ):
+            self._lose(
+                is_there=code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+            )
+        elif error.fatal() or code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise SparkConnectorError(f"{self._name()} cannot be read: {error.str()}")
         else:
+            # A broker that is away for a moment; or a group that may not be used, and is not.
             self._trouble = error.str()
 
-    def _lose(self, code: int) -> None:
-        """Records are gone: fail, or go on with the first that is left."""
-        from confluent_kafka import KafkaException, TopicPartition
+    def _look_for_partition(self) -> None:
+        """librdkafka waits for a partition to come back; one that was deleted does not."""
+        from confluent_kafka import KafkaError, KafkaException
 
-        place = TopicPartition(self._range.topic, self._range.partition)
         try:
-            first, end = self._consumer.get_watermark_offsets(
-                place, timeout=WATERMARKS_TIMEOUT_S, cached=False
-            )
+            found = self._consumer.list_topics(self._range.topic, LOOK_S)
         except KafkaException as error:
-            first = end = -1
             self._trouble = error.args[0].str()
+            return
+        topic = found.topics.get(self._range.topic)
+        is_unknown = topic is None or (
+            topic.error is not None and topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        )
+        if is_unknown or (topic.error is None and self._range.partition not in topic.partitions):
+            self._lose(is_there=False)
+
+    def _lose(self, *, is_there: bool) -> None:
+        """Records are gone: fail, or go on with the first that is left."""
+        first, end = self._watermarks() if is_there else (-1, -1)
+        if is_there and (end < 0 or first <= self._position <= end):
+            # Nothing is lost: no broker can tell now, or one did not know all for a moment.
+            self._trouble = "where it begins and ends could not be learnt"
+            self._assign(self._position)
+            return
         there = f"it has offsets {first} to {end}" if end >= 0 else "it is not there any more"
         if self._settings.fail_on_data_loss:
             raise SparkConnectorError(
@@ -215,6 +241,19 @@ class _RangeReader:
             self._assign(first)
         else:
             self._is_done = True
+
+    def _watermarks(self) -> tuple[int, int]:
+        """Where the partition begins and ends, -1 where that cannot be learnt."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        place = TopicPartition(self._range.topic, self._range.partition)
+        try:
+            first, end = self._consumer.get_watermark_offsets(
+                place, timeout=WATERMARKS_TIMEOUT_S, cached=False
+            )
+        except KafkaException:
+            return -1, -1
+        return first, end
 
     def _name(self) -> str:
         return f"partition {self._range.partition} of {self._range.topic!r}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import datasource
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamWriter,
@@ -18,6 +19,7 @@ from pyspark.sql.datasource import (
 from ..errors import SparkConnectorError
 from ..option_values import Options
 from .cluster import admin_client
+from .collection_pause import no_collection
 from .kafka_settings import Settings, kafka_settings, producer_settings
 from .rows_to_write import RowLayout, row_layout
 
@@ -74,7 +76,8 @@ class _TopicWriter:
         """Send the rows of a task, and wait until all are acknowledged."""
         task = _WriteTask(self._settings, self._layout)
         for batch in iterator:
-            task.send(batch)
+            with no_collection():
+                task.send(batch)
         task.finish()
         return Written()
 
@@ -83,8 +86,12 @@ class KafkaBatchWriter(_TopicWriter, DataSourceArrowWriter):
     """Writes a frame."""
 
 
-class KafkaStreamWriter(_TopicWriter, DataSourceStreamWriter, DataSourceArrowWriter):
-    """Writes micro-batches; Spark hands Arrow to any writer that is an Arrow writer."""
+_STREAM_WRITER: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
+"""Spark 4.1 has one for Arrow; 4.0 hands Arrow to a stream's writer that is a batch's, too."""
+
+
+class KafkaStreamWriter(_TopicWriter, _STREAM_WRITER, DataSourceArrowWriter):  # type: ignore[misc]  # found at run time
+    """Writes micro-batches."""
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # type: ignore[override]  # a stream's
         """All is in the topics already."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 from support.mixed_peer import MixedPeer
 
 from odradek.protocol.errors import ErrorCode as E
@@ -226,55 +226,69 @@ def test_what_each_policy_allows(
 
 # -- real consumers --------------------------------------------------------------------------
 
-PROTOCOLS: dict[str, dict[str, object]] = {
-    "classic": {
-        "partition.assignment.strategy": "range",
-        "heartbeat.interval.ms": 200,
-        "session.timeout.ms": 10_000,
-    },
-    "consumer": {},
-}
+
+class ConfluentMember:
+    """librdkafka, of either protocol."""
+
+    def __init__(self, bootstrap: str, group_id: str, topic: str, protocol: str) -> None:
+        settings: dict[str, object] = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group_id,
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 2,
+        }
+        if protocol == "classic":
+            settings["partition.assignment.strategy"] = "range"
+            settings["heartbeat.interval.ms"] = 200
+            settings["session.timeout.ms"] = 10_000
+        self._consumer = Consumer(settings)
+        self._consumer.subscribe([topic])
+
+    def share(self) -> set[int]:
+        return {each.partition for each in self._consumer.assignment()}
+
+    def poll(self) -> list[str]:
+        """What it reads within a moment, and has committed."""
+        message = self._consumer.poll(0.02)
+        if message is None:
+            return []
+        assert message.error() is None, message.error()
+        self._consumer.commit(message=message, asynchronous=False)
+        return [message.value().decode()]
+
+    def close(self) -> None:
+        self._consumer.close()
 
 
 class Fleet:
     """Consumers of both protocols in one group, and what they read."""
 
-    def __init__(self, bootstrap: str, group_id: str, topic: str, partitions: int) -> None:
-        self._bootstrap = bootstrap
-        self._group_id = group_id
+    def __init__(self, broker: Any, peer: MixedPeer, topic: str, partitions: int) -> None:
+        self._bootstrap = broker.bootstrap
+        self._peer = peer
         self._topic = topic
         self._partitions = partitions
-        self._producer = Producer({"bootstrap.servers": bootstrap, "log_level": 2})
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 2})
         self._sent = 0
-        self.consumers: list[Consumer] = []
+        self.members: list[ConfluentMember] = []
         self.read: list[str] = []
 
-    def add(self, protocol: str) -> Consumer:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": self._group_id,
-                "group.protocol": protocol,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "log_level": 2,
-                **PROTOCOLS[protocol],
-            }
-        )
-        consumer.subscribe([self._topic])
-        self.consumers.append(consumer)
-        return consumer
+    def add(self, kind: str) -> None:
+        where = (self._bootstrap, self._peer.group_id, self._topic)
+        self.members.append(ConfluentMember(*where, kind))
 
-    def remove(self, consumer: Consumer) -> None:
-        self.consumers.remove(consumer)
-        consumer.close()
+    def remove(self, member: ConfluentMember) -> None:
+        self.members.remove(member)
+        member.close()
 
     def settle(self) -> None:
-        """Poll until each consumer has its even share, and nothing has two owners."""
-        least = self._partitions // len(self.consumers)
+        """Poll until each member has its even share, and nothing has two owners."""
+        least = self._partitions // len(self.members)
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while True:
-            shares = [{p.partition for p in c.assignment()} for c in self.consumers]
+            shares = [member.share() for member in self.members]
             everything = sorted(itertools.chain(*shares))
             if everything == list(range(self._partitions)) and min(map(len, shares)) >= least:
                 return
@@ -282,7 +296,7 @@ class Fleet:
             self._poll()
 
     def send_and_read(self, count: int = 20) -> None:
-        """Send records to all partitions, and let the consumers read and commit them."""
+        """Send records to all partitions, and let the members read and commit them."""
         wanted = [f"{number}" for number in range(self._sent, self._sent + count)]
         self._sent += count
         for number, value in enumerate(wanted):
@@ -294,22 +308,17 @@ class Fleet:
             self._poll()
 
     def _poll(self) -> None:
-        for consumer in self.consumers:
-            message = consumer.poll(0.02)
-            if message is not None:
-                assert message.error() is None, message.error()
-                self.read.append(message.value().decode())
-                consumer.commit(message=message, asynchronous=False)
+        for member in self.members:
+            self.read += member.poll()
 
-    def committed(self) -> list[int]:
-        """What the group committed, by partition."""
-        wanted = [TopicPartition(self._topic, number) for number in range(self._partitions)]
-        positions = self.consumers[0].committed(wanted, timeout=SETTLE_SECONDS_MAX)
-        return [position.offset for position in positions]
+    def committed(self) -> int:
+        """How many records the group committed, of all partitions."""
+        positions = [self._peer.fetch(self._topic, number) for number in range(self._partitions)]
+        return sum(offset for _, offset in positions)
 
     def close(self) -> None:
-        for consumer in list(self.consumers):
-            self.remove(consumer)
+        for member in list(self.members):
+            self.remove(member)
 
 
 @pytest.fixture
@@ -318,24 +327,25 @@ def fleet(broker: Any) -> Iterator[Fleet]:
     topic = f"fleet-{peer.group_id}"
     peer.create_topic(topic, 6)
     peer.configure(assignment_interval_ms="0")
-    made = Fleet(broker.bootstrap, peer.group_id, topic, 6)
+    made = Fleet(broker, peer, topic, 6)
     yield made
     made.close()
     peer.close()
 
 
 def test_a_fleet_is_rolled_from_the_classic_protocol_to_the_new_one_and_back(fleet: Fleet) -> None:
-    classic = [fleet.add("classic"), fleet.add("classic")]
+    fleet.add("classic")
+    fleet.add("classic")
     fleet.settle()
     fleet.send_and_read()
-    for target, others in (("consumer", classic), ("classic", [])):
-        rolled = list(others) or list(fleet.consumers)
-        for consumer in rolled:
-            fleet.add(target)
+    for kind in ("consumer", "classic"):
+        for old in list(fleet.members):
+            fleet.add(kind)
             fleet.settle()
             fleet.send_and_read()
-            fleet.remove(consumer)
+            fleet.remove(old)
             fleet.settle()
             fleet.send_and_read()
     assert len(fleet.read) == len(set(fleet.read)), "what was committed is not read again"
-    assert sum(fleet.committed()) == len(fleet.read)
+    fleet.close()
+    assert fleet.committed() == len(fleet.read)

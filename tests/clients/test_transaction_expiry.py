@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
+from support.broker_cluster import wait_until
 from support.transaction_peer import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.clients
 EXPIRATION_MS = 1_500
 TIMEOUT_MS = 700
 TOPIC = "topic"
-POLL_SECONDS = 0.05
 
 StartBroker = Callable[..., Any]
 
@@ -54,10 +53,7 @@ def peer_of(broker: Any, name: str, timeout_ms: int = 60_000) -> TransactionPeer
 
 def wait_error(peer: TransactionPeer, error: E) -> None:
     """Wait until describing the transaction comes to this."""
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while peer.describe().error_code != error:
-        assert time.monotonic() < deadline, peer.describe()
-        time.sleep(POLL_SECONDS)  # another process has no event to wait for
+    wait_until(lambda: peer.describe().error_code == error, SETTLE_SECONDS_MAX)
 
 
 def test_an_id_that_is_not_used_is_forgotten_unless_its_transaction_is_open(
@@ -125,10 +121,8 @@ def test_transactions_are_listed_by_state_producer_duration_and_name(
     assert listed(version=1, duration_filter=3_600_000) == {"idle"}, "it has no start"
     assert listed(transactional_id_pattern="open-.*") == {"open-1", "open-2"}
     assert listed(transactional_id_pattern="open") == set(), "a pattern is for the whole name"
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while listed(version=1, duration_filter=50) != {"idle", "open-1", "open-2"}:
-        assert time.monotonic() < deadline
-        time.sleep(POLL_SECONDS)  # it is time that is to pass
+    everybody = {"idle", "open-1", "open-2"}
+    wait_until(lambda: listed(version=1, duration_filter=50) == everybody, SETTLE_SECONDS_MAX)
     answer = idle.list_transactions(state_filters=["Ongoing", "Sleeping"])
     assert answer.unknown_state_filters == ["Sleeping"]
 

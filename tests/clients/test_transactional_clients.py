@@ -136,6 +136,7 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(
 ) -> None:
     client = open_client()
     client.init()
+    peer = TransactionPeer(server.port, made)
     with KafkaAdminClient(bootstrap_servers=server.bootstrap) as admin:
         for end, offset, expected in (
             (client.abort, 3, None),
@@ -146,8 +147,9 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(
             client.write(made, f"before {offset}")
             client.send_offset(made, made, offset)
             end()
-            read(server, made)  # waits until the markers are there
+            peer.wait_state("CompleteCommit", "CompleteAbort")
             assert committed(admin, made) == expected
+    peer.close()
 
 
 def committed(admin: KafkaAdminClient, topic: str) -> int | None:

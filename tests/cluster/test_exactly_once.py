@@ -18,6 +18,7 @@ from support.exactly_once_checker import ExactlyOnceChecker, Place
 from support.exactly_once_faults import PipelineFaults
 from support.exactly_once_worker import Record, Settings, Step, value_of
 from support.replicated_cluster import ReplicatedCluster
+from support.zookeeper_process import ZooKeeperProcess
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "10"))
@@ -34,9 +35,16 @@ SETTINGS = {
 
 
 def run_pipeline(
-    folder: Path, count: int, seed: int, client: str = "confluent-kafka", *, fault: str = ""
+    folder: Path,
+    count: int,
+    seed: int,
+    client: str = "confluent-kafka",
+    *,
+    zookeeper: ZooKeeperProcess | None = None,
+    fault: str = "",
 ) -> ExactlyOnceChecker:
-    with ReplicatedCluster(folder / f"{folder.name}-cluster", None, SETTINGS, fault) as cluster:
+    place = folder / f"{folder.name}-cluster"
+    with ReplicatedCluster(place, zookeeper, SETTINGS, fault) as cluster:
         create_topics(cluster, SOURCE, TARGET, partitions=PARTITIONS)
         bootstrap = [f"127.0.0.1:{port}" for port in cluster.ports.values()]
         worker_settings = Settings(
@@ -81,9 +89,15 @@ def test_each_input_has_one_output_of_another_client(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("number", range(SOAK_RUNS))
-def test_each_input_has_one_output_after_many_faults(tmp_path: Path, number: int) -> None:
+def test_each_input_has_one_output_after_many_faults(
+    tmp_path: Path, zookeeper: ZooKeeperProcess, number: int
+) -> None:
     run_pipeline(
-        tmp_path, SOAK_COUNT, SEED + number, ("confluent-kafka", "kafka-python")[number % 2]
+        tmp_path,
+        SOAK_COUNT,
+        SEED + number,
+        ("confluent-kafka", "kafka-python")[number % 2],
+        zookeeper=zookeeper if number % 5 > 2 else None,
     )
 
 

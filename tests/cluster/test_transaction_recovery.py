@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
 from support.broker_cluster import BrokerCluster, wait_until
 from support.cluster_topics import GROUP, TRANSACTION, coordinator, create_topic_on
 from support.exactly_once import read_all
@@ -19,6 +20,7 @@ from support.transaction_peer import READ_COMMITTED, TransactionPeer, settled
 
 from odradek.protocol import messages
 from odradek.protocol.errors import ErrorCode as E
+from odradek.testing.broker_process import BrokerProcess
 
 KILLED = 1
 LEADERS = {0: 2, 1: 3}
@@ -187,3 +189,30 @@ def test_a_transaction_that_is_open_goes_on_at_the_next_coordinator(
         assert peer.state == "Ongoing"
         settled(lambda: peer.end(committed=committed))
         check_ended(cluster, peer, committed=committed)
+
+
+@pytest.mark.parametrize("fault", ["no-markers", "one-marker", "no-completion"])
+def test_a_broker_alone_goes_on_with_what_it_had_decided(tmp_path: Path, fault: str) -> None:
+    sound = BrokerProcess(tmp_path / "data", settings=SETTINGS, start=False)
+    broken = BrokenBrokerProcess(sound, fault)
+    broken.start()
+    try:
+        with KafkaAdminClient(bootstrap_servers=broken.bootstrap) as admin:
+            wanted = {"num_partitions": 2, "replication_factor": 1}
+            admin.create_topics({TOPIC: wanted}, wait_for_metadata=True)
+        peer = TransactionPeer(broken.port, "transaction").start()
+        for partition in range(2):
+            peer.end_offset(TOPIC, partition, isolation=READ_COMMITTED)
+            assert peer.write(TOPIC, partition, b"value", version=12) == E.NONE
+        assert peer.end(committed=True).error == E.NONE
+        assert peer.state == "PrepareCommit"
+    finally:
+        broken.kill()
+    with sound:
+        sound.start()
+        again = TransactionPeer(sound.port, "transaction")
+        again.find_coordinator()
+        settled(lambda: (E(again.describe().error_code),))
+        again.wait_state("CompleteCommit")
+        seen = read_all([sound.bootstrap], TOPIC, 2, "read_committed")
+        assert seen == {(0, 0): b"value", (1, 0): b"value"}

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 from support.group_churn import GroupChurn
@@ -37,10 +38,15 @@ KINDS = {
 @pytest.fixture
 def read_topic(broker, topic: str) -> str:
     """A topic of 24 partitions."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 2})
+    create(broker.bootstrap, topic)
+    return topic
+
+
+def create(bootstrap: str, topic: str) -> None:
+    """Create a topic of 24 partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
     (made,) = admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values()
     made.result(SECONDS_MAX)
-    return topic
 
 
 @pytest.fixture
@@ -102,6 +108,55 @@ def test_static_members_restart_without_a_rebalance(
     members = start_members(watch, KINDS[kind])
 
     check_static_restarts(watch, members.join, broker.bootstrap, read_topic)
+
+
+SHORT_SESSIONS = {
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "2000",
+}
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_members_owned_that_were_killed_is_owned_and_read_by_others(
+    start_broker, java_command: list[str], topic: str, tmp_path: Path, protocol: str
+) -> None:
+    broker = start_broker(settings=SHORT_SESSIONS)
+    create(broker.bootstrap, topic)
+    settings = {"group.protocol": protocol}
+    if protocol == "classic":
+        settings |= {"heartbeat.interval.ms": "100", "session.timeout.ms": "2000"}
+    watch = WatchedGroup(range(PARTITIONS))
+    where = (broker.bootstrap, topic, f"group-{topic}", settings)
+    ends = dict.fromkeys(range(PARTITIONS), 0)
+    with (
+        JavaMembers(java_command, watch, *where, tmp_path / "staying.log") as staying,
+        JavaMembers(java_command, watch, *where, tmp_path / "dying.log") as dying,
+    ):
+        names = [staying.join(f"staying-{n}", None).name for n in range(3)]
+        doomed = [dying.join(f"dying-{n}", None).name for n in range(3)]
+        watch.wait_until_settled(names + doomed)
+        feed(broker.bootstrap, topic, watch, ends)
+        watch.wait_until(
+            lambda: watch.resumption.acknowledged.keys() == ends.keys(),
+            lambda: f"only these are committed: {sorted(watch.resumption.acknowledged)}",
+        )
+        dying.kill()
+        feed(broker.bootstrap, topic, watch, ends)
+        watch.wait_until_settled(names)
+    assert watch.violations(ends) == []
+    assert watch.resumption.resumed
+
+
+def feed(bootstrap: str, topic: str, watch: WatchedGroup, ends: dict[int, int]) -> None:
+    """A record more for each partition; wait until all were read."""
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 2})
+    for partition in ends:
+        producer.produce(topic, b"%d" % ends[partition], partition=partition)
+        ends[partition] += 1
+    assert producer.flush(SECONDS_MAX) == 0
+    watch.wait_until_read(sum(ends.values()))
 
 
 @pytest.mark.interop

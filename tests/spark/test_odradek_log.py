@@ -25,7 +25,7 @@ SMALL_SEGMENTS = {
 }
 PLAIN, TRANSACTED, EMPTY = "plain-logs", "transacted", "empty"
 COUNT = 3000
-DELETED_BELOW = 100
+DELETED_BELOW = 30
 
 
 def fill(bootstrap: str) -> None:

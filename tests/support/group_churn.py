@@ -46,12 +46,14 @@ class GroupChurn:
 
         Each time the group has settled, each partition gets a record, which must be read.
         """
-        self._toggle(range(MEMBERS))
-        self._settle()
-        for _ in range(rebalances):
-            self._toggle(self._chosen())
+        try:
+            self._toggle(range(MEMBERS))
             self._settle()
-        self._toggle(list(self.members))
+            for _ in range(rebalances):
+                self._toggle(self._chosen())
+                self._settle()
+        finally:  # threads of consumers that nobody closes would outlive the test
+            self._toggle(list(self.members))
         for member in self._closing:
             member.wait_until_closed()
         self._watch.wait_until_settled([])

@@ -7,6 +7,7 @@ clock are the same clock on Linux.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -82,6 +83,16 @@ class JavaMembers:
         self.say(" ".join(["join", name, *([] if instance is None else [instance])]))
         return member
 
+    def kill(self) -> None:
+        """SIGKILL: its members end at once, and leave no group."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(CLOSE_SECONDS_MAX)
+        for member in self._members.values():
+            if not member.closed.is_set():
+                self._watch.leaving(member.name)
+                member.closed.set()
+
     def say(self, line: str) -> None:
         """Write a line to the process."""
         assert self._process.stdin is not None
@@ -131,7 +142,8 @@ class JavaMembers:
         assert self._process.stdin is not None
         if kind is not None:
             self._process.kill()
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it was killed
+            self._process.stdin.close()
         try:
             self._process.wait(CLOSE_SECONDS_MAX)
         finally:

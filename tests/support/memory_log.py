@@ -74,6 +74,11 @@ class MemoryLog:
             on_complete, error, base_offset = self._waiting.pop(0)
             on_complete(error, base_offset)
 
+    def take_waiting(self) -> list[tuple[AppendCallback, ErrorCode, int]]:
+        """The appends that wait, for a test to complete in a way of its own."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
     def forget_waiting(self) -> None:
         """The broker died: nobody is there to be told of its appends."""
         self._waiting.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Producer
 
 from .churn_clients import JoinGroup
-from .watched_group import WatchedGroup
+from .watched_group import Member, WatchedGroup
 
 MEMBERS = 4
 RESTARTS = 3
@@ -40,26 +40,37 @@ def check_static_restarts(watch: WatchedGroup, join: JoinGroup, bootstrap: str, 
         assert producer.flush(FLUSH_SECONDS_MAX) == 0
         watch.wait_until_read(sum(ends.values()))
 
-    members = {n: join(f"static-{n}-0", f"static-{n}") for n in range(MEMBERS)}
-    watch.wait_until_settled([member.name for member in members.values()])
-    feed()
-    generation = watch.ownership.generations()[-1]
-    for restart in range(RESTARTS):
-        number = restart % MEMBERS
-        before = members[number]
-        owned = watch.ownership.owned_by(before.name)
-        others = {m.name: watch.changes[m.name] for m in members.values() if m is not before}
-        before.leave()
-        before.wait_until_closed()
-        members[number] = join(f"static-{number}-{restart + 1}", f"static-{number}")
+    members: dict[int, Member] = {}
+    try:
+        for n in range(MEMBERS):
+            members[n] = join(f"static-{n}-0", f"static-{n}")
         watch.wait_until_settled([member.name for member in members.values()])
         feed()
-        assert watch.ownership.owned_by(members[number].name) == owned
-        assert {name: watch.changes[name] for name in others} == others
-        assert watch.ownership.generations()[-1] == generation
-    for member in members.values():
-        member.leave()
+        for restart in range(RESTARTS):
+            _restart(watch, join, members, restart)
+            feed()
+    finally:  # threads of consumers that nobody closes would outlive the test
+        for member in members.values():
+            member.leave()
     for member in members.values():
         member.wait_until_closed()
     violations = watch.violations(ends)
     assert not violations, violations
+
+
+def _restart(
+    watch: WatchedGroup, join: JoinGroup, members: dict[int, Member], restart: int
+) -> None:
+    """Let one of the members restart: it gets what it had, and nobody else notices."""
+    number = restart % MEMBERS
+    before = members[number]
+    generation = watch.ownership.generations()[-1]
+    owned = watch.ownership.owned_by(before.name)
+    others = {m.name: watch.changes[m.name] for m in members.values() if m is not before}
+    before.leave()
+    before.wait_until_closed()
+    members[number] = join(f"static-{number}-{restart + 1}", f"static-{number}")
+    watch.wait_until_settled([member.name for member in members.values()])
+    assert watch.ownership.owned_by(members[number].name) == owned
+    assert {name: watch.changes[name] for name in others} == others
+    assert watch.ownership.generations()[-1] == generation

@@ -95,6 +95,11 @@ class TransactionPeer:
     def close(self) -> None:
         self.connection.close()
 
+    def reconnect(self, port: int) -> None:
+        """Go on as the same producer on another connection."""
+        self.connection.close()
+        self.connection = RawConnection(port)
+
     def _who(self, other: Mapping[str, Any]) -> dict[str, Any]:
         mine = {
             "transactional_id": self.transactional_id,

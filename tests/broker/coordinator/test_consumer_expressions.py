@@ -75,6 +75,16 @@ def test_what_is_no_expression_of_re2s_is_refused(bench: ExpressionBench, expres
     assert bench.coordinator.consumer_groups == []
 
 
+@pytest.mark.parametrize(("letters", "is_taken"), [(32_767, True), (32_768, False)])
+def test_an_expression_is_no_longer_than_a_record_can_hold(
+    bench: ExpressionBench, letters: int, is_taken: bool
+) -> None:
+    expression = "a" * letters
+    expected = ErrorCode.NONE if is_taken else ErrorCode.INVALID_REQUEST
+    assert bench.join_by("m1", expression).error is expected
+    assert bool(bench.coordinator.consumer_groups) is is_taken
+
+
 def test_an_expression_that_would_take_too_much_memory_is_refused() -> None:
     with pytest.raises(KafkaError) as refusal:
         compile_expression("((a{100}){100}){100}")

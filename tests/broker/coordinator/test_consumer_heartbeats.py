@@ -431,7 +431,7 @@ def send_late(consumers: ConsumerBench, member_id: str, epoch: int, **told: Any)
     log.replicated_up_to = log.end_offset(partition)
     log.is_held = True
     late = consumers.send(member_id, epoch, **told)
-    on_complete, _, offset = log._waiting.pop()
+    ((on_complete, _, offset),) = log.take_waiting()
     log.is_held = False
     on_complete(ErrorCode.REQUEST_TIMED_OUT, offset)
     return late.answer

@@ -109,6 +109,7 @@ class History:
                     self.change_broker,
                     self.fail,
                     self.hold,
+                    self.be_late,
                 ]
             )()
             self.check()
@@ -202,11 +203,33 @@ class History:
         if self.chance.random() < 0.3:
             self.change_broker()
         self.bench.log.release()
+        self.take_answers()
+        self.bench.advance(0)
+
+    def be_late(self) -> None:
+        """The replicas lag for longer than an append waits, and catch up."""
+        log = self.bench.log
+        log.replicated_up_to = log.end_offset(self.bench.partition_of())
+        log.is_held = True
+        for _ in range(3):
+            self.beat()
+        for on_complete, error, offset in log.take_waiting():
+            on_complete(error or ErrorCode.REQUEST_TIMED_OUT, offset)
+        for _ in range(2):
+            self.beat()
+        self.bench.advance(self.chance.choice([100, 6_000]))
+        log.replicated_up_to = None
+        log.is_held = False
+        log.release()
+        self.bench.advance(200)
+        self.take_answers()
+
+    def take_answers(self) -> None:
+        """Let clients that waited go on."""
         for client in self.clients:
             if client.pending is not None:
                 pending, client.pending = client.pending, None
                 client.take(pending.answer)
-        self.bench.advance(0)
 
     # -- what must hold -----------------------------------------------------------------
 
@@ -265,6 +288,59 @@ def test_nothing_is_owned_twice_and_in_the_end_everything_once(seed: int) -> Non
     history.run()
     history.settle()
     history.compare_with_log()
+
+
+def odd_heartbeat(chance: random.Random) -> tuple[str, int, dict[str, object]]:
+    """A heartbeat that no client would send, or one that a client would."""
+    some_owned = {
+        topic_id: {chance.randrange(5) for _ in range(chance.randrange(4))}
+        for topic_id in chance.sample([ORDERS, PAYMENTS, b"x" * 16], chance.randrange(3))
+    }
+    told = {
+        "instance_id": chance.choice([None, None, "i1", "i2"]),
+        "rack_id": chance.choice([None, None, "r1", "r2"]),
+        "rebalance_timeout_ms": chance.choice([-1, 30_000, 0, -7]),
+        "topics": chance.choice([None, None, ["orders"], ["payments", "missing"], []]),
+        "subscribed_topic_regex": chance.choice([None, None, None, "", "o.*", "("]),
+        "server_assignor": chance.choice([None, None, "range", "uniform", "other"]),
+        "owned": chance.choice([None, {}, some_owned]),
+        "api_version": chance.choice([0, 1]),
+    }
+    if chance.random() < 0.3:
+        told.update(owned={}, topics=["orders"], rebalance_timeout_ms=30_000)
+        return chance.choice(["m1", "m2", "m3"]), 0, told
+    return chance.choice(["m1", "m2", "m3", ""]), chance.randrange(-3, 12), told
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_heartbeat_however_odd_harms_the_group(seed: int) -> None:
+    chance = random.Random(seed)
+    bench = ConsumerBench(assignment_interval_ms=chance.choice([0, 1_000]))
+    for _ in range(300):
+        member_id, epoch, told = odd_heartbeat(chance)
+        bench.beat(member_id, epoch, **told)
+        bench.advance(chance.choice([0, 0, 100, 10_000]))
+        for group in bench.coordinator.consumer_groups:
+            owned = [
+                ((topic_id, number), member.member_id)
+                for member in group.members.values()
+                for held in (member.assigned_partitions, member.partitions_pending_revocation)
+                for topic_id, numbers in held.items()
+                for number in numbers
+            ]
+            assert len(owned) == len(dict(owned))  # nothing is owned twice
+            assert dict(owned) == group.owners
+            assert group.targets.keys() <= group.members.keys()
+            assert {
+                member.instance_id: member.member_id
+                for member in group.members.values()
+                if member.instance_id is not None
+            } == group.static_members
+    before = [group.image() for group in bench.coordinator.consumer_groups]
+    bench.restart()
+    after = [group.image() for group in bench.coordinator.consumer_groups]
+    assert [image.members for image in after] == [image.members for image in before]
+    assert [image.targets for image in after] == [image.targets for image in before]
 
 
 @pytest.mark.soak

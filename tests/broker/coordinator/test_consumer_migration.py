@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,6 +219,36 @@ def test_an_upgrade_that_could_not_be_stored_leaves_a_classic_group(bench: Mixed
     bench.advance(0)
     assert (bench.kind, bench.classic_state()) == ("classic", "Stable")
     assert bench.classic_beat(ids["a"], 1) is ErrorCode.NONE
+
+
+def kinds(records: Iterable[tuple[bytes | None, bytes | None]]) -> list[str]:
+    """The kinds of records, those that delete something with a dash."""
+    return [
+        f"{int.from_bytes(key[:2], 'big')}{'-' if value is None else ''}"
+        for key, value in records
+        if key is not None
+    ]
+
+
+def test_both_changes_of_type_are_written_in_kafkas_order(bench: MixedBench, data: Path) -> None:
+    """In each of them stand two members: in Kafka's file a downgrade is its first deletion of a
+    group's epoch, and an upgrade begins with its first deletion of a classic group."""
+    lines = (data / "consumer-group-4.3.1.txt").read_text().splitlines()
+    pairs = [line.split() for line in lines if not line.startswith("#")]
+    kafkas = kinds(
+        (bytes.fromhex(key), None if value == "-" else bytes.fromhex(value)) for key, value in pairs
+    )
+    bench.classic_group({"a": {"orders": (0, 1, 2, 3)}})
+    bench.join("new")
+    bench.leave("new")
+    batches = bench.log.batches[bench.partition_of()][-2:]
+    upgrade, downgrade = (
+        kinds((record.key, record.value) for record in batch.records) for batch in batches
+    )
+    start = kafkas.index("2-")
+    assert upgrade == kafkas[start : start + len(upgrade)]
+    end = kafkas.index("3-") + 2
+    assert downgrade == kafkas[end - len(downgrade) : end]
 
 
 # -- classic members in a consumer group ---------------------------------------------------------

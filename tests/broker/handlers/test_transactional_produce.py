@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 from odradek.broker.transaction_verification import (
     Question,
@@ -121,6 +122,28 @@ async def test_the_next_transaction_begins_when_the_former_one_is_over(bench: Be
     answer = await bench.client.receive(ApiKey.PRODUCE, NEW)
     assert error_of(answer) is ErrorCode.NONE
     assert not bench.client.connection.is_parked
+
+
+async def test_the_former_transactions_marker_may_come_while_the_next_one_waits(
+    bench: Bench,
+) -> None:
+    """The marker ends what was asked before it; the next transaction begins all the same."""
+    await bench.create_topic("t", 2)
+    writer = await Writer(bench).start()
+    for index in range(2):
+        assert await writer.write(index) is ErrorCode.NONE
+        partition(bench, index).is_leader = False
+    assert await writer.end() is ErrorCode.NONE
+    partition(bench, 0).is_leader = True
+    bench.client.send(writer.request(0), NEW)
+    assert bench.client.connection.is_parked
+    with trio.fail_after(10):
+        while bench.log_end_offset("t") == 1:  # until the marker is there
+            await trio.lowlevel.checkpoint()
+    assert bench.client.connection.is_parked
+    partition(bench, 1).is_leader = True
+    answer = await bench.client.receive(ApiKey.PRODUCE, NEW)
+    assert error_of(answer) is ErrorCode.NONE
 
 
 async def test_nobody_waits_for_ever_for_the_former_transaction(bench: Bench) -> None:

@@ -46,6 +46,7 @@ class ClassicTimers:
         """The member joined, and is to send SyncGroup next."""
         timers = self._timers(group, member.member_id)
         timers.cancel_classic()
+        timers.cancel_rebalance()  # it may have come from the consumer protocol
         timers.sync = self._context.schedule(
             member.rebalance_timeout_ms,
             partial(self._look_at_sync, group, member.member_id, timers),

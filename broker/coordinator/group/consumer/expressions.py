@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from .group import ConsumerGroup
 from .heartbeat_request import HeartbeatRequest
 from .member import ConsumerGroupMember
 from .write import GroupWrite
@@ -40,6 +41,9 @@ class Expressions(Protocol):
         Raises:
             KafkaError: INVALID_REGULAR_EXPRESSION.
         """
+
+    def is_settled(self, group: ConsumerGroup) -> bool:
+        """Whether a heartbeat that brings no other expression has nothing to be done for any."""
 
     def forget_unused(self, write: GroupWrite) -> None:
         """Members were removed: delete expressions that nobody subscribes by any more."""

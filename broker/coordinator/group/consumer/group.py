@@ -129,6 +129,8 @@ class ConsumerGroup:
         before = self.members.get(member_id)
         if before is not None:
             self._release(before)
+            if before.instance_id != member.instance_id:
+                self._forget_instance(before)
         self.members[member_id] = member
         for owned in (member.assigned_partitions, member.partitions_pending_revocation):
             for topic_id, partitions in owned.items():
@@ -144,9 +146,7 @@ class ConsumerGroup:
         if member is None:
             return
         self._release(member)
-        instance_id = member.instance_id
-        if instance_id is not None and self.static_members.get(instance_id) == member_id:
-            del self.static_members[instance_id]
+        self._forget_instance(member)
         self._subscribed_topics = self._subscribed_expressions = None
 
     def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
@@ -162,6 +162,11 @@ class ConsumerGroup:
         """Whether another member owns a partition, or has not given it up yet."""
         owner = self.owners.get((topic_id, partition))
         return owner is not None and owner != member_id
+
+    def _forget_instance(self, member: ConsumerGroupMember) -> None:
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
 
     def _release(self, member: ConsumerGroupMember) -> None:
         for owned in (member.assigned_partitions, member.partitions_pending_revocation):

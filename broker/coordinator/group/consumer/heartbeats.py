@@ -86,7 +86,7 @@ class Heartbeats:
             and request.instance_id == member.instance_id
             and request.client_id == member.client_id
             and request.client_host == member.client_host
-            and not member.subscribed_topic_regex
+            and (not member.subscribed_topic_regex or self._expressions.is_settled(group))
         )
 
     def keep_alive(self, group: ConsumerGroup, request: HeartbeatRequest) -> HeartbeatAnswer:

@@ -122,8 +122,8 @@ class RegularExpressions:
                 is_resolved = not new or new in group.expressions
             if old not in subscribed and old in group.expressions:
                 write.remove_expression(old)
-        if subscribed:
-            self._resolve_if_due(group, request.is_topic_allowed, is_needed=is_needed)
+        if subscribed and self._is_due(group, is_needed=is_needed):
+            self._resolve(group, request.is_topic_allowed)
         return ExpressionUpdate(old != new, is_resolved)
 
     def forget_unused(self, write: GroupWrite) -> None:
@@ -134,33 +134,36 @@ class RegularExpressions:
             for expression in [name for name in group.expressions if name not in subscribed]:
                 write.remove_expression(expression)
 
-    def _resolve_if_due(
-        self,
-        group: ConsumerGroup,
-        is_allowed: IsTopicAllowed,
-        *,
-        is_needed: bool,
-    ) -> None:
+    def is_settled(self, group: ConsumerGroup) -> bool:
+        """Whether a heartbeat that brings no other expression has nothing to be done for any."""
+        return not self._is_due(group, is_needed=False)
+
+    def _is_due(self, group: ConsumerGroup, *, is_needed: bool) -> bool:
         if group.group_id in self._resolving:
-            return
-        subscribed = group.subscribed_expressions
+            return False
         known = group.expressions.values()
         now_ms = self._context.clock.now_ms()
         last_ms = max((resolved.timestamp_ms for resolved in known), default=NEVER_MS)
         if now_ms <= last_ms + BATCH_INTERVAL_MS:
-            return
+            return False
         version = min((resolved.version for resolved in known), default=0)
-        if (
+        return (
             is_needed
-            or len(subscribed) != len(group.expressions)
+            or len(group.subscribed_expressions) != len(known)
             or version < self.new_topics_version
             or now_ms > last_ms + self._refresh_interval_ms
-        ):
-            self._resolving.add(group.group_id)
-            resolution = _Resolution(
-                group.group_id, tuple(sorted(subscribed)), self._topics(), is_allowed, now_ms
-            )
-            self._context.schedule(0, partial(self._begin, resolution))
+        )
+
+    def _resolve(self, group: ConsumerGroup, is_allowed: IsTopicAllowed) -> None:
+        self._resolving.add(group.group_id)
+        resolution = _Resolution(
+            group.group_id,
+            tuple(sorted(group.subscribed_expressions)),
+            self._topics(),
+            is_allowed,
+            self._context.clock.now_ms(),
+        )
+        self._context.schedule(0, partial(self._begin, resolution))
 
     # -- resolving ------------------------------------------------------------------------
 

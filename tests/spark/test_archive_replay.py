@@ -1,0 +1,362 @@
+"""Topics to a lake and back: the copy is the original, whenever a run was killed."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyarrow import parquet
+from support.pipeline_worker import PipelineRun
+
+from odradek.spark_connector import SparkConnectorError
+from odradek.spark_connector.flights import read_flights
+from odradek.spark_connector.pipelines import (
+    ArchiveSettings,
+    MirrorSettings,
+    ReplaySettings,
+    TopicSource,
+    TopicTarget,
+    archive_topics,
+    mirror_topics,
+    read_archive,
+    replay_archive,
+)
+
+from .conftest import Topics
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS = 3
+TRANSACTION = 400
+ABORT_EVERY = 5
+
+
+@cache
+def all_flights() -> list[Any]:
+    return read_flights()
+
+
+def produce_flights(bootstrap: str, topic: str, count: int) -> int:
+    """Flights in transactions, some aborted, with nulls, headers and tombstones among them.
+
+    Returns how many records are committed.
+    """
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": topic,
+            "queue.buffering.max.messages": 500_000,
+        }
+    )
+    producer.init_transactions(30)
+    flights = all_flights()[:count]
+    committed = 0
+    for number, first in enumerate(range(0, len(flights), TRANSACTION)):
+        producer.begin_transaction()
+        chunk = flights[first : first + TRANSACTION]
+        for place, flight in enumerate(chunk):
+            key, value, headers = _varied(place, flight.key, flight.value)
+            partition = sum(flight.key) % (PARTITIONS - 1)  # the last one stays empty
+            producer.produce(
+                topic, value, key, partition, timestamp=flight.timestamp_ms, headers=headers
+            )
+        if number % ABORT_EVERY == ABORT_EVERY - 1:
+            producer.flush(30)
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+            committed += len(chunk)
+    return committed
+
+
+def _varied(place: int, key: bytes, value: bytes) -> tuple[Any, Any, list[Any]]:
+    """Every kind of null and emptiness there is."""
+    many = [("a", b"1"), ("b", None), ("a", b""), ("\u00e9", b"\xff\x00")]
+    return {
+        0: (None, value, []),
+        1: (key, None, []),
+        2: (b"", b"", [("empty", b"")]),
+        3: (None, None, many),
+        4: (key, value, many),
+    }.get(place % 50, (key, value, []))
+
+
+def rows(spark: Any, bootstrap: str, topic: str) -> Any:
+    """A topic's committed records with their places in the order of the partition."""
+    frame = TopicSource(bootstrap, (topic,)).read(spark)
+    return _placed(frame)
+
+
+def _placed(frame: Any) -> Any:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    place = F.row_number().over(Window.partitionBy("partition").orderBy("offset"))
+    kept = ("partition", "key", "value", "timestamp", "timestampType", "headers")
+    return frame.select(place.alias("place"), *kept)
+
+
+def assert_same(left: Any, right: Any, count: int) -> None:
+    """No row of the one is missing in the other, either way round."""
+    left, right = left.persist(), right.persist()
+    try:
+        assert (left.count(), right.count()) == (count, count)
+        same = None
+        for name in left.columns:
+            equal = left[name].eqNullSafe(right[name])
+            same = equal if same is None else same & equal
+        assert left.join(right, same, "left_anti").count() == 0
+        assert right.join(left, same, "left_anti").count() == 0
+    finally:
+        left.unpersist()
+        right.unpersist()
+
+
+def target_end(bootstrap: str, topic: str) -> int:
+    """Offsets in the first two partitions of a topic; 0 while it is not there."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "log_level": 0})
+    try:
+        if topic not in consumer.list_topics(timeout=30).topics:
+            return 0
+        return sum(
+            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
+            for partition in range(2)
+        )
+    finally:
+        consumer.close()
+
+
+def committed_batches(folder: Path) -> int:
+    return sum(1 for path in folder.glob("_spark_metadata/*") if path.name.isdigit())
+
+
+def part_files(folder: Path) -> list[Path]:
+    return list(folder.glob("topic=*/date=*/part-*.parquet"))
+
+
+def test_a_copy_through_a_lake_is_the_original(spark: Any, topics: Topics, tmp_path: Path) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    count = produce_flights(topics.bootstrap, topic, 6_000)
+    source = TopicSource(topics.bootstrap, (topic,))
+    lake = str(tmp_path / "a lake")
+    progress: list[Any] = []
+    settings = ArchiveSettings(source, lake, offsets_per_batch_max=2_000)
+    result = archive_topics(spark, settings, progress.append)
+    assert (result.rows, result.removed_files) == (count, 0)
+    assert result.batches >= 3
+    assert (progress[-1].rows, progress[-1].lag) == (count, 0)
+    assert_same(_placed(read_archive(spark, lake)), rows(spark, topics.bootstrap, topic), count)
+
+    replay = ReplaySettings(
+        lake, TopicTarget(topics.bootstrap, prefix="copy-"), topic, records_per_transaction=500
+    )
+    copied = replay_archive(spark, replay, progress.append)
+    assert (copied.rows, copied.skipped) == (count, 0)
+    assert (progress[-1].rows, progress[-1].lag) == (count, 0)
+    copy = f"copy-{topic}"
+    assert_same(rows(spark, topics.bootstrap, copy), rows(spark, topics.bootstrap, topic), count)
+    assert len(topics.end_offsets(copy)) == PARTITIONS
+    again = replay_archive(spark, replay)
+    assert (again.rows, again.skipped) == (0, count)
+
+
+def test_an_archive_holds_offsets_days_and_topics_that_look_like_numbers(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    number = str(random.Random(topics.name).randrange(10**9))
+    Topics(topics.bootstrap, number).create()
+    produced = Topics(topics.bootstrap, number).fill(number, 40)
+    lake = str(tmp_path)
+    archive_topics(spark, ArchiveSettings(TopicSource(topics.bootstrap, (number,)), lake))
+    frame = read_archive(spark, lake)
+    found = frame.select("topic", "partition", "offset", "value", "date").collect()
+    assert sorted((r["topic"], r["partition"], r["offset"], bytes(r["value"])) for r in found) == (
+        sorted((number, each.partition, each.offset, each.value) for each in produced)
+    )
+    assert {str(row["date"]) for row in found} == {"2013-06-01"}
+    # Another reader sees the same, in Parquet's own type for times.
+    table = pd.concat(pd.read_parquet(path) for path in part_files(tmp_path))
+    assert sorted(table["timestamp"].astype("int64") // 1000) == sorted(
+        each.timestamp_ms for each in produced
+    )
+
+
+def test_a_later_run_archives_only_what_came_since(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 30)
+    settings = ArchiveSettings(TopicSource(topics.bootstrap, (topic,)), str(tmp_path))
+    assert archive_topics(spark, settings).rows == 30
+    topics.fill(topic, 20, first=30)
+    assert archive_topics(spark, settings).rows == 20
+    assert read_archive(spark, str(tmp_path)).count() == 50
+
+
+def test_files_that_no_batch_committed_are_removed(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 30)
+    settings = ArchiveSettings(TopicSource(topics.bootstrap, (topic,)), str(tmp_path))
+    archive_topics(spark, settings)
+    kept = part_files(tmp_path)
+    stray = kept[0].with_name("part-00000-of-a-batch-that-was-killed.c000.snappy.parquet")
+    stray.write_bytes(kept[0].read_bytes())
+    assert archive_topics(spark, settings).removed_files == 1
+    assert sorted(part_files(tmp_path)) == sorted(kept)
+
+
+def test_an_archive_without_its_checkpoint_is_refused(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    source, lake = TopicSource(topics.bootstrap, (topic,)), str(tmp_path / "lake")
+    first = ArchiveSettings(source, lake, checkpoint=str(tmp_path / "first"))
+    archive_topics(spark, first)
+    with pytest.raises(SparkConnectorError, match="name the checkpoint that belongs to it"):
+        archive_topics(spark, first._replace(checkpoint=str(tmp_path / "second")))
+    with pytest.raises(SparkConnectorError, match="remove the checkpoint"):
+        archive_topics(spark, first._replace(folder=str(tmp_path / "other")))
+
+
+def test_a_topic_with_records_of_others_is_not_replayed_to(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    archive_topics(spark, ArchiveSettings(TopicSource(topics.bootstrap, (topic,)), str(tmp_path)))
+    with pytest.raises(SparkConnectorError, match="no position of this job"):
+        replay_archive(spark, ReplaySettings(str(tmp_path), TopicTarget(topics.bootstrap), topic))
+    assert sum(topics.end_offsets(topic).values()) == 10
+
+
+def test_a_topic_that_would_delete_old_records_is_not_replayed_to(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    from kafka.admin import KafkaAdminClient
+
+    topic = topics.create()
+    topics.fill(topic, 10)
+    archive_topics(spark, ArchiveSettings(TopicSource(topics.bootstrap, (topic,)), str(tmp_path)))
+    with KafkaAdminClient(bootstrap_servers=topics.bootstrap) as admin:
+        week = {"num_partitions": 2, "configs": {"retention.ms": "604800000"}}
+        admin.create_topics({f"week-{topic}": week}, wait_for_metadata=True)
+    target = TopicTarget(topics.bootstrap, prefix="week-")
+    with pytest.raises(SparkConnectorError, match=r"retention\.ms"):
+        replay_archive(spark, ReplaySettings(str(tmp_path), target, topic))
+
+
+def test_a_mirror_copies_each_record_once_and_goes_on(spark: Any, topics: Topics) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    count = produce_flights(topics.bootstrap, topic, 3_000)
+    settings = MirrorSettings(
+        TopicSource(topics.bootstrap, (topic,)),
+        TopicTarget(topics.bootstrap, prefix="mirror-"),
+        topic,
+        offsets_per_batch_max=2_000,
+        records_per_transaction=300,
+    )
+    assert mirror_topics(spark, settings).rows == count
+    more = produce_flights(topics.bootstrap, topic, 1_000)
+    assert mirror_topics(spark, settings).rows == more
+    assert mirror_topics(spark, settings).rows == 0
+    mirrored, original = (
+        rows(spark, topics.bootstrap, name) for name in (f"mirror-{topic}", topic)
+    )
+    assert_same(mirrored, original, count + more)
+
+
+def test_a_topic_is_not_mirrored_onto_itself(spark: Any, topics: Topics) -> None:
+    topic = topics.create()
+    settings = MirrorSettings(
+        TopicSource(topics.bootstrap, (topic,)), TopicTarget(topics.bootstrap)
+    )
+    with pytest.raises(SparkConnectorError, match="onto itself"):
+        mirror_topics(spark, settings)
+
+
+# --- Killed ------------------------------------------------------------------------------------
+
+
+class Killed:
+    """Runs of archive and replay that are killed as they work."""
+
+    def __init__(self, spark: Any, bootstrap: str, topic: str, folder: Path) -> None:
+        self.spark = spark
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.lake = folder / "lake"
+        self._log = folder / "worker.log"
+        self._chance = random.Random(topic)
+
+    def _run(self, pipeline: str, step: int) -> PipelineRun:
+        settings = {
+            "bootstrap": self.bootstrap,
+            "topics": [self.topic],
+            "folder": str(self.lake),
+            "prefix": "copy-",
+            "step": step,
+        }
+        return PipelineRun(pipeline, settings, self._log)
+
+    def kill_archive(self, step: int) -> bool:
+        """When some more files are there, of a batch that is committed or is not."""
+        files = len(part_files(self.lake)) + self._chance.randrange(1, 12)
+        with self._run("archive", step) as run:
+            return run.kill_when(lambda: len(part_files(self.lake)) >= files)
+
+    def kill_replay(self, step: int, within: int) -> bool:
+        """When some more records are there, committed or not."""
+        copy = f"copy-{self.topic}"
+        end = target_end(self.bootstrap, copy) + self._chance.randrange(1, within)
+        with self._run("replay", step) as run:
+            return run.kill_when(lambda: target_end(self.bootstrap, copy) >= end)
+
+    def check(self, count: int, archive_step: int, replay_step: int, what: str) -> None:
+        with self._run(what, archive_step if what == "archive" else replay_step) as run:
+            run.finish()
+        original = rows(self.spark, self.bootstrap, self.topic)
+        if what == "archive":
+            assert_same(_placed(read_archive(self.spark, str(self.lake))), original, count)
+            plain = sum(parquet.read_metadata(path).num_rows for path in part_files(self.lake))
+            assert plain == count, "a reader that knows no log sees other records"
+            return
+        assert_same(rows(self.spark, self.bootstrap, f"copy-{self.topic}"), original, count)
+
+
+@pytest.mark.timeout(400)
+def test_runs_that_are_killed_neither_lose_nor_double_a_record(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    count = produce_flights(topics.bootstrap, topic, 12_000)
+    killed = Killed(spark, topics.bootstrap, topic, tmp_path)
+    assert killed.kill_archive(step=1_000)
+    assert killed.kill_archive(step=1_000)
+    killed.check(count, 4_000, 300, "archive")
+    assert killed.kill_replay(step=300, within=4_000)
+    assert killed.kill_replay(step=300, within=4_000)
+    killed.check(count, 4_000, 300, "replay")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+def test_a_year_of_flights_survives_ten_kills_each_way(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    count = produce_flights(topics.bootstrap, topic, 336_776)
+    killed = Killed(spark, topics.bootstrap, topic, tmp_path)
+    kills = sum(killed.kill_archive(step=20_000) for _ in range(10))
+    assert kills >= 5
+    killed.check(count, 100_000, 2_000, "archive")
+    kills = sum(killed.kill_replay(step=1_000, within=30_000) for _ in range(10))
+    assert kills >= 5
+    killed.check(count, 100_000, 2_000, "replay")
