@@ -121,7 +121,7 @@ class ReplicaManager:
         on_complete: AppendCallback,
         guards: Mapping[TopicPartition, VerificationGuard] = NO_GUARDS,
         transaction_version: int = 0,
-    ) -> None:
+    ) -> PendingAppend:
         """Append records to partitions led here, and answer once `required_acks` holds.
 
         The buffers are patched in place and must stay as they are until the next `flush`,
@@ -136,6 +136,9 @@ class ReplicaManager:
             entries: partition to record batches.
             guards: of partitions in which the records begin a transaction (KIP-890).
             transaction_version: of the coordinator, if these are markers.
+
+        Returns:
+            what is pending: where a response in it is an error, that partition was refused.
         """
         wait = self.wait_for_replicas if required_acks == -1 else None
         pending = PendingAppend(timeout_ms, on_complete, wait)
@@ -162,6 +165,7 @@ class ReplicaManager:
                         transaction_version,
                     )
         self._staged.append(pending)
+        return pending
 
     def _stage(
         self,

@@ -65,11 +65,14 @@ class CoordinatorLog(Protocol):
         records: Sequence[CoordinatorRecord],
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
-    ) -> None:
+    ) -> ErrorCode:
         """Append records as one batch, all or none; they may be part of a transaction.
 
         `on_complete` is called when they are on enough replicas or cannot be, never inside
         this call.
+
+        Returns:
+            why they were refused, if that is certain already; `on_complete` is told as well.
         """
 
     def flush(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...protocol.compression import Compression
+from ...protocol.errors import ErrorCode
 from ...protocol.records.batch import RecordBatch, iter_batches
 from ...protocol.records.builder import build_batch
 from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
@@ -58,7 +59,7 @@ class ReplicatedLog:
         records: Sequence[CoordinatorRecord],
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
-    ) -> None:
+    ) -> ErrorCode:
         """Append records as one batch that all in-sync replicas must have."""
         now_ms = self._clock.now_ms()
         stamped = [(key, value, now_ms, ()) for key, value in records]
@@ -81,7 +82,7 @@ class ReplicatedLog:
             result = results[topic_partition]
             on_complete(result.error, result.base_offset)
 
-        self._replica_manager.append_records(
+        pending = self._replica_manager.append_records(
             timeout_ms=self._timeout_ms,
             required_acks=ALL_REPLICAS,
             internal_topics_allowed=True,
@@ -90,6 +91,7 @@ class ReplicatedLog:
             on_complete=completed,
             guards=guards,
         )
+        return pending.partitions[topic_partition].response.error
 
     def flush(self) -> None:
         """Write what was appended outside of a request's pass, and complete it."""

@@ -21,6 +21,10 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 """A pattern does not reach these."""
 
 
+class UnknownTopicError(SparkConnectorError):
+    """What an option names is not in the cluster."""
+
+
 class Cluster:
     """A connection of the driver's, made at first use.
 
@@ -36,7 +40,8 @@ class Cluster:
         """The partitions that the options select, as they are now.
 
         Raises:
-            SparkConnectorError: one that is named is not there, or no broker answers.
+            UnknownTopicError: one that is named is not there.
+            SparkConnectorError: no broker answers.
         """
         selection = self._options.selection
         if selection.topics is None and selection.partitions is None:
@@ -47,7 +52,7 @@ class Cluster:
             return sorted(found)
         for topic, partition in selection.partitions:
             if (topic, partition) not in found:
-                raise SparkConnectorError(
+                raise UnknownTopicError(
                     f"option 'assign' names partition {partition} of {topic!r}, which has none"
                     " of that number"
                 )
@@ -171,7 +176,7 @@ class Cluster:
         except KafkaException as error:
             code = error.args[0].code()
             if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise SparkConnectorError(
+                raise UnknownTopicError(
                     f"option {self._options.selection.option!r} names {what}, which the cluster"
                     " does not have (UNKNOWN_TOPIC_OR_PARTITION)"
                 ) from None

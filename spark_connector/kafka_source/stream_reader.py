@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..errors import SparkConnectorError
 from .batch_reader import range_settings
-from .cluster import Cluster, Offsets
+from .cluster import Cluster, Offsets, UnknownTopicError
 from .offset_ranges import OffsetRange, divide
 from .options import ReadOptions
 from .range_reader import read_range
@@ -59,7 +59,7 @@ class StreamPlan:
         """Where the partitions end now; those that have vanished stay where they were known."""
         try:
             partitions = self._cluster.partitions()
-        except SparkConnectorError:
+        except UnknownTopicError:
             if self._options.fail_on_data_loss or not known:
                 raise
             return known

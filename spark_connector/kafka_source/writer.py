@@ -163,11 +163,13 @@ class _WriteTask:
 
     def _send_plain(self, topics: list[Any], keys: list[Any], values: list[Any]) -> None:
         """The common case, without a dictionary for each row."""
+        from confluent_kafka import KafkaException
+
         produce = self._producer.produce
         for topic, key, value in zip(topics, keys, values, strict=True):
             try:
                 produce(topic, value, key)
-            except (BufferError, TypeError):
+            except (BufferError, TypeError, KafkaException):
                 self._produce(topic, value, key, {})
         self._serve(0.0)
 

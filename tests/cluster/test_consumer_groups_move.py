@@ -125,9 +125,9 @@ def test_groups_of_every_state_leave_a_broker_that_does_not_lead_them_any_more(
             assert peer.state == state
         cluster.brokers[preferred].start()
         elect_preferred(cluster)
-        assert coordinator_of(cluster) == preferred
+        wait_until(lambda: coordinator_of(cluster) == preferred)
         for peer in peers.values():
-            assert peer.describe().error_code == ErrorCode.NOT_COORDINATOR
+            wait_until(lambda peer=peer: peer.describe().error_code == ErrorCode.NOT_COORDINATOR)
     for state in peers:
         with closing(Peer(cluster.ports[preferred], state)) as peer:
             peer.find_coordinator()

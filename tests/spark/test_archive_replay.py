@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyarrow import parquet
 from support.pipeline_worker import PipelineRun
 
@@ -89,10 +90,10 @@ def _varied(place: int, key: bytes, value: bytes) -> tuple[Any, Any, list[Any]]:
 def rows(spark: Any, bootstrap: str, topic: str) -> Any:
     """A topic's committed records with their places in the order of the partition."""
     frame = TopicSource(bootstrap, (topic,)).read(spark)
-    return _placed(frame)
+    return placed(frame)
 
 
-def _placed(frame: Any) -> Any:
+def placed(frame: Any) -> Any:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -117,22 +118,21 @@ def assert_same(left: Any, right: Any, count: int) -> None:
         right.unpersist()
 
 
-def target_end(bootstrap: str, topic: str) -> int:
-    """Offsets in the first two partitions of a topic; 0 while it is not there."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "log_level": 0})
-    try:
-        if topic not in consumer.list_topics(timeout=30).topics:
+class TopicEnd:
+    """How far a topic's first two partitions reach; 0 while it is not there."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
+        self._topic = topic
+        self._is_there = False
+
+    def __call__(self) -> int:
+        if not self._is_there:
+            self._is_there = self._topic in self._consumer.list_topics(timeout=30).topics
             return 0
-        return sum(
-            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
-            for partition in range(2)
-        )
-    finally:
-        consumer.close()
-
-
-def committed_batches(folder: Path) -> int:
-    return sum(1 for path in folder.glob("_spark_metadata/*") if path.name.isdigit())
+        partitions = [TopicPartition(self._topic, partition) for partition in range(2)]
+        ends = [self._consumer.get_watermark_offsets(each, timeout=30) for each in partitions]
+        return sum(end for _, end in ends)
 
 
 def part_files(folder: Path) -> list[Path]:
@@ -150,7 +150,7 @@ def test_a_copy_through_a_lake_is_the_original(spark: Any, topics: Topics, tmp_p
     assert (result.rows, result.removed_files) == (count, 0)
     assert result.batches >= 3
     assert (progress[-1].rows, progress[-1].lag) == (count, 0)
-    assert_same(_placed(read_archive(spark, lake)), rows(spark, topics.bootstrap, topic), count)
+    assert_same(placed(read_archive(spark, lake)), rows(spark, topics.bootstrap, topic), count)
 
     replay = ReplaySettings(
         lake, TopicTarget(topics.bootstrap, prefix="copy-"), topic, records_per_transaction=500
@@ -237,6 +237,27 @@ def test_a_topic_with_records_of_others_is_not_replayed_to(
     assert sum(topics.end_offsets(topic).values()) == 10
 
 
+def test_a_job_does_not_go_on_with_another_archive(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    source = TopicSource(topics.bootstrap, (topic,))
+    archive_topics(spark, ArchiveSettings(source, str(tmp_path / "one")))
+    target = TopicTarget(topics.bootstrap, prefix="once-")
+    replay_archive(spark, ReplaySettings(str(tmp_path / "one"), target, topic))
+    producer = Producer({"bootstrap.servers": topics.bootstrap})
+    for partition in range(2):
+        producer.produce(topic, b"more", partition=partition)
+    producer.flush(30)
+    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
+    for future in admin.delete_records([TopicPartition(topic, 0, 3)]).values():
+        future.result(30)
+    archive_topics(spark, ArchiveSettings(source, str(tmp_path / "two")))
+    with pytest.raises(SparkConnectorError, match="it is another archive"):
+        replay_archive(spark, ReplaySettings(str(tmp_path / "two"), target, topic))
+
+
 def test_a_topic_that_would_delete_old_records_is_not_replayed_to(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
@@ -314,21 +335,28 @@ class Killed:
 
     def kill_replay(self, step: int, within: int) -> bool:
         """When some more records are there, committed or not."""
-        copy = f"copy-{self.topic}"
-        end = target_end(self.bootstrap, copy) + self._chance.randrange(1, within)
+        reached = TopicEnd(self.bootstrap, f"copy-{self.topic}")
+        reached()
+        end = reached() + self._chance.randrange(1, within)
         with self._run("replay", step) as run:
-            return run.kill_when(lambda: target_end(self.bootstrap, copy) >= end)
+            return run.kill_when(lambda: reached() >= end)
 
-    def check(self, count: int, archive_step: int, replay_step: int, what: str) -> None:
-        with self._run(what, archive_step if what == "archive" else replay_step) as run:
-            run.finish()
-        original = rows(self.spark, self.bootstrap, self.topic)
-        if what == "archive":
-            assert_same(_placed(read_archive(self.spark, str(self.lake))), original, count)
-            plain = sum(parquet.read_metadata(path).num_rows for path in part_files(self.lake))
-            assert plain == count, "a reader that knows no log sees other records"
-            return
-        assert_same(rows(self.spark, self.bootstrap, f"copy-{self.topic}"), original, count)
+    def finish_archive(self, count: int) -> None:
+        """Let a last run end, and compare."""
+        source = TopicSource(self.bootstrap, (self.topic,))
+        archive_topics(self.spark, ArchiveSettings(source, str(self.lake)))
+        archived = placed(read_archive(self.spark, str(self.lake)))
+        assert_same(archived, rows(self.spark, self.bootstrap, self.topic), count)
+        plain = sum(parquet.read_metadata(path).num_rows for path in part_files(self.lake))
+        assert plain == count, "a reader that knows of no log sees other records"
+
+    def finish_replay(self, count: int) -> None:
+        """Let a last run end, and compare."""
+        target = TopicTarget(self.bootstrap, prefix="copy-")
+        result = replay_archive(self.spark, ReplaySettings(str(self.lake), target))
+        assert result.rows + result.skipped == count
+        copy = rows(self.spark, self.bootstrap, f"copy-{self.topic}")
+        assert_same(copy, rows(self.spark, self.bootstrap, self.topic), count)
 
 
 @pytest.mark.timeout(400)
@@ -339,11 +367,10 @@ def test_runs_that_are_killed_neither_lose_nor_double_a_record(
     count = produce_flights(topics.bootstrap, topic, 12_000)
     killed = Killed(spark, topics.bootstrap, topic, tmp_path)
     assert killed.kill_archive(step=1_000)
-    assert killed.kill_archive(step=1_000)
-    killed.check(count, 4_000, 300, "archive")
-    assert killed.kill_replay(step=300, within=4_000)
-    assert killed.kill_replay(step=300, within=4_000)
-    killed.check(count, 4_000, 300, "replay")
+    killed.finish_archive(count)
+    assert killed.kill_replay(step=60, within=3_000)
+    assert killed.kill_replay(step=60, within=3_000)
+    killed.finish_replay(count)
 
 
 @pytest.mark.soak
@@ -356,7 +383,33 @@ def test_a_year_of_flights_survives_ten_kills_each_way(
     killed = Killed(spark, topics.bootstrap, topic, tmp_path)
     kills = sum(killed.kill_archive(step=20_000) for _ in range(10))
     assert kills >= 5
-    killed.check(count, 100_000, 2_000, "archive")
+    killed.finish_archive(count)
     kills = sum(killed.kill_replay(step=1_000, within=30_000) for _ in range(10))
     assert kills >= 5
-    killed.check(count, 100_000, 2_000, "replay")
+    killed.finish_replay(count)
+
+
+@pytest.mark.interop
+@pytest.mark.timeout(900)
+def test_an_iceberg_table_replays_to_the_original_though_its_archive_was_killed(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    count = produce_flights(topics.bootstrap, topic, 12_000)
+    data = tmp_path / "lake" / "topics" / "records" / "data"
+    settings = {
+        "bootstrap": topics.bootstrap,
+        "topics": [topic],
+        "folder": str(tmp_path / "lake"),
+        "format": "iceberg",
+        "prefix": "copy-",
+        "step": 1_000,
+    }
+    log = tmp_path / "worker.log"
+    with PipelineRun("archive", settings, log) as run:
+        assert run.kill_when(lambda: len(list(data.glob("*/*/*.parquet"))) > 3)
+    for pipeline in ("archive", "replay"):
+        with PipelineRun(pipeline, settings, log) as run:
+            run.finish()
+    copy = rows(spark, topics.bootstrap, f"copy-{topic}")
+    assert_same(copy, rows(spark, topics.bootstrap, topic), count)

@@ -5,6 +5,7 @@ One audit looks at all the topics, since each costs Spark a dozen jobs whatever 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.spark
 
 PARTITIONS = 2
 COUNT = 60
-PREFIX = "audited-"
+PREFIX = f"audited-{os.getpid()}-"
 
 
 class Sent(NamedTuple):
@@ -282,5 +283,5 @@ def test_a_key_that_is_always_in_a_wrong_partition_is_found_by_its_hash(
 
 
 def test_a_missing_topic_is_told_in_one_sentence(spark: Any, bootstrap: str) -> None:
-    with pytest.raises(SparkConnectorError, match="audited-nowhere"):
+    with pytest.raises(SparkConnectorError, match=f"{PREFIX}nowhere"):
         audited(spark, bootstrap, f"{PREFIX}nowhere")

@@ -15,7 +15,7 @@ from odradek.storage.log_dump import DumpOptions, dump_file
 
 from .conftest import START_MS, STEP_MS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 SMALL_SEGMENTS = {
     "segment.ms": "400000",

@@ -40,7 +40,7 @@ class MemoryLog:
         records: Sequence[CoordinatorRecord],
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
-    ) -> None:
+    ) -> ErrorCode:
         error = self.fail_with
         if partition not in self.led:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -50,6 +50,7 @@ class MemoryLog:
             producer_id = NO_PRODUCER_ID if transaction is None else transaction.producer_id
             self.put(partition, [(record.key, record.value) for record in records], producer_id)
         self._waiting.append((on_complete, error, base_offset))
+        return error
 
     def put(
         self,

@@ -22,7 +22,7 @@ SPARK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-RUN_SECONDS_MAX = 180.0
+RUN_SECONDS_MAX = 240.0
 
 
 class PipelineRun:
@@ -74,14 +74,27 @@ class PipelineRun:
 def main(pipeline: str, settings: dict[str, Any], log: Path) -> None:
     """Run it."""
     from odradek.spark_connector import pipelines, spark_session
+    from odradek.spark_connector.connector_jars import connector_packages
+    from odradek.spark_connector.installation import find_installation
+    from odradek.spark_connector.pipelines.iceberg import iceberg_packages
 
-    spark = spark_session("odradek worker", master="local[2]", conf=SPARK, log_file=log)
+    table_format = settings.get("format", "parquet")
+    packages = None
+    if table_format == "iceberg":
+        found = find_installation()
+        packages = [*connector_packages(found), *iceberg_packages(found)]
+    spark = spark_session(
+        "odradek worker", master="local[2]", packages=packages, conf=SPARK, log_file=log
+    )
     if pipeline == "archive":
         source = pipelines.TopicSource(settings["bootstrap"], tuple(settings["topics"]))
         pipelines.archive_topics(
             spark,
             pipelines.ArchiveSettings(
-                source, settings["folder"], offsets_per_batch_max=settings["step"]
+                source,
+                settings["folder"],
+                table_format,
+                offsets_per_batch_max=settings["step"],
             ),
         )
         return
@@ -90,7 +103,10 @@ def main(pipeline: str, settings: dict[str, Any], log: Path) -> None:
         pipelines.replay_archive(
             spark,
             pipelines.ReplaySettings(
-                settings["folder"], target, records_per_transaction=settings["step"]
+                settings["folder"],
+                target,
+                table_format=table_format,
+                records_per_transaction=settings["step"],
             ),
         )
         return

@@ -83,6 +83,7 @@ class WatchedGroup:
         """A commit was answered without an error."""
         with self._changed:
             self.resumption.tell_acknowledged(partition, commit)
+            self._changed.notify_all()
 
     def failed(self, member: str, error: BaseException) -> None:
         """The member ended with an error."""

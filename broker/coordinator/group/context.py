@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from ....protocol.errors import ErrorCode
 from ....runtime.clock import Clock
 from ....runtime.timers import Timer, Timers
 from ..log import AppendCallback, AppendInTransaction, CoordinatorLog, CoordinatorRecord
@@ -45,10 +46,10 @@ class CoordinatorContext:
         records: Sequence[CoordinatorRecord],
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
-    ) -> None:
+    ) -> ErrorCode:
         """Append to the log; see `CoordinatorLog.append`."""
         self._has_appended = True
-        self.log.append(partition, records, on_complete, transaction)
+        return self.log.append(partition, records, on_complete, transaction)
 
     def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         """Call `callback` in `delay_ms`, and flush what it appends: no pass is under way then."""

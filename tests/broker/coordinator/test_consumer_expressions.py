@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import subprocess
 import sys
 from typing import Any
@@ -93,6 +94,13 @@ def test_an_expression_that_would_take_too_much_memory_is_refused() -> None:
 
 def test_an_expression_that_blows_up_elsewhere_takes_no_time_here() -> None:
     assert not compile_expression("(a+)+b")("a" * 240)
+
+
+def test_an_expression_of_many_groups_takes_no_time() -> None:
+    matches = compile_expression("(a)?" * 2000)
+    began = time.process_time()
+    assert matches("a" * 249)
+    assert time.process_time() - began < 0.5, "keeping track of the groups took seconds"
 
 
 def test_a_member_that_is_refused_its_new_expression_keeps_the_old_one(

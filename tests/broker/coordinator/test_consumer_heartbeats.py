@@ -481,18 +481,56 @@ def test_a_heartbeat_waits_for_a_late_change_no_longer_than_for_its_own(
     assert consumers.beat("m1", 2).error is ErrorCode.NONE
 
 
+def test_a_change_that_is_refused_at_once_is_never_built_upon(consumers: ConsumerBench) -> None:
+    consumers.join("m1")
+    consumers.log.is_held = True
+    consumers.log.fail_with = ErrorCode.MESSAGE_TOO_LARGE
+    first = {"topics": ["orders"], "owned": {}, "rebalance_timeout_ms": 30_000}
+    lost = consumers.send("m2", 0, **first)
+    consumers.log.fail_with = ErrorCode.NONE
+    stored = consumers.send("m3", 0, **first)
+    consumers.log.release()
+    consumers.log.is_held = False
+    assert lost.answer.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (stored.answer.error, stored.answer.member_epoch) == (ErrorCode.NONE, 3)
+    before = holdings(consumers)
+    consumers.restart()
+    assert holdings(consumers) == before
+    consumers.settle("m1", "m3")
+
+
+def fail_waiting(consumers: ConsumerBench, *outcomes: ErrorCode) -> None:
+    """Let appends that wait end so, though the log in memory has their records."""
+    waiting = consumers.log.take_waiting()
+    for (on_complete, _, offset), outcome in zip(waiting, outcomes, strict=True):
+        on_complete(outcome, -1 if outcome else offset)
+
+
+def test_changes_that_are_lost_in_a_flush_are_taken_back_together(
+    consumers: ConsumerBench,
+) -> None:
+    consumers.join("m1")
+    before = holdings(consumers)
+    consumers.log.is_held = True
+    first = {"topics": ["orders"], "owned": {}, "rebalance_timeout_ms": 30_000}
+    lost = [consumers.send(name, 0, **first) for name in ("m2", "m3")]
+    fail_waiting(consumers, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.KAFKA_STORAGE_ERROR)
+    assert [answer.answer.error for answer in lost] == [ErrorCode.NOT_COORDINATOR] * 2
+    assert holdings(consumers) == before
+
+
 def test_a_group_is_read_back_when_a_change_built_on_a_lost_one_was_stored(
     consumers: ConsumerBench,
 ) -> None:
     consumers.join("m1")
     consumers.log.is_held = True
-    consumers.log.fail_with = ErrorCode.MESSAGE_TOO_LARGE
-    lost = consumers.send("m2", 0, topics=["orders"], owned={}, rebalance_timeout_ms=30_000)
-    consumers.log.fail_with = ErrorCode.NONE
-    stored = consumers.send("m3", 0, topics=["orders"], owned={}, rebalance_timeout_ms=30_000)
-    consumers.log.release()
+    first = {"topics": ["orders"], "owned": {}, "rebalance_timeout_ms": 30_000}
+    lost = consumers.send("m2", 0, **first)
+    stored = consumers.send("m3", 0, **first)
+    del consumers.log.batches[consumers.partition_of()][-2]
+    fail_waiting(consumers, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE)
     consumers.log.is_held = False
-    assert lost.answer.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert lost.answer.error is ErrorCode.NOT_COORDINATOR
     assert stored.answer.error is ErrorCode.NONE
     assert consumers.join("m4").error is ErrorCode.NOT_COORDINATOR  # until it is read back
     consumers.advance(0)

@@ -32,6 +32,7 @@ def compile_expression(expression: str) -> Callable[[str], bool]:
     options = re2.Options()
     options.max_mem = COMPILED_BYTES_MAX
     options.log_errors = False  # a client's mistake is no line in our log
+    options.never_capture = True  # where each of many groups matched would take seconds to find
     try:
         fullmatch = re2.compile(expression, options).fullmatch
     except re2.error as error:

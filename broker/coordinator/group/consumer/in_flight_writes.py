@@ -32,13 +32,15 @@ class InFlightWrite:
 
     Attributes:
         before: what the group held before it.
+        is_refused: whether the log did not take it, which was certain at once.
         outcome: None until it has ended.
     """
 
-    __slots__ = ("before", "outcome")
+    __slots__ = ("before", "is_refused", "outcome")
 
     def __init__(self, before: GroupImage) -> None:
         self.before = before
+        self.is_refused = False
         self.outcome: ErrorCode | None = None
 
     @property
@@ -78,6 +80,12 @@ class InFlightWrites:
         self._writes.append(write)
         return write
 
+    def refuse(self, write: InFlightWrite) -> None:
+        """The log did not take the newest write."""
+        assert self._writes[-1] is write
+        write.is_refused = True
+        self._writes.pop()
+
     def finish(self, write: InFlightWrite, outcome: ErrorCode) -> Recovery | None:
         """A write ended; returns what is to be done if the group cannot stay as it is."""
         write.outcome = outcome
@@ -85,10 +93,14 @@ class InFlightWrites:
             self.is_broken = True
         recovery = None
         if self.is_broken:
-            if any(other.outcome is None for other in self._writes):
+            writes = list(self._writes)
+            first = next(index for index, other in enumerate(writes) if other.is_lost)
+            built_on_it = writes[first:]
+            if any(other.outcome is None for other in built_on_it):
                 return None
-            recovery = self._recovery()
-            self._writes.clear()
+            all_lost = all(other.is_lost for other in built_on_it)
+            recovery = Recovery(built_on_it[0].before, reload=not all_lost)
+            self._writes = deque(writes[:first])
             self.is_broken = False
         while self._writes and self._writes[0].outcome is not None:
             self._writes.popleft()
@@ -107,13 +119,6 @@ class InFlightWrites:
             waiting, self._waiting = self._waiting, []
             for callback in waiting:
                 callback()
-
-    def _recovery(self) -> Recovery:
-        writes = list(self._writes)
-        first = next(index for index, write in enumerate(writes) if write.is_lost)
-        return Recovery(
-            writes[first].before, reload=not all(write.is_lost for write in writes[first:])
-        )
 
 
 class Recovery:

@@ -170,12 +170,19 @@ class Writer:
                 on_complete(group_error(error))
                 self._finish_later(group, in_flight)
                 return
-            self._finish(group, in_flight, error)
+            if not in_flight.is_refused:
+                self._finish(group, in_flight, error)
             on_complete(group_error(error))
             group.writes.call_waiting()
 
-        self._context.append(group.partition, write.records, appended)
-        if write.after_submit is not None:
+        refusal = self._context.append(group.partition, write.records, appended)
+        if refusal and not group.is_conversion_open:
+            # It is certain at once, so nothing can have been built on it.
+            group.writes.refuse(in_flight)
+            logger.warning("a change of group %s is refused: %s", group.group_id, refusal.name)
+            group.restore(before)
+            self._on_lost(group)
+        elif write.after_submit is not None:
             write.after_submit()
 
     def _when_settled(self, group: ConsumerGroup, on_complete: Callable[[ErrorCode], None]) -> None:

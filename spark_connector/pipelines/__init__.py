@@ -1,0 +1,39 @@
+"""Pipelines between topics and a lake: archive, replay, mirror, audit.
+
+Each is a function that takes a Spark session and a settings tuple, tells how far it is, and may be
+killed at any point and started again. They work with any Kafka cluster: records are read by Spark's
+own Kafka source (or by `format("odradek")`), and written in transactions by confluent-kafka.
+
+Where the position of a pipeline is kept is what makes it exact. `archive` keeps it in Spark's
+checkpoint beside the files, which commits a batch of files at once. `replay` and `mirror` keep it
+in the target cluster, in the same transaction as the records. `audit` has none: it reads.
+"""
+
+from .archive import ArchiveResult, ArchiveSettings, archive_topics, read_archive
+from .audit import audit_topics
+from .audit_report import AuditReport, AuditSettings, Fault
+from .mirror import MirrorSettings, mirror_topics
+from .progress import PipelineProgress
+from .replay import ReplaySettings, replay_archive
+from .topic_source import TopicSource
+from .topic_target import TopicTarget
+from .transactional_copy import CopyResult
+
+__all__ = [
+    "ArchiveResult",
+    "ArchiveSettings",
+    "AuditReport",
+    "AuditSettings",
+    "CopyResult",
+    "Fault",
+    "MirrorSettings",
+    "PipelineProgress",
+    "ReplaySettings",
+    "TopicSource",
+    "TopicTarget",
+    "archive_topics",
+    "audit_topics",
+    "mirror_topics",
+    "read_archive",
+    "replay_archive",
+]

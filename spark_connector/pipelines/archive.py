@@ -1,0 +1,139 @@
+"""Topics to a lake: Parquet by topic and date, or an Iceberg table, each record once.
+
+A batch of the query is a range of offsets in Spark's checkpoint, and becomes visible at once: the
+names of its files in the log beside them (`_spark_metadata`), or a snapshot of the table. A run
+that was killed in between does that batch again, with other files; those that no batch committed
+are removed at the next start, so that readers which do not know of the log see the same records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import SparkConnectorError
+from .archive_files import ArchiveFolder
+from .iceberg import TABLE, create_table, table_at
+from .progress import OnProgress, StepClock, follow_stream, no_progress
+from .topic_source import TopicSource, pipeline_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OFFSETS_PER_BATCH_MAX = 1_000_000
+
+PARTITIONED_BY = ("topic", "date")
+
+SCHEMA = (
+    "partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, key BINARY,"
+    " value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, date DATE"
+)
+"""The columns of Spark's Kafka source, and the day (UTC) of the record's timestamp."""
+
+
+class ArchiveSettings(NamedTuple):
+    """What is archived, and where to."""
+
+    source: TopicSource
+    folder: str
+    """Of the lake: a path, or a URI that Spark knows."""
+    table_format: str = "parquet"
+    """`parquet` or `iceberg`."""
+    checkpoint: str | None = None
+    """By default a folder `_checkpoint` in `folder`."""
+    continuous_every: str | None = None
+    """None: archive what is there now, and end. Else go on, at this interval (`30 seconds`)."""
+    offsets_per_batch_max: int = OFFSETS_PER_BATCH_MAX
+    fail_on_data_loss: bool = True
+    """Whether it is an error that the cluster has deleted what was not archived yet."""
+
+
+class ArchiveResult(NamedTuple):
+    """What a run did."""
+
+    rows: int
+    batches: int
+    seconds: float
+    removed_files: int
+    """Files of an interrupted batch that were removed."""
+
+
+def archive_topics(
+    spark: SparkSession, settings: ArchiveSettings, on_progress: OnProgress = no_progress
+) -> ArchiveResult:
+    """Append to a lake what its topics hold and it does not.
+
+    Keys, values, headers, partitions, offsets, timestamps and their types are kept, nulls and
+    tombstones included. With the first run all that is in the topics is read; later runs go on
+    where the last one stopped, wherever that was.
+
+    Raises:
+        SparkConnectorError: the cluster, the folder or its checkpoint will not do, or another run
+            is at work in it.
+    """
+    if settings.table_format not in ("parquet", "iceberg"):
+        raise SparkConnectorError(f"there is no table format {settings.table_format!r}")
+    session = pipeline_session(spark)
+    is_parquet = settings.table_format == "parquet"
+    checkpoint = settings.checkpoint or f"{settings.folder.rstrip('/')}/_checkpoint"
+    folder = ArchiveFolder.at(settings.folder, checkpoint) if is_parquet else None
+    partitions = settings.source.cluster().partitions()
+    clock = StepClock("archiving", on_progress)
+    removed = 0
+    with folder.locked() if folder else nullcontext():
+        if folder:
+            folder.require_consistent()
+            removed = folder.remove_uncommitted()
+            folder.note_partitions(Counter(topic for topic, _ in partitions))
+        totals = follow_stream(_started(session, settings, checkpoint), clock)
+    return ArchiveResult(totals.rows, totals.batches, clock.seconds, removed)
+
+
+def _started(session: SparkSession, settings: ArchiveSettings, checkpoint: str):  # type: ignore[no-untyped-def]  # a query; Spark's classes are imported late
+    records = settings.source.read_stream(
+        session,
+        startingOffsets="earliest",
+        maxOffsetsPerTrigger=str(settings.offsets_per_batch_max),
+        failOnDataLoss=str(settings.fail_on_data_loss).lower(),
+    )
+    writer = archived_columns(records).writeStream.outputMode("append")
+    writer = writer.option("checkpointLocation", checkpoint)
+    if settings.continuous_every is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=settings.continuous_every)
+    if settings.table_format == "iceberg":
+        create_table(session, settings.folder)
+        return writer.format("iceberg").option("fanout-enabled", "true").toTable(TABLE)
+    return writer.format("parquet").partitionBy(*PARTITIONED_BY).start(settings.folder)
+
+
+def archived_columns(records: DataFrame) -> DataFrame:
+    """The columns of an archive, of a source's."""
+    from pyspark.sql import functions
+
+    days = functions.floor(functions.unix_millis("timestamp") / 86_400_000).cast("int")
+    epoch = functions.lit("1970-01-01").cast("date")
+    frame = records.withColumn("date", functions.date_add(epoch, days))
+    names = [part.strip().split(" ")[0] for part in SCHEMA.split(", ")]
+    kept = {"partition", "offset", "timestamp", "timestampType", "key", "value", "headers"}
+    return frame.select(*[name for name in names if name in kept], *PARTITIONED_BY)
+
+
+def read_archive(spark: SparkSession, folder: str, table_format: str = "parquet") -> DataFrame:
+    """The records of an archive: a table with the columns of `SCHEMA`.
+
+    Raises:
+        SparkConnectorError: there is none in the folder.
+    """
+    if table_format == "iceberg":
+        return table_at(spark, folder)
+    if "://" not in folder and not (Path(folder) / "_spark_metadata").is_dir():
+        raise SparkConnectorError(
+            f"{folder} is no archive: it has no folder _spark_metadata, in which an archive notes"
+            " its files"
+        )
+    # With the schema given, a topic called 2013 stays a text.
+    return spark.read.schema(SCHEMA).parquet(folder)
