@@ -2,9 +2,8 @@
 
 Behaviour: each transactional id for itself: its state, producer, start and partitions, or
 NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND and so on. Topics that the client may not
-describe are left out.
-Departures from Kafka: partitions stay in the answer until the whole transaction is complete;
-Kafka leaves out those that have their marker already.
+describe are left out, and so are partitions that have their marker already.
+Departures from Kafka: none known.
 """
 
 from __future__ import annotations

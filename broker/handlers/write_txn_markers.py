@@ -33,6 +33,9 @@ def handle_write_txn_markers(broker: Broker, request: Request) -> None:
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     body: messages.WriteTxnMarkersRequest = request.body
+    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in body.markers):
+        # Nobody's marker would end nothing. Kafka fails to build it, and says no more either.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     markers = [
         Marker(
             marker.producer_id,

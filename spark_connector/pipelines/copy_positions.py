@@ -32,8 +32,15 @@ def group_of(job: str) -> str:
     return f"odradek-copy-{job}"
 
 
-def position_consumer(settings: Settings, job: str) -> Any:
+def position_consumer(settings: Settings, job: str, *, settled: bool) -> Any:
     """A consumer that reads a job's positions; it joins nothing.
+
+    Args:
+        settings: for clients of the target cluster.
+        job: its name.
+        settled: whether to wait until transactions that hold a position have ended (KIP-447).
+            A task does, after it has ended them. The driver must not: nobody else would end what
+            a killed run left open, and the position before it is a lower bound, which will do.
 
     Raises:
         SparkConnectorError: confluent-kafka is missing, or does not know a setting.
@@ -48,7 +55,7 @@ def position_consumer(settings: Settings, job: str) -> Any:
         "group.id": group_of(job),
         "enable.auto.commit": "false",
         "enable.auto.offset.store": "false",
-        "isolation.level": "read_committed",
+        "isolation.level": "read_committed" if settled else "read_uncommitted",
         "auto.offset.reset": "earliest",
         "enable.partition.eof": "true",
     }

@@ -106,7 +106,7 @@ def _require_other_names(settings: MirrorSettings) -> None:
 def _starts(settings: MirrorSettings, plan: CopyPlan) -> dict[str, dict[str, int]]:
     """Where each partition goes on, in the JSON of Spark's source."""
     partitions = settings.source.cluster().partitions()
-    consumer = position_consumer(plan.settings, plan.job)
+    consumer = position_consumer(plan.settings, plan.job, settled=False)
     targets = {each: (settings.target.name_of(each[0]), each[1]) for each in partitions}
     positions = read_positions(consumer, targets.values())
     consumer.close()

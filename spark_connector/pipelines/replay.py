@@ -78,7 +78,7 @@ def replay_archive(
         settings.records_per_transaction,
     )
     places = [(settings.target.name_of(each.topic), each.partition) for each in held]
-    consumer = position_consumer(plan.settings, plan.job)
+    consumer = position_consumer(plan.settings, plan.job, settled=False)
     positions = read_positions(consumer, places)
     known = {
         (each.topic, each.partition): positions[place]

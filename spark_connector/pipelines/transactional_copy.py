@@ -133,7 +133,7 @@ class _PartitionCopy:
         self._plan = plan
         self._target = plan.target.name_of(topic)
         self._producer = _new_producer(plan, self._target, partition, self._note)
-        self._consumer = position_consumer(plan.settings, plan.job)
+        self._consumer = position_consumer(plan.settings, plan.job, settled=True)
         self._repeat(lambda: self._producer.init_transactions(TIMEOUT_S))
         where = (self._target, partition)
         position = read_positions(self._consumer, [where]).get(where)

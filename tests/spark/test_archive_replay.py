@@ -186,12 +186,14 @@ def test_an_archive_holds_offsets_days_and_topics_that_look_like_numbers(
     )
 
 
+@pytest.mark.parametrize("source_format", ["kafka", "odradek"])
 def test_a_later_run_archives_only_what_came_since(
-    spark: Any, topics: Topics, tmp_path: Path
+    spark: Any, topics: Topics, tmp_path: Path, source_format: str
 ) -> None:
     topic = topics.create()
     topics.fill(topic, 30)
-    settings = ArchiveSettings(TopicSource(topics.bootstrap, (topic,)), str(tmp_path))
+    source = TopicSource(topics.bootstrap, (topic,), format=source_format)
+    settings = ArchiveSettings(source, str(tmp_path))
     assert archive_topics(spark, settings).rows == 30
     topics.fill(topic, 20, first=30)
     assert archive_topics(spark, settings).rows == 20

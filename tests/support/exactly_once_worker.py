@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 POLL_SECONDS = 0.2
 CALL_SECONDS_MAX = 10.0
+START_SECONDS = 8.0
 HANG_SECONDS = 2.5
 FENCED_EXIT = 3
 """The exit code of a worker that may not go on; another one may."""
@@ -112,7 +113,10 @@ def tell(step: Step, text: object = "") -> None:
 
 def work(client: Client, settings: Settings) -> NoReturn:
     """Do transactions for ever."""
+    watchdog = threading.Timer(START_SECONDS, hang)
+    watchdog.start()
     client.init_transactions()
+    watchdog.cancel()
     tell(Step.READY)
     numbers = itertools.count(1)
     while True:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -213,6 +213,19 @@ def test_a_group_with_many_topics_gives_way_between_slices(bench: ExpressionBenc
     assert bench.group().expressions == {}, "not all in one turn"
     bench.advance(0)
     assert len(bench.topics_of("topic-.*")) == MATCHES_PER_TURN
+
+
+def test_a_group_gives_way_between_expressions(bench: ExpressionBench) -> None:
+    """Each may have to be compiled, and a client may bring as many as it likes."""
+    bench.join("m1", None, subscribed_topic_regex="orders.*")
+    bench.advance(0)
+    bench.join("m2", None, subscribed_topic_regex="payments.*")
+    bench.advance(BATCH_INTERVAL_MS + 1)
+    bench.beat("m2", bench.group().members["m2"].member_epoch)
+    bench.timers.run_due(bench.clock.monotonic_ms())
+    assert bench.group().expressions.keys() == {"orders.*"}
+    bench.advance(0)
+    assert bench.topics_of("payments.*") == {"payments"}
 
 
 def test_a_group_that_ends_while_it_is_resolved_stays_gone(bench: ExpressionBench) -> None:

@@ -506,6 +506,19 @@ def fail_waiting(consumers: ConsumerBench, *outcomes: ErrorCode) -> None:
         on_complete(outcome, -1 if outcome else offset)
 
 
+def test_nobody_is_told_of_a_change_that_is_lost(consumers: ConsumerBench) -> None:
+    """A client that hears nothing asks again: it must not own what nobody else knows of."""
+    consumers.log.is_held = True
+    first = {"owned": {}, "rebalance_timeout_ms": 30_000, "topics": ["orders"]}
+    joining = consumers.send("m1", 0, **first)
+    asking_again = consumers.send("m1", 0, **first)
+    for on_complete, _, _ in consumers.log.take_waiting():
+        on_complete(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert joining.answer.error is ErrorCode.NOT_COORDINATOR
+    assert asking_again.answer.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert asking_again.answer.assignment is None
+
+
 def test_changes_that_are_lost_in_a_flush_are_taken_back_together(
     consumers: ConsumerBench,
 ) -> None:

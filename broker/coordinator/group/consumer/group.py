@@ -138,7 +138,11 @@ class ConsumerGroup:
                     self.owners[topic_id, partition] = member_id
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member_id
-        self._subscribed_topics = self._subscribed_expressions = None
+        if before is None or not _subscribe_alike(before, member):
+            self._subscribed_expressions = None
+            topics = self._subscribed_topics
+            if before is not None or topics is None or not self.topics_of(member) <= topics:
+                self._subscribed_topics = None
 
     def remove_member(self, member_id: str) -> None:
         """Forget a member, and that it owns anything."""
@@ -317,6 +321,13 @@ class ConsumerGroup:
     def replicated(self) -> GroupImage:
         """What the group held when all was replicated last: what others are told of it."""
         return self.writes.oldest_image or self.image()
+
+
+def _subscribe_alike(one: ConsumerGroupMember, other: ConsumerGroupMember) -> bool:
+    return (
+        one.subscribed_topic_names == other.subscribed_topic_names
+        and one.subscribed_topic_regex == other.subscribed_topic_regex
+    )
 
 
 def preferred_assignor(members: Mapping[str, ConsumerGroupMember]) -> str | None:

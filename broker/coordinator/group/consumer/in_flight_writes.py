@@ -53,16 +53,18 @@ class InFlightWrites:
     """The writes of one group, oldest first.
 
     Attributes:
+        lost_count: how many writes ended without their records in the log.
         is_broken: whether a write failed that others were built on, which have not ended yet;
             the group may not be asked for until then.
     """
 
-    __slots__ = ("_waiting", "_writes", "is_broken")
+    __slots__ = ("_waiting", "_writes", "is_broken", "lost_count")
 
     def __init__(self) -> None:
         self._writes: deque[InFlightWrite] = deque()
         self._waiting: list[Callable[[], None]] = []
         self.is_broken = False
+        self.lost_count = 0
 
     @property
     def oldest_image(self) -> GroupImage | None:
@@ -91,6 +93,7 @@ class InFlightWrites:
         write.outcome = outcome
         if write.is_lost:
             self.is_broken = True
+            self.lost_count += 1
         recovery = None
         if self.is_broken:
             writes = list(self._writes)

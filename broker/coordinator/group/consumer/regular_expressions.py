@@ -10,9 +10,9 @@ than each `BATCH_INTERVAL_MS`, which takes a heartbeat to notice. Source: KIP-84
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import islice, product
 from typing import NamedTuple
 
 from .....protocol.errors import ErrorCode, KafkaError
@@ -33,7 +33,7 @@ BATCH_INTERVAL_MS = 10_000
 """A group's expressions are not resolved more often: many members may bring one at a time."""
 
 MATCHES_PER_TURN = 2_000
-"""How many names are held against expressions before others get their turn: some milliseconds."""
+"""How many names are held against one expression before others get their turn."""
 
 NEVER_MS = -(2**63)
 
@@ -169,21 +169,30 @@ class RegularExpressions:
 
     def _begin(self, resolution: _Resolution) -> None:
         matches: dict[str, set[str]] = {name: set() for name in resolution.expressions}
-        work = product(resolution.expressions, resolution.image.names())
-        self._go_on(resolution, matches, work)
+        names = list(resolution.image.names())
+        # One expression in each: it may have to be compiled, which takes longer than it matches.
+        turns = deque(
+            (expression, names[start : start + MATCHES_PER_TURN])
+            for expression in resolution.expressions
+            for start in range(0, len(names), MATCHES_PER_TURN)
+        )
+        self._go_on(resolution, matches, turns)
 
     def _go_on(
         self,
         resolution: _Resolution,
         matches: dict[str, set[str]],
-        work: Iterator[tuple[str, str]],
+        turns: deque[tuple[str, list[str]]],
     ) -> None:
-        turn = list(islice(work, MATCHES_PER_TURN))
-        for expression, name in turn:
-            if self._is_match(expression, name) and resolution.is_allowed(name):
-                matches[expression].add(name)
-        if len(turn) == MATCHES_PER_TURN:
-            self._context.schedule(0, partial(self._go_on, resolution, matches, work))
+        if turns:
+            expression, names = turns.popleft()
+            matches[expression].update(
+                name
+                for name in names
+                if self._is_match(expression, name) and resolution.is_allowed(name)
+            )
+        if turns:
+            self._context.schedule(0, partial(self._go_on, resolution, matches, turns))
             return
         self._resolving.discard(resolution.group_id)
         group = self._find_group(resolution.group_id)

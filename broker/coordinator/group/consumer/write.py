@@ -190,6 +190,8 @@ class Writer:
         if group.writes.is_settled:
             on_complete(ErrorCode.NONE)
             return
+        writes = group.writes
+        lost_before = writes.lost_count
         timer = self._context.schedule(
             self._context.settings.offsets_commit_timeout_ms,
             lambda: on_complete(ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -198,9 +200,11 @@ class Writer:
         def settled() -> None:
             if timer.callback is not None:
                 timer.cancel()
-                on_complete(ErrorCode.NONE)
+                # What was lost is what the answer was going to tell of.
+                is_lost = writes.lost_count > lost_before
+                on_complete(ErrorCode.COORDINATOR_NOT_AVAILABLE if is_lost else ErrorCode.NONE)
 
-        group.writes.when_settled(settled)
+        writes.when_settled(settled)
 
     def _finish_later(self, group: ConsumerGroup, in_flight: InFlightWrite) -> None:
         """A change is in the log, and late: it counts once the replicas have it.

@@ -25,9 +25,13 @@ class RangeAssignor:
         """The target assignment; see `Assignor.assign`."""
         subscribers: dict[bytes, list[str]] = {}
         ordered = sorted(group.members.items(), key=_static_first)
-        for member_id, member in ordered:
-            for topic_id in member.topic_ids:
-                subscribers.setdefault(topic_id, []).append(member_id)
+        if ordered and group.is_homogeneous:
+            all_of_them = [member_id for member_id, _ in ordered]
+            subscribers = dict.fromkeys(ordered[0][1].topic_ids, all_of_them)
+        else:
+            for member_id, member in ordered:
+                for topic_id in member.topic_ids:
+                    subscribers.setdefault(topic_id, []).append(member_id)
         target: dict[str, NewAssignment] = {member_id: {} for member_id, _ in ordered}
         for topic_id, member_ids in subscribers.items():
             count = partition_counts.get(topic_id)
@@ -50,7 +54,8 @@ def _cut(
     quota, longer = divmod(count, len(member_ids))
     start = 0
     for index, member_id in enumerate(member_ids):
+        if start == count:
+            break
         end = start + quota + (index < longer)
-        if start < end:
-            target[member_id][topic_id] = frozenset(range(start, end))
+        target[member_id][topic_id] = frozenset(range(start, end))
         start = end
