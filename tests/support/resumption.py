@@ -64,7 +64,10 @@ class Resumption:
         del self._turns[partition]
         committed = 0 if turn.acknowledged is None else turn.acknowledged.offset
         if offset < committed:
-            text = f"{member} begins partition {partition} at {offset}, committed was {committed}"
+            text = (
+                f"{member} begins partition {partition} at {offset}, committed was {committed}, "
+                f"and itself it had read up to {position}"
+            )
             self._violations.append(Violation("commit forgotten", text))
         elif offset != position and offset not in self._attempted[partition]:
             # Clients may remember where they were if a partition comes back to them.

@@ -384,9 +384,9 @@ class GroupCoordinator:
             self._shards.unload(partition)
 
     def _expire_offsets(self) -> None:
+        self.start()  # before anything can go wrong
         for group in self._all_groups():
             self._removing.expire(group)
-        self.start()
 
     def _all_groups(self) -> list[AnyGroup]:
         return [*self._groups.values(), *self._shards.consumer_groups.values()]
