@@ -107,9 +107,13 @@ class Coordinators:
         """
         if self._client.cluster.is_bootstrap:
             await self._client.refresh_metadata()
-        answer: messages.FindCoordinatorResponse = await self._client.send_to_any(
-            messages.FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=list(keys))
+        request = messages.FindCoordinatorRequest(
+            key_type=self._key_type, coordinator_keys=list(keys)
         )
+        try:
+            answer: messages.FindCoordinatorResponse = await self._client.send_to_any(request)
+        except (DisconnectedError, UnknownNodeError) as error:
+            return {}, error  # whoever was asked is gone; another may know
         found: dict[int, list[str]] = {}
         failure: Exception | None = None
         for each in answer.coordinators:

@@ -113,6 +113,21 @@ async def test_a_coordinator_that_moved_is_found_again(cluster, client, autojump
         assert await GroupAdmin(client).delete(["a"]) == {"a": ErrorCode.NONE}
 
 
+@pytest.mark.parametrize("dead", [1, 2])
+async def test_another_broker_is_asked_where_one_is_gone(
+    cluster, client, autojump_clock, dead: int
+) -> None:
+    where = {"a": 3 - dead}
+    coordinate(cluster, where)
+    for node_id, broker in cluster.brokers.items():
+        broker.answers[ApiKey.DELETE_GROUPS] = deleting(where, node_id)
+    async with client:
+        await client.refresh_metadata()
+        cluster.refusing = {dead}
+        await cluster.brokers[dead].disconnect()
+        assert await GroupAdmin(client).delete(["a"]) == {"a": ErrorCode.NONE}
+
+
 async def test_a_coordinator_that_does_not_come_is_told_in_the_end(
     cluster, client, autojump_clock
 ) -> None:
