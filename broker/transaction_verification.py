@@ -22,14 +22,12 @@ from ..replication.internal_topics import TRANSACTION_STATE
 from ..storage.topic_partition import TopicPartition
 from ..storage.verification_guard import NOT_REQUIRED, VerificationGuard
 from .broker_channel import BrokerChannel
+from .coordinator.transaction.steps import SECOND_GENERATION
 
 if TYPE_CHECKING:
     from .broker import Broker
 
 ADD_PARTITIONS_VERSION = 5
-CLIENT_VERSION_2 = 2
-"""What the coordinator is told of clients that leave the adding to brokers."""
-
 RETRIABLE = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -201,7 +199,7 @@ class TransactionVerifier:
                 writer.producer_epoch,
                 question.partitions,
                 lambda error: question.on_answer(dict.fromkeys(question.partitions, error)),
-                client_version=CLIENT_VERSION_2,
+                client_version=SECOND_GENERATION,
             )
         else:
             question.on_answer(

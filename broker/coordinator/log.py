@@ -12,8 +12,6 @@ from typing import NamedTuple, Protocol
 from ...protocol.errors import ErrorCode
 from ...storage.verification_guard import VerificationGuard
 
-NO_PRODUCER_ID = -1
-
 AppendCallback = Callable[[ErrorCode, int], None]
 """Called once with the outcome and the offset of the first record (-1 after an error)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...protocol.compression import Compression
 from ...protocol.errors import ErrorCode
-from ...protocol.records.batch import RecordBatch, iter_batches
+from ...protocol.records.batch import NO_PRODUCER_ID, RecordBatch, iter_batches
 from ...protocol.records.builder import build_batch
 from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ...protocol.records.records import iter_records
@@ -16,14 +16,7 @@ from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...storage.append_origin import AppendOrigin
 from ...storage.topic_partition import TopicPartition
-from .log import (
-    NO_PRODUCER_ID,
-    AppendCallback,
-    AppendInTransaction,
-    CoordinatorRecord,
-    LoggedBatch,
-    LoggedRecord,
-)
+from .log import AppendCallback, AppendInTransaction, CoordinatorRecord, LoggedBatch, LoggedRecord
 
 ALL_REPLICAS = -1
 

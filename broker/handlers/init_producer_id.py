@@ -23,6 +23,7 @@ import trio
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
+from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ..authorized_operations import CLUSTER_NAME
 from ..coordinator.transaction.initializing import ProducerIdAndEpoch
 from ..metadata_store.errors import MetadataStoreError
@@ -39,8 +40,6 @@ BLOCK_SECONDS_MAX = 5
 """So long the metadata store may take; then the client is to ask again."""
 
 FIRST_VERSION_WITH_FENCED = 4
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 
 
 @handles(ApiKey.INIT_PRODUCER_ID, versions="0-5")

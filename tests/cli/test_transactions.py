@@ -9,21 +9,11 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from support.broker_cluster import ask
-
-from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import build_batch
+from support.hanging_transaction import LOST_PRODUCER_ID, leave_hanging
 
 from .conftest import Odradek
 
 pytestmark = pytest.mark.clients
-
-LONG_AGO_MS = 1_000_000_000_000
-"""2001-09-09T01:46:40Z."""
-
-LOST_PRODUCER_ID = 4_000_000
-"""Of a producer that no coordinator has ever heard of."""
 
 
 @pytest.fixture
@@ -113,27 +103,6 @@ def test_force_terminate_ends_what_is_open_and_shuts_the_producer_out(
     assert refusal.value.args[0].fatal()
     assert described(on_broker, name)["state"] == "Empty"
     assert producers(on_broker, f"{created}:1")[0]["open_since_offset"] is None
-
-
-def leave_hanging(port: int, topic: str) -> None:
-    """A transactional record in partition 0, in no transaction that a coordinator knows."""
-    batch = build_batch(
-        [(None, b"lost", LONG_AGO_MS, [])],
-        producer_id=LOST_PRODUCER_ID,
-        producer_epoch=3,
-        base_sequence=0,
-        transactional=True,
-    )
-    make = messages.ProduceRequest
-    partition = make.PartitionProduceData(index=0, records=bytes(batch))
-    request = make(
-        transactional_id="lost",
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[make.TopicProduceData(name=topic, partition_data=[partition])],
-    )
-    answer = ask(port, request, 9)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("how", ["by its offset", "by its producer"])

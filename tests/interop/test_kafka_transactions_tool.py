@@ -10,18 +10,11 @@ import confluent_kafka
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from support.broker_cluster import ask
-
-from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import build_batch
+from support.hanging_transaction import LOST_PRODUCER_ID, leave_hanging
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 TOOL = "org.apache.kafka.tools.TransactionsCommand"
-LONG_AGO_MS = 1_000_000_000_000
-LOST_PRODUCER_ID = 4_000_000
-"""Of a producer that no coordinator has ever heard of."""
 
 
 def table(told: str) -> list[dict[str, str]]:
@@ -41,27 +34,6 @@ def odradek(broker, *arguments: str) -> list[dict[str, object]]:
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def leave_hanging(port: int, topic: str) -> None:
-    """A transactional record in partition 0, in no transaction that a coordinator knows."""
-    batch = build_batch(
-        [(None, b"lost", LONG_AGO_MS, [])],
-        producer_id=LOST_PRODUCER_ID,
-        producer_epoch=3,
-        base_sequence=0,
-        transactional=True,
-    )
-    make = messages.ProduceRequest
-    partition = make.PartitionProduceData(index=0, records=bytes(batch))
-    request = make(
-        transactional_id="lost",
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[make.TopicProduceData(name=topic, partition_data=[partition])],
-    )
-    answer = ask(port, request, 9)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
 def test_the_transactions_tool_lists_describes_and_ends_transactions(

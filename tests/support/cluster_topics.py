@@ -8,12 +8,12 @@ from odradek.broker.metadata_store.errors import NoNode
 from odradek.protocol import messages
 from odradek.protocol.errors import ErrorCode
 
+from .assigned_topic import ask_for_topic
 from .broker_cluster import BrokerCluster, View, wait_until
 
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators, by Kafka's numbers."""
 FIND_VERSION = 4
-CREATE_VERSION = 5
 SETTLE_SECONDS_MAX = 60.0
 
 
@@ -68,23 +68,7 @@ def create_topic_on(
     configs: dict[str, str] | None = None,
 ) -> None:
     """A topic with its replicas on these brokers, partition by partition, in sync."""
-    make = messages.CreateTopicsRequest
-    topic = make.CreatableTopic(
-        name=name,
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[
-            make.CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
-            for index, ids in enumerate(assignment)
-        ],
-        configs=[
-            make.CreatableTopicConfig(name=key, value=value)
-            for key, value in (configs or {}).items()
-        ],
-    )
-    request = make(topics=[topic], timeout_ms=5_000)
-    (result,) = cluster.ask(cluster.running[0], request, CREATE_VERSION).topics
-    assert result.error_code == ErrorCode.NONE, result.error_message
+    ask_for_topic(cluster, name, assignment, configs)
     wait_all_in_sync(cluster, name)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odradek.broker.coordinator.log import (
-    NO_PRODUCER_ID,
     AppendCallback,
     AppendInTransaction,
     CoordinatorRecord,
@@ -13,6 +12,7 @@ from odradek.broker.coordinator.log import (
     LoggedRecord,
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import NO_PRODUCER_ID
 
 PARTITIONS = 4
 

@@ -13,10 +13,9 @@ from types import TracebackType
 from odradek.broker.metadata_store import znodes
 from odradek.broker.metadata_store.errors import NoNode
 from odradek.broker.metadata_store.store import MetadataStore
-from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.testing.broker_process import BrokerProcess
 
+from .assigned_topic import ask_for_topic
 from .broker_cluster import (
     BROKER_IDS,
     METADATA_FILE,
@@ -38,7 +37,6 @@ ASSIGNMENT = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 LAG_MS_MAX = 2_000
 SESSION_MS = 4_000
 """In ZooKeeper, of a broker: longer than one is frozen that is to keep its session."""
-CREATE_VERSION = 5
 SETTLE_SECONDS_MAX = 60.0
 LOG_TAIL = 20_000
 PORTS = range(15_000, 32_000)
@@ -176,23 +174,7 @@ class ReplicatedCluster(BrokerCluster):
         self, *assignment: tuple[int, ...], configs: dict[str, str] | None = None
     ) -> None:
         """Make the topic, and wait until all its replicas are in sync."""
-        make = messages.CreateTopicsRequest
-        topic = make.CreatableTopic(
-            name=TOPIC,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[
-                make.CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
-                for index, ids in enumerate(assignment)
-            ],
-            configs=[
-                make.CreatableTopicConfig(name=name, value=value)
-                for name, value in (configs or {}).items()
-            ],
-        )
-        request = make(topics=[topic], timeout_ms=5_000)
-        (result,) = self.ask(self.running[0], request, CREATE_VERSION).topics
-        assert result.error_code == ErrorCode.NONE, result.error_message
+        ask_for_topic(self, TOPIC, assignment, configs)
         self.wait_in_sync()
 
     def partitions(self) -> dict[int, PartitionView]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 
-from ..log import NO_PRODUCER_ID, LoggedBatch, LoggedRecord
+from ....protocol.records.batch import NO_PRODUCER_ID
+from ..log import LoggedBatch, LoggedRecord
 from ..record_reader import RecordFormatError
 from .consumer.group import ConsumerGroup
 from .consumer.record_values import ConsumerGroupRecord, read_record

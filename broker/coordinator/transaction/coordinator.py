@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....runtime.timers import Timer
 from ....storage.topic_partition import TopicPartition
 from .adding import AddCallback, Adding, verify
@@ -29,7 +30,7 @@ from .expiring import Expiring
 from .initializing import InitCallback, Initializing, ProducerIdAndEpoch
 from .keeping import Keeping
 from .shards import Shards
-from .transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionalId
+from .transaction import TransactionalId
 
 
 class TransactionList(NamedTuple):

@@ -10,15 +10,10 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode
+from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....storage.topic_partition import TopicPartition
 from .states import BY_SHOWN, TransactionState
-from .transaction import (
-    NO_PARTITIONS,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_TIMESTAMP,
-    TransactionalId,
-)
+from .transaction import NO_PARTITIONS, NO_TIMESTAMP, TransactionalId
 
 NO_DURATION = -1
 """No filter by duration; so is any other negative number."""

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .completing import Completing
 from .context import TransactionContext
 from .end_table import (
@@ -24,13 +25,7 @@ from .end_table import (
 from .keeping import Keeping
 from .shards import Shards
 from .steps import SECOND_GENERATION, fence_epoch, fenced, prepared
-from .transaction import (
-    LAST_USABLE_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    Transaction,
-    TransactionalId,
-)
+from .transaction import LAST_USABLE_EPOCH, Transaction, TransactionalId
 
 logger = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .context import TransactionContext
 from .ending import Ending
 from .keeping import Keeping
@@ -19,13 +20,7 @@ from .records import transaction_key
 from .shards import Shards
 from .states import PREPARED, TransactionState
 from .steps import initialized, rotated
-from .transaction import (
-    LAST_USABLE_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    Transaction,
-    TransactionalId,
-)
+from .transaction import LAST_USABLE_EPOCH, Transaction, TransactionalId
 
 InitCallback = Callable[[ErrorCode, int, int], None]
 """Called once with the outcome, the producer id and its epoch (-1 after an error)."""

@@ -25,6 +25,7 @@ from ...features import TRANSACTION_VERSION
 from ...metadata_cache import NO_NODE
 from ...transaction_markers import Marker, MarkerErrors, write_marker
 from .marker_sender import MarkersToWrite, MarkersWritten
+from .steps import SECOND_GENERATION
 
 if TYPE_CHECKING:
     from ...broker import Broker
@@ -40,7 +41,6 @@ VERSION = 2
 """Carries the transaction version."""
 VERSION_BEFORE_EPOCH_BUMPS = 1
 """Known to older brokers, too, as long as the cluster may have some."""
-TRANSACTION_VERSION_2 = 2
 
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 """Somebody newer has ended the transaction: nothing more is to be written."""
@@ -192,7 +192,7 @@ class MarkerChannels:
 
     def _versions(self) -> dict[int, int]:
         finalized = self._broker.features.finalized(TRANSACTION_VERSION)
-        is_newer = finalized >= TRANSACTION_VERSION_2
+        is_newer = finalized >= SECOND_GENERATION
         return {ApiKey.WRITE_TXN_MARKERS: VERSION if is_newer else VERSION_BEFORE_EPOCH_BUMPS}
 
     # -- what became of it ----------------------------------------------------------------

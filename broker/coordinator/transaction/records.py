@@ -12,11 +12,12 @@ from __future__ import annotations
 import struct
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....storage.topic_partition import TopicPartition
 from ..log import CoordinatorRecord
 from ..record_reader import RecordFormatError, RecordReader
 from .states import TransactionState
-from .transaction import NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction
+from .transaction import NO_PARTITIONS, Transaction
 
 KEY_VERSION = 0
 KNOWN_VALUE_VERSIONS = range(2)

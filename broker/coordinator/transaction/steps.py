@@ -8,16 +8,10 @@ the `prepare...` methods of Kafka's TransactionMetadata, as of 4.3.
 from __future__ import annotations
 
 from ....protocol.errors import ErrorCode, KafkaError
+from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....storage.topic_partition import TopicPartition
 from .states import TransactionEvent, next_state
-from .transaction import (
-    NO_PARTITIONS,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_TIMESTAMP,
-    PRODUCER_EPOCH_MAX,
-    Transaction,
-)
+from .transaction import NO_PARTITIONS, NO_TIMESTAMP, PRODUCER_EPOCH_MAX, Transaction
 
 SECOND_GENERATION = 2
 """The `transaction.version` from which each transaction has an epoch of its own (KIP-890)."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....storage.topic_partition import TopicPartition
 from .states import TransactionState
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 NO_TIMESTAMP = -1
 PRODUCER_EPOCH_MAX = 32_767
 LAST_USABLE_EPOCH = PRODUCER_EPOCH_MAX - 1

@@ -11,15 +11,11 @@ from odradek.broker.coordinator.group.committing import CommitRequest, Partition
 from odradek.broker.coordinator.group.context import CoordinatorContext
 from odradek.broker.coordinator.group.coordinator import GroupCoordinator
 from odradek.broker.coordinator.group.settings import GroupSettings
-from odradek.broker.coordinator.log import (
-    NO_PRODUCER_ID,
-    AppendInTransaction,
-    CoordinatorLog,
-    CoordinatorRecord,
-)
+from odradek.broker.coordinator.log import AppendInTransaction, CoordinatorLog, CoordinatorRecord
 from odradek.broker.coordinator.replicated_log import ReplicatedLog
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import NO_PRODUCER_ID
 from odradek.protocol.records.builder import build_batch
 from odradek.replication.internal_topics import CONSUMER_OFFSETS
 from odradek.replication.partition_state import PartitionState
