@@ -1,17 +1,16 @@
 """Which groups are kept here: one shard for each partition of `__consumer_offsets` led here.
 
-A shard is loading, then loaded, until another broker leads its partition. Groups of loaded
-shards stand in one table as well, so that a heartbeat finds its group by one look-up.
+Groups of loaded shards stand in one table as well, so that a heartbeat finds its group by one
+look-up.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from ....protocol.errors import ErrorCode, KafkaError
-from ..partitioning import partition_for
+from ....protocol.errors import ErrorCode
+from ..shard_table import LedShard, ShardTable
 from .answers import JoinAnswer, SyncAnswer
 from .consumer.group import ConsumerGroup
 from .consumer.sessions import MemberSessions
@@ -22,44 +21,26 @@ from .open_transactions import OpenTransactions
 from .rebalancing import Rebalancing
 from .states import GroupEvent
 
-logger = logging.getLogger(__name__)
 
-
-class Shard:
+class Shard(LedShard[Loader]):
     """The groups of one partition that this broker leads.
 
     Attributes:
-        leader_epoch: since which this broker leads it.
-        loader: replays the log; None once everything is loaded.
         groups: classic ones by group id; empty until everything is loaded.
         consumer_groups: the others, likewise.
         transactions: those that would commit offsets for its groups.
     """
 
-    __slots__ = (
-        "consumer_groups",
-        "groups",
-        "leader_epoch",
-        "loader",
-        "partition",
-        "transactions",
-    )
+    __slots__ = ("consumer_groups", "groups", "transactions")
 
     def __init__(self, partition: int, leader_epoch: int, loader: Loader) -> None:
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.loader: Loader | None = loader
+        super().__init__(partition, leader_epoch, loader)
         self.groups: dict[str, Group] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.transactions = OpenTransactions()
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether its groups may be asked for."""
-        return self.loader is None
 
-
-class Shards:
+class Shards(ShardTable[Shard]):
     """All shards of this broker.
 
     Args:
@@ -80,20 +61,15 @@ class Shards:
         rebalancing: Rebalancing,
         consumer_sessions: MemberSessions,
     ) -> None:
+        super().__init__(context, topic_partitions, "groups")
         self.groups: dict[str, Group] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self._consumer_sessions = consumer_sessions
         self._to_reassign: set[str] = set()
-        self._shards: dict[int, Shard] = {}
         self._context = context
-        self._topic_partitions = topic_partitions
         self._rebalancing = rebalancing
 
     # -- finding a group --------------------------------------------------------------------
-
-    def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that keeps the group."""
-        return partition_for(group_id, self._topic_partitions())
 
     def find(self, group_id: str) -> Group | None:
         """The classic group, or None if it would be kept here and is not known as one.
@@ -172,23 +148,6 @@ class Shards:
             self._shards[group.partition].consumer_groups.pop(group.group_id, None)
             self._bury_consumer_group(group)
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether there may be groups here that are not known yet."""
-        return any(not shard.is_loaded for shard in self._shards.values())
-
-    def partitions(self) -> list[int]:
-        """The partitions that are led here."""
-        return sorted(self._shards)
-
-    def _loaded_shard(self, group_id: str) -> Shard:
-        shard = self._shards.get(self.partition_for(group_id))
-        if shard is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        if not shard.is_loaded:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return shard
-
     # -- transactions -------------------------------------------------------------------------
 
     def is_loaded(self, partition: int) -> bool:
@@ -213,19 +172,21 @@ class Shards:
 
     # -- loading and unloading ----------------------------------------------------------------
 
-    def load(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads a partition now: learn its groups, a first slice at once."""
-        shard = self._shards.get(partition)
-        if shard is not None:
-            shard.leader_epoch = max(shard.leader_epoch, leader_epoch)
-            return
-        try:
-            shard = Shard(partition, leader_epoch, Loader(self._context, partition))
-        except KafkaError as failure:
-            logger.error("cannot load the groups of partition %d: %s", partition, failure)
-            return
-        self._shards[partition] = shard
-        self._context.run_flushed(partial(self._load_slice, shard))
+    def _make_shard(self, partition: int, leader_epoch: int) -> Shard:
+        return Shard(partition, leader_epoch, Loader(self._context, partition))
+
+    def _take_up(self, shard: Shard, loader: Loader) -> None:
+        shard.groups = loader.groups
+        shard.transactions = loader.transactions
+        self.groups.update(loader.groups)
+        shard.consumer_groups = loader.consumer_groups
+        self.consumer_groups.update(loader.consumer_groups)
+        self._resume(loader.groups.values())
+        for group in loader.consumer_groups.values():
+            self._consumer_sessions.resume(group)
+            if group.group_id in self._to_reassign:
+                self._to_reassign.discard(group.group_id)
+                group.distrust_targets()
 
     def unload(self, partition: int) -> None:
         """Another broker leads the partition now: tell those who wait, and forget its groups."""
@@ -253,32 +214,6 @@ class Shards:
             self.unload(partition)
             self._to_reassign.add(group_id)
             self._context.schedule(0, partial(self.load, partition, shard.leader_epoch))
-
-    def _load_slice(self, shard: Shard) -> None:
-        loader = shard.loader
-        if loader is None or self._shards.get(shard.partition) is not shard:
-            return
-        try:
-            done = loader.load_slice()
-        except KafkaError as failure:
-            logger.error("cannot load the groups of partition %d: %s", shard.partition, failure)
-            del self._shards[shard.partition]
-            return
-        if not done:
-            self._context.schedule(0, partial(self._load_slice, shard))
-            return
-        shard.loader = None
-        shard.groups = loader.groups
-        shard.transactions = loader.transactions
-        self.groups.update(loader.groups)
-        shard.consumer_groups = loader.consumer_groups
-        self.consumer_groups.update(loader.consumer_groups)
-        self._resume(loader.groups.values())
-        for group in loader.consumer_groups.values():
-            self._consumer_sessions.resume(group)
-            if group.group_id in self._to_reassign:
-                self._to_reassign.discard(group.group_id)
-                group.distrust_targets()
 
     def _resume(self, groups: Iterable[Group]) -> None:
         size_max = self._context.settings.max_size
