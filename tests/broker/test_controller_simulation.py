@@ -23,8 +23,8 @@ from odradek.broker.controller.topic_deletion import TopicDeletion
 from odradek.broker.metadata_store.errors import StoreUnreachable
 from odradek.broker.metadata_store.store import Operation, Result
 from odradek.broker.metadata_store.znodes import LeaderAndIsrNode
-from odradek.testing.controller_invariants import InvariantBroken
-from odradek.testing.controller_simulator import run_seed
+from odradek.testing.simulation.controller_invariants import InvariantBroken
+from odradek.testing.simulation.controller_simulator import run_seed
 
 SEEDS = 1_000
 SEEDS_AT_A_TIME = 100
@@ -54,7 +54,7 @@ def test_a_million_steps_hold_the_invariants() -> None:
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    require_same_story("odradek.testing.controller_simulator", 7)
+    require_same_story("odradek.testing.simulation.controller_simulator", 7)
 
 
 def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> Non
     seed = first_seed_that_fails(run_seed, InvariantBroken, 400)
     with pytest.raises(InvariantBroken) as failure:
         run_seed(seed)
-    assert f"python -m odradek.testing.controller_simulator {seed}" in str(failure.value)
+    assert f"python -m odradek.testing.simulation.controller_simulator {seed}" in str(failure.value)
 
 
 # -- what breaks it on purpose ------------------------------------------------------------

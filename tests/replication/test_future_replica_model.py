@@ -25,7 +25,7 @@ from odradek.storage.deferred_deletion import remove_doomed
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition
-from odradek.testing.memory_files import MemoryFiles, PowerCut
+from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

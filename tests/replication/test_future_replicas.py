@@ -28,7 +28,7 @@ from odradek.storage.append_origin import AppendOrigin
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition
-from odradek.testing.memory_files import MemoryFiles
+from odradek.testing.simulation.memory_files import MemoryFiles
 
 BROKER_ID, OTHER = 1, 2
 NOW_MS = 1_700_000_000_000

@@ -21,7 +21,7 @@ from odradek.storage.append_origin import AppendOrigin
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import FailedDirectory, LogManager
 from odradek.storage.topic_partition import TopicPartition
-from odradek.testing.memory_files import MemoryFiles
+from odradek.testing.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

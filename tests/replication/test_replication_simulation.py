@@ -15,10 +15,10 @@ from odradek.replication.isr_change import IsrChange
 from odradek.replication.partition import Partition
 from odradek.replication.partition_state import PartitionState
 from odradek.replication.replica import Replica
-from odradek.testing.replication_controller import ReplicationController
-from odradek.testing.replication_faults import ReplicationFaults
-from odradek.testing.replication_invariants import InvariantBroken
-from odradek.testing.replication_simulator import ReplicationWorld, run_seed
+from odradek.testing.simulation.replication_controller import ReplicationController
+from odradek.testing.simulation.replication_faults import ReplicationFaults
+from odradek.testing.simulation.replication_invariants import InvariantBroken
+from odradek.testing.simulation.replication_simulator import ReplicationWorld, run_seed
 
 SEEDS = 1_000
 SEEDS_AT_A_TIME = 100
@@ -64,7 +64,7 @@ def test_a_run_acknowledges_and_changes_leaders() -> None:
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    require_same_story("odradek.testing.replication_simulator", 7)
+    require_same_story("odradek.testing.simulation.replication_simulator", 7)
 
 
 def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,9 @@ def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> Non
     seed = first_seed_that_fails(run_seed, InvariantBroken, SEEDS_FOR_A_MUTATION)
     with pytest.raises(InvariantBroken) as failure:
         run_seed(seed)
-    assert f"python -m odradek.testing.replication_simulator {seed}" in str(failure.value)
+    assert f"python -m odradek.testing.simulation.replication_simulator {seed}" in str(
+        failure.value
+    )
 
 
 # -- what breaks it on purpose ------------------------------------------------------------

@@ -20,7 +20,7 @@ from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, LogDirectoryError, LogManager, TopicPartition
 from odradek.storage import load_log as storage_load_log
 from odradek.storage.log_verify import Verification, VerifyOptions
-from odradek.testing.memory_files import MemoryFiles
+from odradek.testing.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 0)

@@ -21,7 +21,7 @@ from odradek.storage import (
     TopicPartition,
     load_log,
 )
-from odradek.testing.memory_files import MemoryFiles, PowerCut
+from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
 
 TABLE = TopicPartition("table", 0)
 FOLDER = "/data/table-0"

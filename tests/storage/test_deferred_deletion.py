@@ -11,7 +11,7 @@ from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, TopicPartition
 from odradek.storage.deferred_deletion import DeferredDeletion, remove_doomed
-from odradek.testing.memory_files import MemoryFiles
+from odradek.testing.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"

@@ -10,7 +10,7 @@ from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
 from odradek.storage.log_upkeep import logs_to_flush
-from odradek.testing.memory_files import MemoryFiles
+from odradek.testing.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"

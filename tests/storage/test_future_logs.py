@@ -14,7 +14,7 @@ from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, LogManager, StorageError, TopicPartition
 from odradek.storage.deferred_deletion import remove_doomed
-from odradek.testing.memory_files import MemoryFiles, PowerCut
+from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
 
 NOW_MS = 1_700_000_000_000
 SOURCE, TARGET = "/first", "/second"

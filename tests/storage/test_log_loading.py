@@ -12,7 +12,7 @@ from odradek.storage import LogManager, TopicPartition
 from odradek.storage import log_loading as log_loading_module
 from odradek.storage.log_loading import LoadingStopped, LoadProgress
 from odradek.storage.parallel import Workers, for_all
-from odradek.testing.memory_files import MemoryFiles
+from odradek.testing.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"

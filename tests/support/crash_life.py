@@ -19,7 +19,7 @@ from odradek.storage.cleaner_pace import CleanerPace, CleaningCancelled
 from odradek.storage.cleaner_plan import CleanerSettings
 from odradek.storage.deferred_deletion import remove_doomed
 from odradek.storage.log_verify import Verification, VerifyOptions
-from odradek.testing.memory_files import MemoryFiles, PowerCut
+from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
 
 from .crash_checks import check_consistent, check_recovered, read_batches
 from .crash_partition import CrashPartition

@@ -13,7 +13,8 @@ have left the ISR before another one of it goes; `ReplicationFaults.may_lose_pow
 that is so. With unclean elections (each fifth seed) records may be lost, and the logs must
 agree all the same.
 
-`python -m odradek.testing.replication_simulator SEED` replays one run and tells its story.
+`python -m odradek.testing.simulation.replication_simulator SEED` replays one run and tells its
+story.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import logging
 import random
 from collections.abc import Callable
 
-from ..replication.fetcher_partition import Truncation
-from ..replication.isr_change import IsrChange, IsrChangeOutcome
-from ..runtime.clock import ManualClock
-from ..storage.topic_partition import TopicPartition
+from ...replication.fetcher_partition import Truncation
+from ...replication.isr_change import IsrChange, IsrChangeOutcome
+from ...runtime.clock import ManualClock
+from ...storage.topic_partition import TopicPartition
 from .disk_faults import PowerCut
 from .replication_broker import ReplicatingBroker
 from .replication_clients import ReplicationClients
@@ -385,7 +386,7 @@ def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None 
     except Exception as error:
         raise InvariantBroken(
             f"{type(error).__name__} at step {world.steps}: {error}\n"
-            f"replay: python -m odradek.testing.replication_simulator {seed} {steps}"
+            f"replay: python -m odradek.testing.simulation.replication_simulator {seed} {steps}"
         ) from error
     finally:
         logger.removeHandler(world.mishaps)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..broker.metadata_store import znodes
-from ..broker.metadata_store.node_table import NodeTable, Paths
-from ..broker.metadata_store.znodes import LeaderAndIsrNode, TopicNode
-from ..replication.partition_state import NO_LEADER, PartitionState
-from ..storage.topic_partition import TopicPartition
+from ...broker.metadata_store import znodes
+from ...broker.metadata_store.node_table import NodeTable, Paths
+from ...broker.metadata_store.znodes import LeaderAndIsrNode, TopicNode
+from ...replication.partition_state import NO_LEADER, PartitionState
+from ...storage.topic_partition import TopicPartition
 from .simulated_broker import SimulatedBroker
 
 STATE_PARTS = 7

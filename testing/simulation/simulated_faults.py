@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..broker.controller.channel import StopReplica
-from ..broker.metadata_store import znodes
-from ..broker.metadata_store.store import Delete, SessionState
+from ...broker.controller.channel import StopReplica
+from ...broker.metadata_store import znodes
+from ...broker.metadata_store.store import Delete, SessionState
 from .simulated_broker import SimulatedBroker
 
 if TYPE_CHECKING:

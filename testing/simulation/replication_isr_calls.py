@@ -10,8 +10,8 @@ import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..replication.isr_change import IsrChange, IsrChangeOutcome
-from ..replication.partition import Partition
+from ...replication.isr_change import IsrChange, IsrChangeOutcome
+from ...replication.partition import Partition
 from .replication_controller import ReplicationStore, StoredState
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..protocol.errors import ErrorCode
-from ..protocol.records import build_batch, iter_batches, iter_records
-from ..replication.append import PartitionResponse
-from ..replication.fetch import FetchParams, FetchPartition, FetchResults
-from ..replication.partition import FetchIsolation
-from ..storage.append_origin import AppendOrigin
-from ..storage.file_slice import FileSlice
-from ..storage.topic_partition import TopicPartition
+from ...protocol.errors import ErrorCode
+from ...protocol.records import build_batch, iter_batches, iter_records
+from ...replication.append import PartitionResponse
+from ...replication.fetch import FetchParams, FetchPartition, FetchResults
+from ...replication.partition import FetchIsolation
+from ...storage.append_origin import AppendOrigin
+from ...storage.file_slice import FileSlice
+from ...storage.topic_partition import TopicPartition
 from .replication_controller import TOPIC_ID
 from .replication_invariants import InvariantBroken
 

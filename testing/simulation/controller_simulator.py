@@ -4,7 +4,8 @@ Every broker runs the product's own `Term` over a store in memory. One step lets
 happen: a store verb of one broker is done, a request arrives, a watch tells, a broker dies.
 After each the invariants are looked at. In the end the faults stop, and all who live must
 agree; then everything heals, and nothing may be left undone.
-`python -m odradek.testing.controller_simulator SEED` replays one run and tells its story.
+`python -m odradek.testing.simulation.controller_simulator SEED` replays one run and tells its
+story.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 
-from ..broker.config.broker_config import BrokerConfig
-from ..broker.metadata_store.store import SessionState
-from ..replication.partition_state import PartitionState
-from ..storage.topic_partition import TopicPartition
+from ...broker.config.broker_config import BrokerConfig
+from ...broker.metadata_store.store import SessionState
+from ...replication.partition_state import PartitionState
+from ...storage.topic_partition import TopicPartition
 from .controller_invariants import InvariantBroken, Invariants
 from .simulated_broker import InFlight, SimulatedBroker
 from .simulated_clients import TOPIC_NAMES, UNCLEAN, Clients
@@ -291,7 +292,7 @@ def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None 
     except Exception as error:
         raise InvariantBroken(
             f"{type(error).__name__} at step {world.steps}: {error}\n"
-            f"replay: python -m odradek.testing.controller_simulator {seed} {steps}"
+            f"replay: python -m odradek.testing.simulation.controller_simulator {seed} {steps}"
         ) from error
     finally:
         world.stop()

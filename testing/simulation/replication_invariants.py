@@ -11,12 +11,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..protocol.errors import KafkaError
-from ..protocol.records import iter_batches, iter_records
-from ..replication.partition import Partition
-from ..storage.file_slice import FileSlice
-from ..storage.log import Log
-from ..storage.topic_partition import TopicPartition
+from ...protocol.errors import KafkaError
+from ...protocol.records import iter_batches, iter_records
+from ...replication.partition import Partition
+from ...storage.file_slice import FileSlice
+from ...storage.log import Log
+from ...storage.topic_partition import TopicPartition
 from .controller_invariants import InvariantBroken
 from .replication_controller import StoredState
 

@@ -10,10 +10,10 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
-from ..broker.metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
-from ..broker.metadata_store.multi_verbs import MultiVerbs
-from ..broker.metadata_store.node_table import NodeTable, Paths
-from ..broker.metadata_store.store import (
+from ...broker.metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
+from ...broker.metadata_store.multi_verbs import MultiVerbs
+from ...broker.metadata_store.node_table import NodeTable, Paths
+from ...broker.metadata_store.store import (
     Node,
     Operation,
     Result,
@@ -22,7 +22,7 @@ from ..broker.metadata_store.store import (
     WatchCallback,
     WatchEvent,
 )
-from ..broker.metadata_store.watches import EmbeddedWatch, Watches
+from ...broker.metadata_store.watches import EmbeddedWatch, Watches
 
 FOREVER_MS = 2**40
 

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..replication.partition_state import NO_LEADER, PartitionState
-from ..storage.topic_partition import TopicPartition
+from ...replication.partition_state import NO_LEADER, PartitionState
+from ...storage.topic_partition import TopicPartition
 
 TOPIC_ID = bytes(range(1, 17))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..broker.controller.new_partitions import NewPartitions
-from ..broker.controller.new_topic import NewTopic
-from ..broker.controller.term import Term
-from ..broker.controller.term_leaders import ElectionType, TermLeaders
-from ..broker.controller.term_topics import TermTopics
-from ..broker.metadata_store import znodes
-from ..protocol.errors import KafkaError
-from ..storage.topic_partition import TopicPartition
+from ...broker.controller.new_partitions import NewPartitions
+from ...broker.controller.new_topic import NewTopic
+from ...broker.controller.term import Term
+from ...broker.controller.term_leaders import ElectionType, TermLeaders
+from ...broker.controller.term_topics import TermTopics
+from ...broker.metadata_store import znodes
+from ...protocol.errors import KafkaError
+from ...storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from .controller_simulator import World

@@ -12,25 +12,25 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from ..broker.config.broker_config import BrokerConfig
-from ..broker.controller.channel import ControllerRequest, LeaderAndIsr, OnAnswer, StopReplica
-from ..broker.controller.fenced_store import ControllerMoved
-from ..broker.controller.live_broker import EndPoint, LiveBroker
-from ..broker.controller.registration import BrokerIdTaken, register_broker, stand_for_election
-from ..broker.controller.term import Event, Term
-from ..broker.metadata_cache import MetadataCache, MetadataUpdate
-from ..broker.metadata_store import znodes
-from ..broker.metadata_store.errors import (
+from ...broker.config.broker_config import BrokerConfig
+from ...broker.controller.channel import ControllerRequest, LeaderAndIsr, OnAnswer, StopReplica
+from ...broker.controller.fenced_store import ControllerMoved
+from ...broker.controller.live_broker import EndPoint, LiveBroker
+from ...broker.controller.registration import BrokerIdTaken, register_broker, stand_for_election
+from ...broker.controller.term import Event, Term
+from ...broker.metadata_cache import MetadataCache, MetadataUpdate
+from ...broker.metadata_store import znodes
+from ...broker.metadata_store.errors import (
     BadVersion,
     MetadataStoreError,
     NoNode,
     SessionExpired,
     StoreUnreachable,
 )
-from ..broker.metadata_store.store import SessionState, Watch, ensure_paths
-from ..protocol.errors import ErrorCode
-from ..replication.partition_state import PartitionState
-from ..storage.topic_partition import TopicPartition
+from ...broker.metadata_store.store import SessionState, Watch, ensure_paths
+from ...protocol.errors import ErrorCode
+from ...replication.partition_state import PartitionState
+from ...storage.topic_partition import TopicPartition
 from .simulated_store import SimulatedSession, SimulatedTree
 
 Task = Coroutine[Any, Any, None]

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..protocol import decode_body, encode_body
-from ..protocol.api_keys import ApiKey
-from ..replication.fetcher import ReplicaFetcher
-from ..replication.fetcher_requests import Ask, EpochsAsk, FetchAsk, Wait
-from ..replication.leader_endpoint import (
+from ...protocol import decode_body, encode_body
+from ...protocol.api_keys import ApiKey
+from ...replication.fetcher import ReplicaFetcher
+from ...replication.fetcher_requests import Ask, EpochsAsk, FetchAsk, Wait
+from ...replication.leader_endpoint import (
     LeaderEndpoint,
     decode_epochs,
     decode_fetch,
     decode_offsets,
 )
-from ..storage.file_slice import FileSlice
+from ...storage.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from .replication_broker import ReplicatingBroker

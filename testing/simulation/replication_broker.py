@@ -10,34 +10,34 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from ..broker.fetch_sessions import FetchSessionCache
-from ..broker.handlers.fetch import handle_fetch
-from ..broker.handlers.list_offsets import handle_list_offsets
-from ..broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
-from ..protocol.api_keys import ApiKey
-from ..replication.fetcher import ReplicaFetcher
-from ..replication.fetcher_manager import FetcherManager
-from ..replication.fetcher_partition import InitialFetchState, Truncation
-from ..replication.fetcher_settings import FetcherSettings
-from ..replication.hosted_partitions import ReplicaSettings
-from ..replication.isr_change import IsrChange
-from ..replication.leader_endpoint import LeaderEndpoint
-from ..replication.partition import Partition
-from ..replication.replica_manager import ReplicaManager
-from ..runtime.clock import ManualClock
-from ..runtime.timers import Timers
-from ..storage.deferred_deletion import remove_doomed
-from ..storage.log_config import LogConfig
-from ..storage.log_manager import LogManager
-from ..storage.topic_partition import TopicPartition
+from ...broker.fetch_sessions import FetchSessionCache
+from ...broker.handlers.fetch import handle_fetch
+from ...broker.handlers.list_offsets import handle_list_offsets
+from ...broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from ...protocol.api_keys import ApiKey
+from ...replication.fetcher import ReplicaFetcher
+from ...replication.fetcher_manager import FetcherManager
+from ...replication.fetcher_partition import InitialFetchState, Truncation
+from ...replication.fetcher_settings import FetcherSettings
+from ...replication.hosted_partitions import ReplicaSettings
+from ...replication.isr_change import IsrChange
+from ...replication.leader_endpoint import LeaderEndpoint
+from ...replication.partition import Partition
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import ManualClock
+from ...runtime.timers import Timers
+from ...storage.deferred_deletion import remove_doomed
+from ...storage.log_config import LogConfig
+from ...storage.log_manager import LogManager
+from ...storage.topic_partition import TopicPartition
 from .memory_files import MemoryFiles
 from .replication_controller import TOPIC_ID, Order
 from .replication_isr_calls import IsrCall
 from .replication_network import Call, FetcherDriver, Network, ReceivedRequest
 
 if TYPE_CHECKING:
-    from ..broker.broker import Broker
-    from ..broker.requests import Request
+    from ...broker.broker import Broker
+    from ...broker.requests import Request
 
 LAG_MS_MAX = 300
 FETCH_WAIT_MS = 40
