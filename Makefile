@@ -14,6 +14,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
 SHORT := -m 'not interop and not soak'
+WORKERS := -n 4 --dist loadgroup --no-loadscope-reorder
+# A test that not even its timeout ends takes its worker with it, and the stacks are shown.
+NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
 BENCHMARKS = $(filter-out benchmarks/measure.py benchmarks/clusters.py,$(wildcard benchmarks/*.py))
@@ -77,24 +80,15 @@ demo: $(VENV)/demo.stamp
 
 # --- Testing ---------------------------------------------------------------------------------
 
-# Clusters wait most of the time: for a session to end, a broker to come back, a lag to show.
-# They do so beside the other tests, which need the processor. With ARGS it is one plain run.
+# Most tests wait most of the time: for a session to end, a broker to come back, a lag to show. So
+# more of them run at once than there are processors. With ARGS it is one plain run.
 test: $(VENV)/test.stamp
 	@.ci/need java
-ifdef ARGS
-	$(PYTEST) $(SHORT) $(ARGS)
-else
-	@mkdir -p .cache
-	@$(PYTEST) $(SHORT) tests/cluster > .cache/test-cluster.log 2>&1 & clusters=$$!; \
-	trap 'kill $$clusters' INT TERM; \
-	$(PYTEST) $(SHORT) --ignore=tests/cluster; rest=$$?; \
-	wait $$clusters; clusters=$$?; \
-	cat .cache/test-cluster.log; exit $$((rest | clusters))
-endif
+	$(PYTEST) $(SHORT) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
 
 interop: $(VENV)/test.stamp
 	@.ci/need java javac mvn go node npm kcat
-	$(PYTEST) -m interop $(ARGS)
+	$(PYTEST) -m interop $(NO_HANGING) $(ARGS)
 
 soak: $(VENV)/test.stamp
 	$(PYTEST) -m soak $(ARGS)

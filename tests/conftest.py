@@ -39,6 +39,28 @@ group hear of a rebalance at once."""
 StartBroker = Callable[..., BrokerProcess]
 topic_numbers = itertools.count()
 
+TESTS = Path(__file__).parent
+LONGEST_FIRST = ("spark", "cluster", "clients", "crash", "testing")
+"""Folders whose tests are begun first, so that no worker is left alone with a long one."""
+SHARE_A_PROCESS = ("spark",)
+"""Folders whose files are run by one worker: what all of them share is dear to start."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests stay together where several workers share the run: those of a file, for
+    they share a broker."""
+    places = {item: item.path.relative_to(TESTS) for item in items}
+    for item, place in places.items():
+        is_shared = place.parts[0] in SHARE_A_PROCESS
+        item.add_marker(pytest.mark.xdist_group(place.parts[0] if is_shared else str(place)))
+
+    def rank(item: pytest.Item) -> int:
+        folder = places[item].parts[0]
+        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=rank)
+
 
 @pytest.fixture(scope="module")
 def broker(
