@@ -262,7 +262,9 @@ def traced_bytes(read: Callable[[bytes], None], body: bytes) -> int:
     return peak
 
 
-@pytest.mark.parametrize("size", [1_000_000, 10_000_000, 100_000_000])
+@pytest.mark.parametrize(
+    "size", [1_000_000, 10_000_000, pytest.param(100_000_000, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("name", ["FetchRequest", "MetadataRequest", "ProduceRequest"])
 def test_the_densest_requests_of_any_length_stay_within_the_bounds(name: str, size: int) -> None:
     message = getattr(messages, name)
