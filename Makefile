@@ -18,17 +18,19 @@ WORKERS := -n 4 --dist loadgroup --no-loadscope-reorder
 # A test that not even its timeout ends takes its worker with it, and the stacks are shown.
 NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 FUZZ_SECONDS ?= 60
+KAFKA := tests/interop/java
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
 BENCHMARKS = $(filter-out benchmarks/measure.py benchmarks/clusters.py,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test interop soak fuzz check format docs bench bench-codec wheel clean
+.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-codec wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
 	@echo 'make demo     flights through Kafka and Spark: produce, aggregate, check, plot'
 	@echo 'make test     every test but the long ones: unit, Python clients, Spark'
 	@echo 'make interop  clients of other languages, and the longer Spark suites'
+	@echo 'make conformance  scripted scenarios on Apache Kafka and on odradek, compared'
 	@echo 'make soak     the full seeded and random runs'
 	@echo 'make fuzz     atheris over the decoders, FUZZ_SECONDS=60 for each of its targets'
 	@echo 'make check    format, lint, types, architecture; under a minute'
@@ -87,8 +89,13 @@ test: $(VENV)/test.stamp
 	$(PYTEST) $(SHORT) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
 
 interop: $(VENV)/test.stamp
-	@.ci/need java javac mvn go node npm kcat
+	@.ci/need java javac mvn go node npm kcat tshark
 	$(PYTEST) -m interop $(NO_HANGING) $(ARGS)
+
+conformance: $(VENV)/test.stamp
+	@.ci/need java mvn
+	@mvn -q -B -f $(KAFKA)/pom.xml dependency:copy-dependencies
+	@$(BIN)/python -m odradek.testing.conformance --kafka-libs $(KAFKA)/target/dependency $(ARGS)
 
 soak: $(VENV)/test.stamp
 	$(PYTEST) -m soak $(ARGS)
@@ -102,7 +109,7 @@ check: $(VENV)/test.stamp
 	$(BIN)/ruff check --quiet --output-format concise .
 	@mkdir -p $(MYPY_PATH) && ln -sfn "$(CURDIR)" $(MYPY_PATH)/odradek
 	MYPYPATH=$(MYPY_PATH) $(BIN)/mypy --cache-dir .cache/mypy \
-		--exclude '(^|/)(tests|benchmarks)/' -p odradek
+		--exclude '(^|/)(tests|benchmarks|examples/testing)/' -p odradek
 	$(PYTEST) -q tests/test_architecture.py tests/test_generated.py
 
 format: $(VENV)/test.stamp
@@ -113,6 +120,7 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.broker.config.docs > docs/configuration.md
 	$(BIN)/python -m odradek.broker.api_table > docs/apis.md
 	$(BIN)/python -m odradek.broker.metrics.page > docs/metrics.md
+	$(BIN)/python -m odradek.testing.faults.page > docs/faults.md
 	$(BIN)/python -m odradek.broker.coordinator.group.diagram
 	$(BIN)/python -m odradek.broker.coordinator.group.consumer.diagram
 	$(BIN)/python -m odradek.broker.coordinator.transaction.diagram

@@ -36,6 +36,7 @@ from .features import SUPPORTED, TRANSACTION_VERSION, Features
 from .fetch_sessions import FetchSessionCache
 from .handlers.registry import load_handlers
 from .leaving import leave_cluster
+from .listener_security import tls_listeners
 from .log_maintenance import LogMaintenance
 from .metadata_cache import MetadataCache
 from .metadata_store.store import MetadataStore
@@ -98,7 +99,10 @@ class Broker:
         self.group_configs = GroupConfigs(config)
         self.client_metrics: dict[str, Mapping[str, str]] = {}
         self.config_manager = ConfigManager(metadata_store, clock, self.start_task)
-        self.links = BrokerLinks(broker_id, config.inter_broker_listener_name, self.metadata_cache)
+        tls = tls_listeners(config)
+        self.links = BrokerLinks(
+            broker_id, config.inter_broker_listener_name, self.metadata_cache, tls
+        )
         self.channels = ChannelManager(
             config.inter_broker_listener_name,
             lambda endpoint: self.links.to_endpoint(endpoint, wire.VERSIONS),
@@ -152,6 +156,7 @@ class Broker:
             clock,
             self.timers,
             self.replica_manager.flush,
+            tls,
         )
         self.log_maintenance = LogMaintenance(
             config, self.replica_manager, clock, self.timers, self.start_task

@@ -98,9 +98,11 @@ class Route:
 class Dispatcher:
     """Routes the frames of one broker's connections.
 
-    Two hooks are for tests and faults, and None otherwise: `on_request(request)` before
-    the handler, which may return True to say that it took the request over, and
-    `on_answer(request, response)`, which returns the response to send instead.
+    Three hooks are for tests and faults, and None otherwise: `on_request(request)` before
+    the handler, which may return True to say that it took the request over,
+    `on_answer(request, response)`, which returns the response to send instead, and
+    `on_framed(request, buffers)`, which may return True to say that it took the encoded
+    answer over.
 
     Args:
         broker: handed to every handler.
@@ -112,6 +114,7 @@ class Dispatcher:
         self.registrations = registrations
         self.on_request: Callable[[Request], bool] | None = None
         self.on_answer: Callable[[Request, Any], Any] | None = None
+        self.on_framed: Callable[[Request, list[Any]], bool] | None = None
         self._routes: dict[int, Route] = {}
 
     @property
@@ -164,6 +167,11 @@ class Dispatcher:
                 shortcut is None or shortcut.misses >= MISSES_BEFORE_LEARNING
             ):
                 connection.shortcut = learn_shortcut(self.broker, route, frame, body)
+
+    def resume(self, request: Request) -> None:
+        """Handle a request that `on_request` took over; its body keeps no frame's memory."""
+        if not request.connection.is_closed:
+            self._handle(request)
 
     def _handle(self, request: Request) -> None:
         connection = request.connection

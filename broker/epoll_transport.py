@@ -13,6 +13,7 @@ import logging
 import os
 import select
 import socket
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -36,6 +37,9 @@ CHECKPOINT_EVERY_MS = 3
 IDLE_CHECK_EVERY_MS = 30_000
 ACCEPT_AGAIN_MS = 1000
 SENDMSG_BUFFERS_MAX = 1000
+
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+"""SO_LINGER of a socket whose peer is to be told that it was not served."""
 
 _READ = select.EPOLLIN | select.EPOLLRDHUP
 _GONE = select.EPOLLHUP | select.EPOLLERR
@@ -162,6 +166,11 @@ class EpollTransport:
             if now_ms >= checkpoint_at_ms:
                 await trio.lowlevel.checkpoint()
                 checkpoint_at_ms = now_ms + CHECKPOINT_EVERY_MS
+
+    def time_jumped(self, milliseconds: int) -> None:
+        """The clock was advanced: nobody has been silent for it."""
+        for link in self._links.values():
+            link.last_active_ms += milliseconds
 
     def stop(self) -> None:
         """Make `run` return after the pass it is in."""
@@ -329,6 +338,7 @@ class EpollTransport:
                 self.adopt(accepted, peer_name(address), make_connection)
             except OSError as error:
                 logger.warning("cannot serve %s: %s", peer_name(address), error)
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
                 accepted.close()
 
     def _accept_again(self, fd: int) -> None:

@@ -80,6 +80,12 @@ class LogMaintenance:
         if deletions.next_due_ms is not None:
             self._delete_at(deletions.next_due_ms)
 
+    async def catch_up(self) -> None:
+        """Do at once what time has made due, without waiting for the next period."""
+        await self._apply_retention()
+        await self._expire_producers()
+        await self._delete_due()
+
     def stop(self) -> None:
         """Start no more tasks; closing the logs does what is left to do."""
         self._log_manager.on_rolled = None

@@ -72,24 +72,33 @@ class Request:
         if hook is not None:
             response = hook(self, response)
         try:
-            self.buffers = self.route.encode_answer(self.correlation_id, response)
+            buffers = self.route.encode_answer(self.correlation_id, response)
         except Exception:
             # A bug of ours that must not end the others' connections.
             logger.exception("the answer to %r cannot be encoded", self)
             connection.fail("its answer cannot be encoded")
             return
-        for buffer in self.buffers:
-            connection.unsent_bytes += len(buffer)
         self.route.errors.count(response)
-        self._note_time()
-        connection.note_answered()
+        self._send_unless_taken(buffers)
 
     def answer_nothing(self) -> None:
         """Let the connection go on without an answer."""
-        self.buffers = []
         if not self.connection.is_closed:
-            self._note_time()
-            self.connection.note_answered()
+            self._send_unless_taken([])
+
+    def _send_unless_taken(self, buffers: list[Any]) -> None:
+        self._note_time()
+        hook = self.connection.dispatcher.on_framed
+        if hook is None or not hook(self, buffers):
+            self.send(buffers)
+
+    def send(self, buffers: list[Any]) -> None:
+        """Send a framed answer when those before it on the connection are sent."""
+        self.buffers = buffers
+        connection = self.connection
+        for buffer in buffers:
+            connection.unsent_bytes += len(buffer)
+        connection.note_answered()
 
     def _note_time(self) -> None:
         now_ms = self.connection.dispatcher.broker.clock.monotonic_ms()

@@ -11,7 +11,7 @@ import select
 import socket
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -24,6 +24,10 @@ from .dispatch import Dispatcher
 from .epoll_transport import ConnectionFactory, EpollTransport, peer_name, run_due_timers
 from .stream_transport import StreamTransport
 
+if TYPE_CHECKING:
+    from .tls.listeners import TlsListeners
+
+SERVED_PROTOCOLS = ("PLAINTEXT", "SSL")
 LISTEN_BACKLOG = 128
 BIND_ATTEMPTS = 16
 """How often port 0 is tried for IPv4 and IPv6 to agree on one port."""
@@ -72,6 +76,11 @@ class Server:
         dispatcher: where frames go.
         clock, timers: the broker's.
         flush: publishes what handlers staged and completes what waited.
+        tls: how the listeners that speak TLS do it; None if none does.
+
+    Attributes:
+        refuses: for faults, and None otherwise: whether the connection of a peer is to be reset
+            in place of being served.
     """
 
     def __init__(
@@ -81,13 +90,16 @@ class Server:
         clock: Clock,
         timers: Timers,
         flush: Callable[[], None],
+        tls: TlsListeners | None = None,
     ) -> None:
         self.bound: list[BoundListener] = []
+        self.refuses: Callable[[str], bool] | None = None
         self._settings = settings
         self._dispatcher = dispatcher
         self._clock = clock
         self._timers = timers
         self._flush = flush
+        self._tls = tls
         self._timers_changed = trio.Event()
         self._traffic = {listener.name: ListenerTraffic() for listener in settings.listeners}
         self._epoll: EpollTransport | None = None
@@ -101,10 +113,10 @@ class Server:
             ConfigError: an address cannot be had; the sentence says which and why.
         """
         for listener in self._settings.listeners:
-            if listener.security_protocol != "PLAINTEXT":
+            if listener.security_protocol not in SERVED_PROTOCOLS:
                 raise ConfigError(
                     f"Listener {listener} asks for {listener.security_protocol}, which is not "
-                    "served yet: use PLAINTEXT."
+                    f"served yet: use {' or '.join(SERVED_PROTOCOLS)}."
                 )
             self.bound.append(BoundListener(listener, bind_listener(listener)))
 
@@ -114,7 +126,9 @@ class Server:
             for bound in self.bound:
                 make_connection = self._connection_factory(bound.listener.name)
                 for sock in bound.sockets:
-                    if self._epoll is not None:
+                    if bound.listener.security_protocol == "SSL":
+                        nursery.start_soon(self._serve_tls, sock, bound.listener.name)
+                    elif self._epoll is not None:
                         self._epoll.listen(sock, make_connection)
                     else:
                         traffic = self._traffic[bound.listener.name]
@@ -131,6 +145,13 @@ class Server:
         else:
             self._flush()
             self._timers_changed.set()
+
+    def time_jumped(self, milliseconds: int) -> None:
+        """The clock was advanced: do what is due now; no connection has idled meanwhile."""
+        if self._epoll is not None:
+            self._epoll.time_jumped(milliseconds)
+        run_due_timers(self._timers, self._clock.monotonic_ms())
+        self.finish_outside_work()
 
     def stop_accepting(self) -> None:
         """Close the listening sockets; connections go on."""
@@ -158,21 +179,43 @@ class Server:
         traffic = self._traffic[listener_name]
 
         def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+            if self.refuses is not None and self.refuses(peer):
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "a fault refuses connections")
             traffic.accepted += 1
             return Connection(self._dispatcher, listener_name, peer, frame_bytes_max, on_ready)
 
         return make
 
+    @property
+    def _idle_seconds_max(self) -> float:
+        idle_ms = self._settings.idle_ms_max
+        return idle_ms / 1000 if idle_ms >= 0 else float("inf")
+
+    async def _serve_tls(self, sock: socket.socket, listener_name: str) -> None:
+        from .tls.serving import serve_tls
+
+        assert self._tls is not None, "a listener that speaks TLS has been told how"
+        await serve_tls(
+            sock,
+            self._tls.of,
+            listener_name,
+            self._connection_factory(listener_name),
+            StreamTransport(self.finish_outside_work, self._idle_seconds_max),
+            self._traffic[listener_name],
+            self._idle_seconds_max,
+        )
+
     async def _serve_streams(
         self, sock: socket.socket, make_connection: ConnectionFactory, traffic: ListenerTraffic
     ) -> None:
-        idle_ms = self._settings.idle_ms_max
-        transport = StreamTransport(
-            self.finish_outside_work, idle_ms / 1000 if idle_ms >= 0 else float("inf")
-        )
+        transport = StreamTransport(self.finish_outside_work, self._idle_seconds_max)
 
         async def serve_stream(stream: trio.SocketStream) -> None:
-            peer = peer_name(stream.socket.getpeername())
+            try:
+                peer = peer_name(stream.socket.getpeername())
+            except OSError:
+                await stream.aclose()  # the peer is gone again
+                return
             traffic.streams += 1
             try:
                 await transport.serve(stream, peer, make_connection)

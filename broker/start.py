@@ -29,6 +29,7 @@ from .controller.registration import BrokerIdTaken, get_or_create_cluster_id
 from .feature_follower import FeaturesNotSupported
 from .metadata_store.choice import make_store
 from .metadata_store.errors import MetadataStoreError
+from .surroundings import Surroundings, real_surroundings
 
 if TYPE_CHECKING:
     from .metrics.endpoint import MetricsListener
@@ -54,6 +55,7 @@ def run_brokers(
     stop_requested: Callable[[], bool],
     progress: Progress | None = None,
     metrics: Sequence[MetricsListener] = (),
+    surroundings: Surroundings | None = None,
 ) -> None:
     """Run brokers in this process until SIGINT or SIGTERM.
 
@@ -63,6 +65,7 @@ def run_brokers(
         stop_requested: whether a signal to stop came before this listens to signals.
         progress: called while the start takes long.
         metrics: where the metrics of each are served, if they are.
+        surroundings: what they live in; the operating system's clock and files if None.
 
     Raises:
         StartError: they cannot start, for a reason that the text tells.
@@ -70,7 +73,9 @@ def run_brokers(
     for key in configs[0].unknown_keys:
         logger.warning("the setting %s is not known and has no effect", key)
     try:
-        trio.run(_run_until_signal, configs, announce, stop_requested, progress, metrics)
+        trio.run(
+            _run_until_signal, configs, announce, stop_requested, progress, metrics, surroundings
+        )
     except* (
         ConfigError,
         LogDirectoryError,
@@ -93,12 +98,14 @@ async def _run_until_signal(
     stop_requested: Callable[[], bool],
     progress: Progress | None,
     metrics: Sequence[MetricsListener],
+    surroundings: Surroundings | None,
 ) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         if stop_requested():
             return
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_run_all, configs, announce, progress, metrics, nursery.cancel_scope)
+            scope = nursery.cancel_scope
+            nursery.start_soon(_run_all, configs, announce, progress, metrics, surroundings, scope)
             async for number in signals:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 nursery.cancel_scope.cancel()
@@ -110,13 +117,14 @@ async def _run_all(
     announce: Announce,
     progress: Progress | None,
     metrics: Sequence[MetricsListener],
+    surroundings: Surroundings | None,
     scope: trio.CancelScope,
 ) -> None:
     """Run all; `scope` is cancelled when they have come to their end by themselves."""
     addresses: dict[int, str] = {}
 
     async def run(index: int) -> None:
-        broker = await make_broker(configs[index], progress)
+        broker = await make_broker(configs[index], progress, surroundings)
 
         def on_ready(advertised: tuple[Listener, ...]) -> None:
             if metrics:
@@ -139,27 +147,36 @@ def _serve_metrics(broker: Broker, listener: MetricsListener) -> None:
     broker.start_task(MetricsEndpoint(broker).serve, listener)
 
 
-async def make_broker(config: BrokerConfig, progress: Progress | None = None) -> Broker:
+async def make_broker(
+    config: BrokerConfig,
+    progress: Progress | None = None,
+    surroundings: Surroundings | None = None,
+) -> Broker:
     """Open the data folders and put a broker together.
 
     Args:
         config: its settings.
         progress: called while the loading of the logs takes long.
+        surroundings: what it lives in; the operating system's clock and files if None.
 
     Raises:
         LogDirectoryError: a folder is another process's or another broker's, or none can
             be used.
         MetadataStoreError: the store cannot be opened.
     """
-    clock = SystemClock()
+    clock, files, on_made = surroundings or real_surroundings()
     chance = random.Random()
     directories = [os.path.abspath(directory) for directory in config["log.dirs"]]
     log_manager = LogManager(
-        directories, clock=clock, default_config=log_config(config, {}), chance=chance
+        directories,
+        clock=clock,
+        default_config=log_config(config, {}),
+        files=files,
+        chance=chance,
     )
     try:
         store = make_store(
-            config, _metadata_folder(config, log_manager), clock=clock, owner=directories[0]
+            config, _metadata_folder(config, log_manager), clock=SystemClock(), owner=directories[0]
         )
         await store.open()
         cluster_id = await get_or_create_cluster_id(
@@ -174,7 +191,7 @@ async def make_broker(config: BrokerConfig, progress: Progress | None = None) ->
         log_manager.directories.claim(broker_id, cluster_id, chance)
         log_manager.recovery_threads = live_config["num.recovery.threads.per.data.dir"]
         await _load_logs(log_manager, progress)
-        return Broker(
+        broker = Broker(
             broker_id=broker_id,
             cluster_id=cluster_id,
             config=live_config,
@@ -186,6 +203,9 @@ async def make_broker(config: BrokerConfig, progress: Progress | None = None) ->
     except BaseException:
         log_manager.abandon()
         raise
+    if on_made is not None:
+        on_made(broker)
+    return broker
 
 
 def _metadata_folder(config: BrokerConfig, log_manager: LogManager) -> Path:

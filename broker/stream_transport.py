@@ -13,13 +13,11 @@ from collections.abc import Callable
 import trio
 
 from ..storage.errors import StorageError
-from ..storage.file_slice import FileSlice
 from .connection import Connection
 from .epoll_transport import ConnectionFactory
+from .stream_output import pieces
 
 logger = logging.getLogger(__name__)
-
-RECEIVE_BYTES = 64 * 1024
 
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -42,7 +40,12 @@ class StreamTransport:
     ) -> None:
         """Serve one connection until either side ends it; closes the stream."""
         link = StreamLink(stream, self._finish_pass, self._idle_seconds_max)
-        link.connection = make_connection(peer, link.on_ready)
+        try:
+            link.connection = make_connection(peer, link.on_ready)
+        except ConnectionRefusedError as error:
+            logger.warning("cannot serve %s: %s", peer, error)
+            await trio.aclose_forcefully(stream)
+            return
         try:
             async with stream, trio.open_nursery() as nursery:
                 nursery.start_soon(link.receive_all, nursery.cancel_scope)
@@ -75,13 +78,14 @@ class StreamLink:
         while not connection.is_closing:
             with trio.move_on_after(self._idle_seconds_max) as idle:
                 try:
-                    data = await self._stream.receive_some(RECEIVE_BYTES)
+                    data = await self._stream.receive_some()
                 except _GONE:
                     break
             if idle.cancelled_caught or not data:
                 break
             # A bytearray, for offsets are patched into records where they lie.
-            connection.process(connection.reader.receive(memoryview(bytearray(data))))
+            region = data if isinstance(data, bytearray) else bytearray(data)
+            connection.process(connection.reader.receive(memoryview(region)))
             self._finish_pass()
             self._ready.set()
             while connection.is_muted:
@@ -110,9 +114,8 @@ class StreamLink:
             output, connection.output = connection.output, []
             self._is_sending = True
             try:
-                for buffer in output:
-                    data = buffer.read() if isinstance(buffer, FileSlice) else buffer
-                    await self._stream.send_all(data)
+                for piece in pieces(output):
+                    await self._stream.send_all(piece)
             except _GONE:
                 break
             except StorageError as error:

@@ -19,6 +19,8 @@ from .errors import explain
 from .groups import app as groups
 from .log import app as log
 from .produce import produce
+from .record import record
+from .replay import replay
 from .spark import app as spark
 from .topics import app as topics
 from .transactions import app as transactions
@@ -92,6 +94,8 @@ app.command(name="consume")(consume)
 app.add_typer(groups, name="groups")
 app.add_typer(transactions, name="transactions")
 app.command(name="cluster")(cluster)
+app.command(name="record")(record)
+app.command(name="replay")(replay)
 app.add_typer(log, name="log")
 app.add_typer(spark, name="spark")
 app.command(name="demo")(demo)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from .connection import DEFAULT_BOOTSTRAP_SERVER, check_addresses
+from .client_settings import CommandConfig, tls_of
+from .connection import DEFAULT_BOOTSTRAP_SERVER, check_addresses, nobody_at
 from .errors import CommandError, fail
 from .show import JsonOutput, note, show_json
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from ..client.client import KafkaClient
     from .cluster_metrics import MetricsSource
     from .cluster_view import ClusterView
@@ -44,8 +47,16 @@ Metrics = Annotated[
 ]
 
 
+class Target(NamedTuple):
+    """The cluster looked at: addresses to begin with, and how TLS is spoken if it is."""
+
+    addresses: list[str]
+    tls: SSLContext | None
+
+
 def cluster(
     bootstrap_server: Bootstrap = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     metrics: Metrics = None,
     interval: Annotated[
         float, typer.Option("--interval", "-i", min=0.2, help="Seconds between two looks.")
@@ -67,40 +78,39 @@ def cluster(
 
     from .cluster_metrics import MetricsSource
 
-    check_addresses(bootstrap_server)
+    target = Target(check_addresses(bootstrap_server), tls_of(command_config))
     sources = [MetricsSource(each) for each in metrics or ()]
     if once or json_output or not sys.stdout.isatty():
-        trio.run(_show_once, bootstrap_server, sources, json_output)
+        trio.run(_show_once, target, sources, json_output)
         return
     try:
-        trio.run(_show_live, bootstrap_server, sources, interval)
+        trio.run(_show_live, target, sources, interval)
     except* KeyboardInterrupt:
         pass  # the way to leave it
 
 
-def _client(bootstrap_server: str) -> KafkaClient:
+def _client(target: Target) -> KafkaClient:
     from ..client.client import KafkaClient
     from ..client.settings import ClientSettings
 
     return KafkaClient(
-        bootstrap_server,
+        target.addresses,
         ClientSettings(request_timeout_ms=ANSWER_MS_MAX, max_block_ms=ANSWER_MS_MAX),
+        ssl_context=target.tls,
     )
 
 
-async def _show_once(
-    bootstrap_server: str, sources: list[MetricsSource], json_output: bool
-) -> None:
+async def _show_once(target: Target, sources: list[MetricsSource], json_output: bool) -> None:
     import trio
 
     from .cluster_metrics import problems
     from .cluster_view import as_json
 
-    async with _client(bootstrap_server) as client:
-        await _look(client, sources, bootstrap_server)
+    async with _client(target) as client:
+        await _look(client, sources, target)
         if sources:
             await trio.sleep(RATE_SECONDS)
-        view = await _look(client, sources, bootstrap_server)
+        view = await _look(client, sources, target)
     if json_output:
         show_json(as_json(view))
     else:
@@ -111,30 +121,28 @@ async def _show_once(
         note(problem)
 
 
-async def _show_live(bootstrap_server: str, sources: list[MetricsSource], interval: float) -> None:
+async def _show_live(target: Target, sources: list[MetricsSource], interval: float) -> None:
     import trio
     from rich.live import Live
 
     from .cluster_metrics import problems
     from .cluster_screen import render
 
-    async with _client(bootstrap_server) as client:
-        view = await _look(client, sources, bootstrap_server)
+    async with _client(target) as client:
+        view = await _look(client, sources, target)
         with Live(auto_refresh=False) as live:
             remarks = problems(sources)
             while True:
                 live.update(render(view, remarks), refresh=True)
                 await trio.sleep(interval)
                 try:
-                    view = await _look(client, sources, bootstrap_server)
+                    view = await _look(client, sources, target)
                     remarks = problems(sources)
                 except CommandError as error:
                     remarks = [str(error), "the last answer is shown"]
 
 
-async def _look(
-    client: KafkaClient, sources: list[MetricsSource], bootstrap_server: str
-) -> ClusterView:
+async def _look(client: KafkaClient, sources: list[MetricsSource], target: Target) -> ClusterView:
     """Ask a broker and all metrics. Raises CommandError: no broker answers."""
     import trio
 
@@ -159,8 +167,5 @@ async def _look(
         except ClientError:
             answer = None
     if answer is None:
-        fail(
-            f"no broker answers at {bootstrap_server}; start one with 'odradek serve', or give"
-            " the address of another with --bootstrap-server"
-        )
+        fail(await trio.to_thread.run_sync(nobody_at, target.addresses, target.tls))
     return make_view(answer, measured)

@@ -1,6 +1,7 @@
 """How the commands reach a broker: kafka-python's clients, made one way.
 
-The bootstrap address is `--bootstrap-server`, or the variable ODRADEK_BOOTSTRAP_SERVER.
+The bootstrap address is `--bootstrap-server`, or the variable ODRADEK_BOOTSTRAP_SERVER; how it is
+spoken to, if not in plain, is in a file that `--command-config` names.
 """
 
 from __future__ import annotations
@@ -8,13 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from .client_settings import kafka_python_settings, tls_of, why_nobody_answers
 from .errors import CommandError, fail
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from ..client.client import KafkaClient
 
 ResultT = TypeVar("ResultT")
@@ -36,11 +41,11 @@ DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 
 
 @contextmanager
-def admin_client(bootstrap_server: str) -> Iterator[Any]:
+def admin_client(bootstrap_server: str, command_config: Path | None = None) -> Iterator[Any]:
     """A KafkaAdminClient, closed on leaving; CommandError when no broker answers."""
     from kafka.admin import KafkaAdminClient
 
-    client = _connected(KafkaAdminClient, bootstrap_server, {})
+    client = _connected(KafkaAdminClient, bootstrap_server, command_config, {})
     try:
         yield client
     finally:
@@ -48,14 +53,16 @@ def admin_client(bootstrap_server: str) -> Iterator[Any]:
 
 
 @contextmanager
-def producer_client(bootstrap_server: str, **settings: Any) -> Iterator[Any]:
+def producer_client(
+    bootstrap_server: str, command_config: Path | None = None, **settings: Any
+) -> Iterator[Any]:
     """A KafkaProducer, flushed and closed on leaving; CommandError when no broker answers."""
     from kafka import KafkaProducer
 
     from .codecs import use_own_codecs
 
     use_own_codecs()
-    producer = _connected(KafkaProducer, bootstrap_server, settings)
+    producer = _connected(KafkaProducer, bootstrap_server, command_config, settings)
     try:
         yield producer
     finally:
@@ -63,7 +70,9 @@ def producer_client(bootstrap_server: str, **settings: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def consumer_client(bootstrap_server: str, **settings: Any) -> Iterator[Any]:
+def consumer_client(
+    bootstrap_server: str, command_config: Path | None = None, **settings: Any
+) -> Iterator[Any]:
     """A KafkaConsumer that creates no topics, closed on leaving.
 
     Raises CommandError when no broker answers.
@@ -74,7 +83,7 @@ def consumer_client(bootstrap_server: str, **settings: Any) -> Iterator[Any]:
 
     use_own_codecs()
     settings["allow_auto_create_topics"] = False
-    consumer = _connected(KafkaConsumer, bootstrap_server, settings)
+    consumer = _connected(KafkaConsumer, bootstrap_server, command_config, settings)
     try:
         yield consumer
     finally:
@@ -82,7 +91,9 @@ def consumer_client(bootstrap_server: str, **settings: Any) -> Iterator[Any]:
 
 
 def with_client(
-    bootstrap_server: str, work: Callable[[KafkaClient], Awaitable[ResultT]]
+    bootstrap_server: str,
+    work: Callable[[KafkaClient], Awaitable[ResultT]],
+    command_config: Path | None = None,
 ) -> ResultT:
     """What `work` makes of a client of odradek's own; CommandError when no broker answers.
 
@@ -94,7 +105,8 @@ def with_client(
     from ..client.errors import ClientError
     from ..client.settings import ClientSettings
 
-    check_addresses(bootstrap_server)
+    addresses = check_addresses(bootstrap_server)
+    tls = tls_of(command_config)
     settings = ClientSettings(
         request_timeout_ms=REQUEST_TIMEOUT_MS,
         max_block_ms=REQUEST_TIMEOUT_MS,
@@ -102,25 +114,34 @@ def with_client(
     )
 
     async def run() -> ResultT:
-        async with KafkaClient(bootstrap_server, settings) as client:
+        async with KafkaClient(bootstrap_server, settings, ssl_context=tls) as client:
             try:
                 await client.refresh_metadata(CONNECT_TIMEOUT_MS)
             except ClientError as error:
-                raise CommandError(_nobody_at(bootstrap_server)) from error
+                raise CommandError(nobody_at(addresses, tls)) from error
             return await work(client)
 
     return trio.run(run)
 
 
-def _nobody_at(bootstrap_server: str) -> str:
-    return (
-        f"no broker answers at {bootstrap_server}; start one with 'odradek serve', or give the"
+def nobody_at(addresses: list[str], tls: SSLContext | None) -> str:
+    """The sentence for a cluster that did not answer, and why if that can be found out.
+
+    Args:
+        addresses: HOST:PORT each.
+        tls: how TLS is spoken, if it is.
+    """
+    return why_nobody_answers(addresses, tls) or (
+        f"no broker answers at {','.join(addresses)}; start one with 'odradek serve', or give the"
         " address of another with --bootstrap-server"
     )
 
 
 def _connected(
-    client_class: Callable[..., Any], bootstrap_server: str, settings: dict[str, Any]
+    client_class: Callable[..., Any],
+    bootstrap_server: str,
+    command_config: Path | None,
+    settings: dict[str, Any],
 ) -> Any:
     from kafka.errors import KafkaTimeoutError
 
@@ -128,15 +149,17 @@ def _connected(
     logging.getLogger("kafka").addHandler(logging.NullHandler())
     logging.getLogger("kafka").propagate = False
     servers = check_addresses(bootstrap_server)
+    tls = tls_of(command_config)
     try:
         return client_class(
             bootstrap_servers=servers,
             bootstrap_timeout_ms=CONNECT_TIMEOUT_MS,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
+            **kafka_python_settings(tls),
             **settings,
         )
     except KafkaTimeoutError as error:
-        raise CommandError(_nobody_at(bootstrap_server)) from error
+        raise CommandError(nobody_at(servers, tls)) from error
 
 
 def check_addresses(bootstrap_server: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from .client_settings import CommandConfig
 from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, consumer_client
 from .errors import fail
 from .record_json import record_to_json
@@ -79,6 +80,7 @@ def consume(
         typer.Option("--isolation", help="read_committed leaves out aborted transactions."),
     ] = "read_uncommitted",
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Show records, from now on or from an earlier place, until Ctrl-C.
 
@@ -104,6 +106,7 @@ def consume(
     write = _writer(show, keys, headers, timestamps, partitions)
     with consumer_client(
         bootstrap_server,
+        command_config,
         group_id=group,
         enable_auto_commit=False,
         auto_offset_reset="earliest" if from_beginning else "latest",

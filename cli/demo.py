@@ -47,13 +47,14 @@ def demo(
 ) -> None:
     """Run 336,776 real flights through a broker and Spark, and check every row.
 
-    The flights that left New York in 2013 are produced to a topic, keyed by airline. Spark's
-    Structured Streaming reads them through its own Kafka source, joins the airlines' names
-    (from another topic), adds up delays by airline and hour, and writes the table to Parquet
-    and to a topic. Then pandas computes the same table straight from the data, and both are
-    compared row by row: any difference ends the demo with exit code 1.
+    The flights that left New York in 2013 are produced to a topic, keyed by airline, archived to
+    Parquet, and replayed from there to another topic. Spark's Structured Streaming reads that
+    through its own Kafka source, joins the airlines' names (from a third topic), adds up delays
+    by airline and hour, and writes the table to Parquet and to a topic. An audit looks for records
+    that were lost, doubled or moved on the way. Then pandas computes the same table straight from
+    the data, and both are compared row by row: any difference ends the demo with exit code 1.
 
-    It takes about a minute and needs Java 17 and pip install 'odradek[demo]'.
+    It takes a minute or two and needs Java 17 and pip install 'odradek[demo]'.
 
     ```
     odradek demo
@@ -71,7 +72,7 @@ def demo(
     _show_result(result)
     note(f"the demo took {time.monotonic() - started:.0f} s")
     if not result.is_right:
-        fail("the table that came through the broker is not the one pandas computes")
+        fail("what came through the broker is not what went in, or not what pandas computes")
 
 
 @contextmanager
@@ -156,6 +157,10 @@ def _show_result(result: DemoResult) -> None:
         title="New York 2013, mean delays in minutes",
     )
     sys.stdout.flush()
+    for fault in result.audit.faults:
+        note(f"{fault.kind}: {fault.sentence}")
+        for sample in fault.samples:
+            note(f"  {sample}")
     for place, comparison in (("Parquet", result.parquet), ("the topic", result.topic)):
         counts = ", ".join(
             f"{len(lines)} {kind}"

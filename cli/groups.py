@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .client_settings import CommandConfig
 from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from .errors import explain_code, fail
 from .groups_reset import reset_offsets
@@ -44,6 +45,7 @@ def list_groups(
         typer.Option("--type", metavar="NAME", help="Only classic, or only consumer groups."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     json_output: JsonOutput = False,
 ) -> None:
     """List the groups, with their types and states.
@@ -70,7 +72,7 @@ def list_groups(
             "protocol": each.protocol_type,
             "coordinator": each.coordinator,
         }
-        for each in with_client(bootstrap_server, ask)
+        for each in with_client(bootstrap_server, ask, command_config)
     ]
     if json_output:
         show_json(rows)
@@ -97,6 +99,7 @@ def describe_groups(
         bool, typer.Option("--state", help="Only its state, assignor and epochs.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     json_output: JsonOutput = False,
 ) -> None:
     """Show what groups are doing: state, members, what each reads, and how far behind they are.
@@ -117,7 +120,7 @@ def describe_groups(
     async def ask(client: KafkaClient) -> list[StateOfGroup]:
         return await progress_of(client, await _names(client, groups, all_groups))
 
-    for each in with_client(bootstrap_server, ask):
+    for each in with_client(bootstrap_server, ask, command_config):
         if json_output:
             show_json(
                 each.members_json()
@@ -137,6 +140,7 @@ def delete_groups(
     groups: OptionalGroupNames = None,
     all_groups: AllGroups = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete groups without members, with their committed offsets.
 
@@ -152,7 +156,7 @@ def delete_groups(
         return await GroupAdmin(client).delete(names)
 
     refused = []
-    for group, code in sorted(with_client(bootstrap_server, ask).items()):
+    for group, code in sorted(with_client(bootstrap_server, ask, command_config).items()):
         if code == 0:
             note(f"deleted group {group}")
         else:
@@ -169,6 +173,7 @@ def delete_offsets(
         typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="May be repeated."),
     ],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Forget what a group has committed for topics that it does not read any more.
 
@@ -185,7 +190,7 @@ def delete_offsets(
         return await GroupAdmin(client).delete_offsets(group, partitions)
 
     refused = []
-    for (name, index), code in sorted(with_client(bootstrap_server, ask).items()):
+    for (name, index), code in sorted(with_client(bootstrap_server, ask, command_config).items()):
         if code == 0:
             note(f"group {group} has no offset of {name}:{index} now")
         else:

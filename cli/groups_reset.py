@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .client_settings import CommandConfig
 from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from .errors import explain_code, fail
 from .partition_names import existing_partitions
@@ -112,6 +113,7 @@ def reset_offsets(
         bool, typer.Option("--export", help="Show them in CSV, for --from-file.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     json_output: JsonOutput = False,
 ) -> None:
     """Move where groups go on reading. Their consumers must be stopped.
@@ -166,7 +168,7 @@ def reset_offsets(
                 await _commit(admin, name, plan)
         return plans, left
 
-    plans, left = with_client(bootstrap_server, work)
+    plans, left = with_client(bootstrap_server, work, command_config)
     if export:
         _export(plans, with_group=len(groups or ()) != 1)
     else:

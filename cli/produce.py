@@ -12,6 +12,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 import typer
 
+from .client_settings import CommandConfig
 from .codecs import COMPRESSIONS
 from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, producer_client
 from .errors import explain_kafka_error, fail
@@ -66,6 +67,7 @@ def produce(
         typer.Option("--progress/--no-progress", help="Default: when a terminal is looking."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Send lines as records, from standard input or a file.
 
@@ -90,7 +92,9 @@ def produce(
     started = time.monotonic()
     with ExitStack() as stack:
         source = stack.enter_context(file.open("rb")) if file else sys.stdin.buffer
-        producer = stack.enter_context(producer_client(bootstrap_server, **settings))
+        producer = stack.enter_context(
+            producer_client(bootstrap_server, command_config, **settings)
+        )
         _check_partition(producer, topic, partition)
         shown = sys.stderr.isatty() and not sys.stdin.isatty() if progress is None else progress
         lines = stack.enter_context(_counted_lines(source, shown))

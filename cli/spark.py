@@ -1,4 +1,4 @@
-"""`odradek spark`: pipelines between topics and a lake, and audits, on Spark."""
+"""`odradek spark`: pipelines between topics and a lake, audits, comparisons, on Spark."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import typer
 
 from .spark_audit import audit
 from .spark_copies import archive, mirror, replay
+from .spark_replicas import verify_replicas
 
 app = typer.Typer(
-    help="Archive, replay, mirror and audit topics with Spark; they may be any Kafka's.",
+    help="Archive, replay, mirror and audit topics, compare replicas; they may be any Kafka's.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -16,3 +17,4 @@ app.command(name="audit")(audit)
 app.command(name="archive")(archive)
 app.command(name="replay")(replay)
 app.command(name="mirror")(mirror)
+app.command(name="verify-replicas")(verify_replicas)

@@ -47,11 +47,15 @@ def archive(
     every: Every = None,
     per_batch: Annotated[
         int, typer.Option("--per-batch", min=1, help="Offsets in a batch at most.")
-    ] = 1_000_000,
+    ] = 4_000_000,
     fail_on_data_loss: Annotated[
         bool,
         typer.Option(help="Whether it is an error if records were deleted before they were read."),
     ] = True,
+    gather_days: Annotated[
+        bool,
+        typer.Option("--gather-days", help="One file for each day of a batch; for many days."),
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka: KafkaOptions = None,
     source: SourceFormat = "kafka",
@@ -78,6 +82,7 @@ def archive(
         every,
         per_batch,
         fail_on_data_loss,
+        gather_days,
     )
     with session(master, iceberg=table_format == "iceberg") as spark, shown_progress() as show:
         result = archive_topics(spark, settings, show)

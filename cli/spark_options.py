@@ -103,13 +103,13 @@ def source_of(
 
 
 @contextmanager
-def session(master: str, *, iceberg: bool = False) -> Iterator[Any]:
+def session(master: str, *, iceberg: bool = False, connector: bool = True) -> Iterator[Any]:
     """A Spark session, stopped on leaving; what the JVM says goes to a file."""
     from ..spark_connector import spark_session
     from ..spark_connector.connector_jars import connector_packages
     from ..spark_connector.installation import find_installation
 
-    packages = None
+    packages: list[str] | None = None if connector else []
     if iceberg:
         from ..spark_connector.pipelines.iceberg import iceberg_packages
 

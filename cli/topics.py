@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .client_settings import CommandConfig
 from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, admin_client
 from .errors import explain_kafka_error, fail
 from .show import JsonOutput, note, show_json, show_table
@@ -33,6 +34,7 @@ Configs = Annotated[
 @app.command("list")
 def list_topics(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     internal: Annotated[bool, typer.Option("--internal", help="Also internal topics.")] = False,
     json_output: JsonOutput = False,
 ) -> None:
@@ -43,7 +45,7 @@ def list_topics(
     odradek topics list --json | jq -r .topic
     ```
     """
-    with admin_client(bootstrap_server) as admin:
+    with admin_client(bootstrap_server, command_config) as admin:
         topics = [
             topic
             for topic in admin.describe_topics()
@@ -86,6 +88,7 @@ def create_topics(
         bool, typer.Option("--if-not-exists", help="A topic that exists is left as it is.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Create topics.
 
@@ -105,7 +108,7 @@ def create_topics(
         }
         for topic in topics
     }
-    with admin_client(bootstrap_server) as admin:
+    with admin_client(bootstrap_server, command_config) as admin:
         answer = admin.create_topics(wanted, raise_errors=False)
         created = []
         for result in answer["topics"]:
@@ -123,6 +126,7 @@ def create_topics(
 def describe_topics(
     topics: TopicNames,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     all_configs: Annotated[
         bool, typer.Option("--all-configs", help="Also the settings that are defaults.")
     ] = False,
@@ -134,7 +138,7 @@ def describe_topics(
     odradek topics describe events
     ```
     """
-    with admin_client(bootstrap_server) as admin:
+    with admin_client(bootstrap_server, command_config) as admin:
         found = _existing(admin, topics)
         ranges = _offset_ranges(admin, found)
         settings = _topic_configs(admin, topics, all_configs)
@@ -183,6 +187,7 @@ def delete_topics(
         bool, typer.Option("--if-exists", help="A topic that does not exist is no error.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete topics and their records, without asking.
 
@@ -192,7 +197,7 @@ def delete_topics(
     """
     from kafka.errors import UnknownTopicOrPartitionError
 
-    with admin_client(bootstrap_server) as admin:
+    with admin_client(bootstrap_server, command_config) as admin:
         answer = admin.delete_topics(topics, raise_errors=False)
     for result in answer["topics"]:
         if if_exists and result["error_code"] == UnknownTopicOrPartitionError.errno:
@@ -207,6 +212,7 @@ def add_partitions(
     topic: TopicName,
     to: Annotated[int, typer.Option("--to", min=1, help="How many it shall have in all.")],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Give a topic more partitions. Records stay where they are; keys may move.
 
@@ -214,7 +220,7 @@ def add_partitions(
     odradek topics add-partitions events --to 6
     ```
     """
-    with admin_client(bootstrap_server) as admin:
+    with admin_client(bootstrap_server, command_config) as admin:
         answer = admin.create_partitions({topic: to}, raise_errors=False).to_dict()
     for result in answer["results"]:
         _check_result(result)
@@ -230,6 +236,7 @@ def alter_topic(
         typer.Option("--unset", metavar="KEY", help="Back to the broker's default; repeatable."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Change settings of a topic; those not named stay as they are.
 
@@ -247,7 +254,7 @@ def alter_topic(
     if not changes:
         fail("nothing to change; give --config KEY=VALUE or --unset KEY")
     resource = ConfigResource(ConfigResourceType.TOPIC, topic, changes)
-    with admin_client(bootstrap_server) as admin:
+    with admin_client(bootstrap_server, command_config) as admin:
         _existing(admin, [topic])
         # The broker knows its settings; kafka-python's own check would ask for all of them.
         answer = admin.alter_configs([resource], raise_on_unknown=False)

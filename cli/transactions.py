@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .client_settings import CommandConfig
 from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from .errors import fail
 from .partition_names import describe_topics, existing_partitions, parse_one_partition
@@ -64,6 +65,7 @@ def list_transactions(
         typer.Option(metavar="REGEX", help="Only ids that match this expression as a whole."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     json_output: JsonOutput = False,
 ) -> None:
     """List the transactional ids, and what state each is in.
@@ -91,7 +93,7 @@ def list_transactions(
             "producer_id": each.producer_id,
             "coordinator": each.coordinator,
         }
-        for each in with_client(bootstrap_server, ask)
+        for each in with_client(bootstrap_server, ask, command_config)
     ]
     if json_output:
         show_json(rows)
@@ -108,6 +110,7 @@ def list_transactions(
 def describe_transactions(
     ids: Ids,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     json_output: JsonOutput = False,
 ) -> None:
     """Show transactional ids: state, producer, age, and the partitions of the open transaction.
@@ -122,7 +125,7 @@ def describe_transactions(
         return await TransactionAdmin(client).describe(ids)
 
     now_ms = _now_ms()
-    for name, found in with_client(bootstrap_server, ask).items():
+    for name, found in with_client(bootstrap_server, ask, command_config).items():
         if found is None:
             fail(f"transactional id {name}: there is none; see: odradek transactions list")
         age_ms = None if found.started_ms is None else max(now_ms - found.started_ms, 0)
@@ -137,6 +140,7 @@ def describe_producers(
     partitions: Annotated[list[str], typer.Argument(metavar="TOPIC[:0,1]", show_default=False)],
     broker_id: BrokerId = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     json_output: JsonOutput = False,
 ) -> None:
     """Show the producers that partitions remember, and where open transactions begin.
@@ -157,7 +161,9 @@ def describe_producers(
 
     rows = [
         {"topic": topic, "partition": index, **producer_json(producer)}
-        for (topic, index), producers in sorted(with_client(bootstrap_server, ask).items())
+        for (topic, index), producers in sorted(
+            with_client(bootstrap_server, ask, command_config).items()
+        )
         for producer in producers
     ]
     if json_output:
@@ -187,6 +193,7 @@ def find_hanging(
     ] = 15,
     broker_id: BrokerId = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
     json_output: JsonOutput = False,
 ) -> None:
     """Find transactions that are open in a partition, and that no coordinator will end.
@@ -223,7 +230,7 @@ def find_hanging(
             "id": each.transactional_id,
             "age_ms": now_ms - each.producer.last_timestamp,
         }
-        for each in with_client(bootstrap_server, ask)
+        for each in with_client(bootstrap_server, ask, command_config)
     ]
     if json_output:
         show_json(rows)
@@ -251,6 +258,7 @@ def abort(
     producer_epoch: Annotated[int | None, typer.Option(min=0, metavar="N")] = None,
     coordinator_epoch: Annotated[int | None, typer.Option(metavar="N")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """End a hanging transaction in one partition: its records count as aborted.
 
@@ -294,13 +302,15 @@ def abort(
             f" odradek transactions describe-producers {partition}"
         )
 
-    with_client(bootstrap_server, ask)
+    with_client(bootstrap_server, ask, command_config)
     note(f"aborted the transaction in {partition}")
 
 
 @app.command("force-terminate")
 def force_terminate(
-    transactional_id: Id, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER
+    transactional_id: Id,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """End the open transaction of a transactional id, and shut its producer out.
 
@@ -323,7 +333,7 @@ def force_terminate(
             )
         await admin.fence(transactional_id)
 
-    with_client(bootstrap_server, ask)
+    with_client(bootstrap_server, ask, command_config)
     note(f"ended what was open of {transactional_id}; its producer has to begin anew")
 
 

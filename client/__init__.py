@@ -17,6 +17,7 @@ well; there is no other Kafka client for trio.
 | `Producer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
 | `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
 | `open_connection`, `Connection` | one connection, many requests in flight |
+| `client_context`, `tls_settings_of` | how TLS is spoken, from Kafka's `ssl.*` settings |
 | `Metadata`, `MetadataUpdater` | the state machines behind, without trio |
 
 Requests and responses are those of `odradek.protocol.messages`. Everything that decides takes
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from .producer import Producer, ProduceResult
     from .sasl import sasl_plain
     from .settings import ClientSettings
+    from .tls_context import client_context
+    from .tls_settings import TlsError, tls_settings_of
 
 _MODULES = {
     "Admin": "admin",
@@ -80,11 +83,14 @@ _MODULES = {
     "ProduceResult": "producer",
     "Producer": "producer",
     "RequestTimeoutError": "errors",
+    "TlsError": "tls_settings",
     "TopicInfo": "cluster",
     "UnknownNodeError": "errors",
     "UnsupportedByBrokerError": "errors",
+    "client_context": "tls_context",
     "open_connection": "connection",
     "sasl_plain": "sasl",
+    "tls_settings_of": "tls_settings",
 }
 
 __all__ = [
@@ -110,11 +116,14 @@ __all__ = [
     "ProduceResult",
     "Producer",
     "RequestTimeoutError",
+    "TlsError",
     "TopicInfo",
     "UnknownNodeError",
     "UnsupportedByBrokerError",
+    "client_context",
     "open_connection",
     "sasl_plain",
+    "tls_settings_of",
 ]
 
 

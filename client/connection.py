@@ -22,7 +22,7 @@ from ..runtime.clock import Clock
 from .api_version_ranges import ApiVersionRanges
 from .error_kinds import error_name
 from .errors import ClientError, DisconnectedError, RequestTimeoutError, UnsupportedByBrokerError
-from .opening import Connect, open_stream
+from .opening import Connect, open_stream, tls_refusal
 from .pipeline import InFlight, RequestPipeline
 from .settings import ClientSettings, check_settings
 from .trio_clock import TrioClock, trio_deadline
@@ -85,6 +85,7 @@ class Connection:
         self._scope = trio.CancelScope()
         self._receive_scope = trio.CancelScope()
         self._idle_since_ms = self._clock.monotonic_ms()
+        self._has_received = False
 
     @property
     def in_flight_count(self) -> int:
@@ -235,7 +236,11 @@ class Connection:
                     if done is not None:
                         done.on_done()
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            self.close(DisconnectedError(f"the connection to {self.peer} broke: {error}"))
+            self.close(self._why_broken(error))
+
+    def _why_broken(self, error: Exception) -> ClientError:
+        refusal = None if self._has_received else tls_refusal(self.peer, error)
+        return refusal or DisconnectedError(f"the connection to {self.peer} broke: {error}")
 
     async def _send(self, buffers: list[Any]) -> None:
         small: list[Any] = []
@@ -260,9 +265,10 @@ class Connection:
                 elif not size:
                     self.close(DisconnectedError(self._ended_by_peer()))
                 else:
+                    self._has_received = True
                     self._idle_since_ms = self._clock.monotonic_ms()
         except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
-            self.close(DisconnectedError(f"the connection to {self.peer} broke: {error}"))
+            self.close(self._why_broken(error))
         except ClientError as error:
             self.close(type(error)(f"{self.peer}: {error}"))
 

@@ -68,12 +68,27 @@ async def _with_tls(
     try:
         await encrypted.do_handshake()
     except trio.BrokenResourceError as error:
-        cause = error.__cause__
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            raise AuthenticationError(
-                f"the certificate of {host}:{port} was refused: {cause.verify_message}"
-            ) from error
-        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-            raise AuthenticationError(f"{host}:{port} refused TLS: {cause}") from error
+        refusal = tls_refusal(f"{host}:{port}", error)
+        if refusal is not None:
+            raise refusal from error
         raise ConnectError(f"{host}:{port} ended the TLS handshake") from error
     return encrypted
+
+
+def tls_refusal(peer: str, error: BaseException) -> AuthenticationError | None:
+    """What a broken stream says of TLS; None if it broke for another reason.
+
+    A client of TLSv1.3 is told that its certificate is missing or refused only after its half of
+    the handshake.
+
+    Args:
+        peer: the broker's address.
+        error: why the stream broke.
+    """
+    cause = error.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return AuthenticationError(f"the certificate of {peer} was refused: {cause.verify_message}")
+    if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+        reason = (cause.reason or str(cause)).lower().replace("_", " ")
+        return AuthenticationError(f"{peer} refused TLS: {reason}")
+    return None

@@ -168,10 +168,8 @@ def read_request_header(frame: Buffer) -> tuple[int, str | None, int]:
         if size >= 0:
             position += size
             client_id = str(frame[10:position], "utf-8")
-        elif size == -1:
-            client_id = None
         else:
-            raise ProtocolError(f"a client id has a length of {size}")
+            client_id = None  # Kafka takes any negative length for it
         if api_version >= FLEXIBLE_FROM.get(api_key, _NEVER):
             # Mostly no tagged fields: one zero byte.
             if frame[position]:

@@ -74,6 +74,8 @@ def _read_partition(
         at_the_end = asked.fetch_offset == partition.readable_end(params.isolation)
         is_read_here = preferred == NO_REPLICA and not partitions.must_wait(partition, params)
         if diverging_epoch is None and not at_the_end and is_read_here:
+            if asked.max_bytes < 0:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka has it
             read = partition.read_records(
                 asked.fetch_offset,
                 min(asked.max_bytes, bytes_left),

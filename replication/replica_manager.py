@@ -15,7 +15,7 @@ from ..protocol.errors import ErrorCode, KafkaError
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.append_origin import AppendOrigin
-from ..storage.errors import StorageError
+from ..storage.errors import RecordValidationError, StorageError
 from ..storage.log_manager import FailedDirectory, LogManager
 from ..storage.log_upkeep import delete_old_segments
 from ..storage.topic_partition import TopicPartition
@@ -197,7 +197,8 @@ class ReplicaManager:
                     refusal.code,
                     log_start_offset=(
                         NO_OFFSET
-                        if refusal.code in REFUSED_BEFORE_THE_LOG and not record_errors
+                        if refusal.code in REFUSED_BEFORE_THE_LOG
+                        and not isinstance(refusal, RecordValidationError)
                         else partition.log_start_offset
                     ),
                     record_errors=record_errors,

@@ -60,13 +60,15 @@ def connector_jars(
     """The jars of `packages` and what they need; resolved at the first call, then kept.
 
     `packages` are Maven coordinates (`group:artifact:version`), by default the connector of the
-    installed Spark. `ivy_folder` is where resolved jars are kept, by default
-    `default_ivy_folder()`. Two processes that ask at once resolve once.
+    installed Spark; none are wanted with an empty list. `ivy_folder` is where resolved jars are
+    kept, by default `default_ivy_folder()`. Two processes that ask at once resolve once.
 
     Raises SparkConnectorError for coordinates that cannot fit this Spark, and when the jars are
     neither in the folder nor to be had from a repository.
     """
-    wanted = list(packages or connector_packages(installation))
+    wanted = list(connector_packages(installation) if packages is None else packages)
+    if not wanted:
+        return []
     _check_coordinates(wanted, installation)
     root = (ivy_folder or default_ivy_folder()).absolute()
     folder = root / re.sub(r"[^\w.-]+", "_", "+".join(wanted))

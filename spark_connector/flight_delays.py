@@ -1,4 +1,4 @@
-"""The demo's pipeline: flights from a topic, delays per airline and hour to Parquet and a topic.
+"""The demo's query: flights from a topic, delays per airline and hour to Parquet and a topic.
 
 It is Spark Structured Streaming through Spark's own Kafka source and sink; nothing in it
 knows which broker it talks to.
@@ -6,20 +6,17 @@ knows which broker it talks to.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import SparkConnectorError
 from .flights_topics import DemoTopics
+from .pipelines.topic_source import TopicSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 OFFSETS_PER_BATCH_MAX = 50_000
-POLL_S = 0.2
 
 TABLE_KEY = ("carrier", "hour")
 """One row of the table for each airline and hour (UTC) in which it had flights."""
@@ -89,20 +86,10 @@ def start_query(
     """
     from pyspark.sql import functions as F
 
-    def kafka(topic: str) -> dict[str, str]:
-        return {
-            "kafka.bootstrap.servers": bootstrap_servers,
-            "subscribe": topic,
-            "startingOffsets": "earliest",
-        }
-
-    flights = (
-        spark.readStream.format("kafka")
-        .options(**kafka(topics.flights))
-        .option("maxOffsetsPerTrigger", OFFSETS_PER_BATCH_MAX)
-        .load()
+    flights = TopicSource(bootstrap_servers, (topics.flights_again,)).read_stream(
+        spark, startingOffsets="earliest", maxOffsetsPerTrigger=str(OFFSETS_PER_BATCH_MAX)
     )
-    airlines = spark.read.format("kafka").options(**kafka(topics.airlines)).load()
+    airlines = TopicSource(bootstrap_servers, (topics.airlines,)).read(spark)
 
     def write_batch(rows: DataFrame, batch: int) -> None:
         rows = rows.persist()
@@ -127,32 +114,3 @@ def start_query(
         .foreachBatch(write_batch)
         .start()
     )
-
-
-def wait_for_query(
-    query: StreamingQuery, on_progress: Callable[[int], None] = lambda rows: None
-) -> int:
-    """Wait until a query ends by itself; the number of records it read from its first source.
-
-    Raises SparkConnectorError with the query's failure.
-    """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import StreamingQueryException
-
-    batches: dict[int, int] = {}
-    try:
-        running = True
-        while running:
-            running = query.isActive
-            for progress in query.recentProgress:
-                batches[progress["batchId"]] = progress["sources"][0]["numInputRows"]
-            on_progress(sum(batches.values()))
-            if running:
-                time.sleep(POLL_S)
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        reason = str(error).partition("\n")[0]
-        raise SparkConnectorError(f"the streaming query failed: {reason}") from error
-    except Py4JError as error:
-        raise SparkConnectorError("Spark ended before the streaming query did") from error
-    return sum(batches.values())

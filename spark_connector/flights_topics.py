@@ -10,6 +10,9 @@ from .flights import KeyedRecord
 
 FLIGHTS_PARTITIONS = 4
 PROGRESS_EVERY_RECORDS = 2_000
+NUMBER_HEADER = "number"
+"""Each record of a topic has one: by it an audit finds what got lost, doubled or swapped."""
+
 BATCH_BYTES = 256 * 1024
 LINGER_MS = 50
 """Large batches: a Python producer's time goes into the batch, hardly into the record."""
@@ -20,16 +23,20 @@ class DemoTopics(NamedTuple):
 
     flights: str
     airlines: str
+    flights_again: str
+    """What a replay of the archived flights makes."""
     delays: str
 
     @classmethod
     def with_prefix(cls, prefix: str) -> DemoTopics:
-        """The three names, each starting with `prefix`."""
-        return cls(f"{prefix}flights", f"{prefix}airlines", f"{prefix}delays")
+        """The four names, each starting with `prefix`."""
+        return cls(
+            f"{prefix}flights", f"{prefix}airlines", f"{prefix}flights-again", f"{prefix}delays"
+        )
 
 
 def create_topics(bootstrap_servers: str, topics: DemoTopics) -> None:
-    """Create the demo's topics, which must not exist.
+    """Create the demo's topics, which must not exist; the replay makes its own.
 
     They keep their records for ever: these are dated 2013, and the default of a week would
     have the broker delete them as soon as it looks.
@@ -60,7 +67,7 @@ def create_topics(bootstrap_servers: str, topics: DemoTopics) -> None:
                 raise SparkConnectorError(
                     f"the broker did not create topic {result['name']}: {result['error_message']}"
                 )
-        admin.wait_for_topics(list(topics))
+        admin.wait_for_topics(list(partitions))
 
 
 def produce_records(
@@ -84,7 +91,11 @@ def produce_records(
     ) as producer:
         for sent, record in enumerate(records):
             future: Any = producer.send(
-                topic, key=record.key, value=record.value, timestamp_ms=record.timestamp_ms
+                topic,
+                key=record.key,
+                value=record.value,
+                timestamp_ms=record.timestamp_ms,
+                headers=[(NUMBER_HEADER, str(sent).encode())],
             )
             future.add_errback(failures.append)
             if sent % PROGRESS_EVERY_RECORDS == 0:

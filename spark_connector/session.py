@@ -31,8 +31,10 @@ def spark_session(
     The connector is fetched once (about 10 MB) into `ivy_folder`, by default a folder in the
     user's cache; later sessions start without a network.
 
-    `packages` replaces the connector's Maven coordinates. `conf` is any Spark configuration and
-    wins over what is set here; jars it names in `spark.jars` are added to the connector's.
+    `packages` replaces the connector's Maven coordinates; with an empty list there is no connector,
+    which `format("odradek")` and `format("odradek-log")` do not need. `conf` is any Spark
+    configuration and wins over what is set here; jars it names in `spark.jars` are added to the
+    connector's.
     `log_file` takes what the JVM prints to its standard error; without it, that goes where
     Python's goes.
 
@@ -46,7 +48,8 @@ def spark_session(
     settings = dict(conf or {})
     if settings.get("spark.jars"):
         jars = [*settings["spark.jars"].split(","), *jars]
-    settings["spark.jars"] = ",".join(jars)
+    if jars:
+        settings["spark.jars"] = ",".join(jars)
     _refuse_running_jvm(jars)
 
     # Executors must run this Python, not whichever is first on the path; and a local Spark

@@ -64,7 +64,7 @@ class RecordValidationError(KafkaError):
         code: INVALID_RECORD or INVALID_TIMESTAMP.
         message: for the partition as a whole.
         record_errors: the positions in the batch of the records at fault, with a sentence
-            each, for the produce response.
+            each, for the produce response; none where the batch as a whole is.
     """
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:

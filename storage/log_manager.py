@@ -90,7 +90,7 @@ class LogManager:
         recovery_threads: int = DEFAULT_RECOVERY_THREADS,
     ) -> None:
         self.clock = clock
-        self._files = files
+        self.files = files
         self._chance = chance or random.Random(clock.now_ms())
         self.recovery_threads = recovery_threads
         self.default_config = default_config or LogConfig()
@@ -129,7 +129,7 @@ class LogManager:
         """
         online = self.directories.online
         self._loading = LogLoading(
-            self._files,
+            self.files,
             online,
             clock=self.clock,
             default_config=self.default_config,
@@ -146,7 +146,7 @@ class LogManager:
         self._note_recovery()
         for directory, path in self._loading.doomed:
             if directory.is_online:
-                self.deletions.add_folder(self._files, path, self.clock.monotonic_ms())
+                self.deletions.add_folder(self.files, path, self.clock.monotonic_ms())
         self._loading = None
 
     def _note_recovery(self) -> None:
@@ -291,7 +291,7 @@ class LogManager:
             directory.folder_of(topic_partition),
             topic_partition,
             config or self.default_config,
-            files=self._files,
+            files=self.files,
             now_ms=self.clock.now_ms(),
             topic_id=topic_id,
         )
@@ -317,7 +317,7 @@ class LogManager:
         log.move_folder(path)
         self._drop(topic_partition)
         due_ms = self.clock.monotonic_ms() + log.config.file_delete_delay_ms
-        self.deletions.add_folder(self._files, path, due_ms)
+        self.deletions.add_folder(self.files, path, due_ms)
 
     def use_log(self, directory: LogDirectory, topic_partition: TopicPartition, log: Log) -> None:
         """From now on this is a partition's log, in the place of the one it may have."""

@@ -205,19 +205,19 @@ class LogValidator:
         """Which error Kafka answers for bytes that are not one sound batch of format v2."""
         end = len(records)
         if end < HEADER_MAGIC_BYTES:
-            return self._invalid_record("there is no record batch")
+            return self._no_single_batch("there is no record batch")
         if self._is_impossible(records, 0):
             return self._corrupt("the record batch has an impossible length or format")
         size = int.from_bytes(records[8:12], "big", signed=True) + LOG_OVERHEAD_BYTES
         magic = records[16]
         if size > end:
-            return self._invalid_record("the record batch is not whole")
+            return self._no_single_batch("the record batch is not whole")
         if magic != MAGIC_V2:
-            return self._invalid_record(f"format v{magic} is not supported, only v2")
+            return self._no_single_batch(f"format v{magic} is not supported, only v2")
         if self._another_batch_follows(records, size):
             if self._is_impossible(records, size):
                 return self._corrupt("what follows the record batch is none")
-            return self._invalid_record("there is more than one record batch")
+            return self._no_single_batch("there is more than one record batch")
         if size < BATCH_HEADER_BYTES:
             return self._corrupt("the record batch is shorter than its header")
         if origin is AppendOrigin.CLIENT and RecordBatch(records).base_offset:
@@ -334,8 +334,13 @@ class LogValidator:
                 ) from error
             raise self._invalid_record("the records do not decompress") from error
 
-    def _invalid_record(self, what: str) -> KafkaError:
+    def _no_single_batch(self, what: str) -> KafkaError:
+        """What Kafka refuses before a log is asked."""
         return KafkaError(ErrorCode.INVALID_RECORD, f"{self._topic_partition}: {what}")
+
+    def _invalid_record(self, what: str) -> KafkaError:
+        text = f"{self._topic_partition}: {what}"
+        return RecordValidationError(ErrorCode.INVALID_RECORD, text, [])
 
     def _invalid_timestamp(self, what: str) -> KafkaError:
         return KafkaError(ErrorCode.INVALID_TIMESTAMP, f"{self._topic_partition}: {what}")

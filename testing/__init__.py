@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .cluster import Cluster
+    from .container import KafkaContainer
+    from .recorder.running_recorder import Recorder
     from .running_broker import Broker
 
-__all__ = ["Broker", "Cluster"]
+__all__ = ["Broker", "Cluster", "KafkaContainer", "Recorder"]
 
-_MODULES = {"Broker": "running_broker", "Cluster": "cluster"}
+_MODULES = {
+    "Broker": "running_broker",
+    "Cluster": "cluster",
+    "KafkaContainer": "container",
+    "Recorder": "recorder.running_recorder",
+}
 
 
 def __getattr__(name: str) -> Any:

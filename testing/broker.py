@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import select
 import signal
 import sys
 import threading
@@ -21,9 +20,10 @@ from ..broker.config.broker_config import BrokerConfig
 from ..broker.config.definition import ConfigError
 from ..broker.config.properties import Properties
 from ..broker.start import StartError, run_brokers
-
-LOOK_SECONDS = 0.5
-"""How often it is looked whether the parent is alive, where the system cannot tell by itself."""
+from ..broker.surroundings import Surroundings
+from .control.framing import TOKEN_VARIABLE
+from .control.server import ADDRESS_PREFIX, ControlServer
+from .process_end import wait_for_end
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -52,17 +52,49 @@ def _serve(options: argparse.Namespace, stop: threading.Event) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
 
+    control = _open_control() if options.control else None
+
     def announce(addresses: str) -> None:
+        if control is not None:
+            control.start()
+            print(f"{ADDRESS_PREFIX}{control.address}", flush=True)
         seconds = time.monotonic() - began
         print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
 
     try:
         config = BrokerConfig.from_sources(Properties(""), settings)
-        run_brokers([config], announce, stop.is_set)
+        run_brokers([config], announce, stop.is_set, surroundings=_surroundings(control, options))
     except (ConfigError, StartError) as error:
         print(f"odradek.testing.broker: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _open_control() -> ControlServer:
+    """A control channel for whoever holds the token of this process's environment.
+
+    The token is taken out of the environment, so that no child inherits it.
+    """
+    token = os.environ.pop(TOKEN_VARIABLE, "")
+    if not token:
+        raise SystemExit(f"--control needs a token in the environment variable {TOKEN_VARIABLE}")
+    return ControlServer(token)
+
+
+def _surroundings(
+    control: ControlServer | None, options: argparse.Namespace
+) -> Surroundings | None:
+    """What the broker lives in if it may be broken; the operating system's if not."""
+    if control is None:
+        return None
+    from .outages.surroundings import breakable_surroundings
+
+    return breakable_surroundings(
+        control.attach,
+        ahead_ms=options.time_ahead,
+        skew_ms=options.clock_wrong,
+        cuts={**dict.fromkeys(options.cut, False), **dict.fromkeys(options.cut_silently, True)},
+    )
 
 
 def _end_with(pid: int, leftovers: Sequence[str]) -> None:
@@ -78,36 +110,6 @@ def _end_with(pid: int, leftovers: Sequence[str]) -> None:
         os.execvp("rm", ["rm", "-rf", "--", *leftovers])
 
     threading.Thread(target=wait, name=f"waits for the end of {pid}", daemon=True).start()
-
-
-def wait_for_end(pid: int) -> None:
-    """Block until a process that is no child of this one is gone.
-
-    Args:
-        pid: its number.
-    """
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    except (AttributeError, OSError):  # not on this system
-        while _is_alive(pid):
-            time.sleep(LOOK_SECONDS)
-        return
-    try:
-        select.select([descriptor], [], [])
-    finally:
-        os.close(descriptor)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -131,6 +133,27 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a folder to remove if that process is gone first",
     )
+    parser.add_argument(
+        "--control",
+        action="store_true",
+        help=f"open a control channel on 127.0.0.1, for holders of the token in {TOKEN_VARIABLE}",
+    )
+    outages = parser.add_argument_group("outages that hold from the start, with --control")
+    outages.add_argument(
+        "--time-ahead", metavar="MS", type=int, default=0, help="how far its time is ahead"
+    )
+    outages.add_argument(
+        "--clock-wrong", metavar="MS", type=int, default=0, help="how wrong its wall clock is"
+    )
+    for option, how in (("--cut", "is refused"), ("--cut-silently", "lets nothing through")):
+        outages.add_argument(
+            option,
+            metavar="PORT",
+            type=int,
+            action="append",
+            default=[],
+            help=f"the link to the broker at this port {how}",
+        )
     return parser
 
 

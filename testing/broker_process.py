@@ -17,9 +17,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
 
 READY_PREFIX = b"odradek ready at "
 METRICS_PREFIX = b"metrics at "
+CONTROL_PREFIX = b"control at "
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 LOG_TAIL_BYTES = 4000
@@ -48,6 +53,7 @@ class BrokerProcess:
     Attributes:
         metrics_urls: where its metrics are, of each broker in the process, if `arguments` ask for
             them with `--metrics`.
+        control_address: where its control channel is, if it has one.
 
     Raises:
         BrokerStartError: it did not become ready.
@@ -72,6 +78,7 @@ class BrokerProcess:
         self.log_path = log_path or _default_log_path(data_dir)
         self.ready_line = ""
         self.metrics_urls: list[str] = []
+        self.control_address = ""
         self._host, _, port = listen.rpartition(":")
         self._port = int(port)
         self._process: subprocess.Popen[bytes] | None = None
@@ -123,6 +130,7 @@ class BrokerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=self.own_session,
+                env=self.environment(),
             )
         atexit.register(self.kill)
         try:
@@ -130,6 +138,10 @@ class BrokerProcess:
         except BaseException:
             self.kill()
             raise
+
+    def environment(self) -> dict[str, str] | None:
+        """The environment of the next start; None: this process's own."""
+        return None
 
     def command(self) -> list[str]:
         """The command line of the next start."""
@@ -197,6 +209,8 @@ class BrokerProcess:
                 if line.startswith(METRICS_PREFIX):
                     urls = line.removeprefix(METRICS_PREFIX).decode()
                     self.metrics_urls = urls.strip().split(",")
+                if line.startswith(CONTROL_PREFIX):
+                    self.control_address = line.removeprefix(CONTROL_PREFIX).decode().strip()
                 if line.startswith(READY_PREFIX):
                     break
         self.ready_line = line.decode().rstrip("\n")
@@ -208,7 +222,7 @@ class BrokerProcess:
         tail = self.log[-LOG_TAIL_BYTES:].strip() or "(nothing logged)"
         return f"the broker {what}: {' '.join(self.command())}\n{tail}"
 
-    def __enter__(self) -> BrokerProcess:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

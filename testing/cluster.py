@@ -12,27 +12,39 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
+from .client_settings import TlsFiles, client_settings
+from .inspection.inspected_cluster import InspectedCluster
+from .outages.cluster_outages import ClusterOutages
 from .running_broker import Broker
 
+if TYPE_CHECKING:
+    from .faults.cluster_faults import ClusterFaults
 
-class Cluster:
+
+class Cluster(ClusterOutages, InspectedCluster):
     """Brokers with the ids 1, 2, ... that know each other; ready when the constructor returns.
 
     Args:
         count: how many.
         settings: of all of them, by Kafka's names.
+        tls: whether clients must speak TLS; brokers do it among themselves, too.
 
     Attributes:
         brokers: in the order of their ids. Each can be killed, and started again on the same
             port and data.
+        tls: the certificates, of clients too; None if it is plain.
 
     Raises:
         BrokerStartError: one did not become ready.
     """
 
-    def __init__(self, count: int = 3, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, count: int = 3, settings: Mapping[str, str] | None = None, *, tls: bool = False
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="odradek-"))
+        self.tls = _certificates(self._folder) if tls else None
         replicas = str(min(count, 3))
         common = {
             "metadata.log.dir": str(self._folder),
@@ -43,7 +55,8 @@ class Cluster:
         }
 
         def start(number: int) -> Broker:
-            return Broker({**common, "broker.id": str(number)}, leftovers=[self._folder])
+            settings = {**common, "broker.id": str(number)}
+            return Broker(settings, leftovers=[self._folder], tls=self.tls or False)
 
         self.brokers: list[Broker] = []
         try:
@@ -57,6 +70,19 @@ class Cluster:
     def bootstrap_servers(self) -> str:
         """The addresses to give to clients."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    def client_settings(
+        self, client: str = "kafka-python", *, certificate: bool = True
+    ) -> dict[str, Any]:
+        """All that a client must be told to reach it; see `Broker.client_settings`."""
+        return client_settings(self.bootstrap_servers, self.tls, client, certificate=certificate)
+
+    @property
+    def faults(self) -> ClusterFaults:
+        """Faults of the connections of all its brokers; `broker.faults` has a single one's."""
+        from .faults.cluster_faults import ClusterFaults
+
+        return ClusterFaults(lambda: self.brokers)
 
     def close(self) -> None:
         """End all brokers, at once, and remove all they kept; it may be called again."""
@@ -74,3 +100,14 @@ class Cluster:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _certificates(folder: Path) -> TlsFiles:
+    """One set of certificates for all brokers: they are on the same host."""
+    from .certificates import make_tls_files
+
+    try:
+        return make_tls_files(folder / "tls")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise

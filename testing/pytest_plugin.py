@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures `kafka`, `kafka_cluster`, `kafka_topic` and `kafka_group`.
+"""The pytest plugin: `kafka`, `kafka_broker`, `kafka_cluster`, `kafka_topic`, `kafka_group`.
 
     def test_hello(kafka, kafka_topic):
         producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
@@ -16,18 +16,26 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .cluster import Cluster
-    from .shared_brokers import SharedBroker, SharedBrokers
+    from pathlib import Path
 
-MARKER = "kafka(brokers=3, config={...}): what the broker of a test that uses `kafka` is like"
+    from .cluster import Cluster
+    from .control.controlled_broker import ControlledBroker
+    from .failure_report import Watched
+    from .marker_options import Options
+    from .running_broker import Broker
+    from .shared_broker import SharedBroker
+    from .shared_brokers import SharedBrokers
+
+MARKER = (
+    "kafka(brokers=3, tls=False, partitions=1, config={...}): what the Kafka of a test is like: "
+    "how many brokers kafka_cluster has, whether they speak TLS, how many partitions kafka_topic "
+    "has, and settings by Kafka's names"
+)
 SETTING_HELP = "a setting of the brokers that tests use, by Kafka's name"
 BOOTSTRAP_HELP = "have tests use this Kafka, which runs already, in place of a broker of their own"
-LOG_LINES_SHOWN = 200
-"""How much of a broker's log is shown with a test that failed."""
-
 POOL = pytest.StashKey["SharedBrokers"]()
 USED = pytest.StashKey[bool]()
-LOG_STARTS = pytest.StashKey[dict[str, int]]()
+WATCHED = pytest.StashKey[list["Watched"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,34 +74,43 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show with a failure what the broker has logged since the test began."""
+    """Show with a failure what the brokers have been asked and have logged since the test began."""
     report = yield
-    starts = item.stash.get(LOG_STARTS, None)
-    if report.failed and starts:
-        from pathlib import Path
+    if report.failed and WATCHED in item.stash:
+        from .failure_report import sections_of
 
-        for path, start in starts.items():
-            lines = Path(path).read_bytes()[start:].decode(errors="replace").splitlines()
-            text = "\n".join(lines[-LOG_LINES_SHOWN:])
-            report.sections.append(("log of the Kafka broker", text or "(nothing logged)"))
+        for watched in item.stash[WATCHED]:
+            report.sections.extend(sections_of(watched))
     return report
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest) -> SharedBroker:
+def kafka(request: pytest.FixtureRequest) -> Iterator[SharedBroker]:
     """A broker that all tests of the run share, with settings alike; xdist's workers, too.
 
-    `@pytest.mark.kafka(config={...})` has the test use one with these settings. Use topics and
-    groups of fresh names (`kafka_topic`, `kafka_group`), and do not stop it: a test that breaks
-    brokers makes its own, by `odradek.testing.Broker` or `kafka_cluster`.
+    `@pytest.mark.kafka(config={...}, tls=True)` has the test use one that is so. Use topics and
+    groups of fresh names (`kafka_topic`, `kafka_group`). What would meet other tests is refused:
+    a test that stops brokers or breaks more than its own topics and groups uses `kafka_broker` or
+    `kafka_cluster`.
     """
-    marker = request.node.get_closest_marker("kafka")
-    settings = _settings(request.config)
-    if marker is not None:
-        settings |= marker.kwargs.get("config", {})
-    broker = _pool(request.config).broker(settings)
-    _note_log(request.node, broker.log_path)
-    return broker
+    options = _options(request)
+    shared = _pool(request.config).broker(options.settings, tls=options.tls)
+    broker = shared.for_test(request.node.nodeid)
+    if broker.log_path is not None:
+        _watch(request, "the Kafka broker", broker, broker.log_path)
+    yield broker
+    broker.lift_faults()
+
+
+@pytest.fixture
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker of its own for the test, which may stop it and break it; marked as `kafka` is."""
+    from .running_broker import Broker
+
+    options = _options(request)
+    with Broker(options.settings, tls=options.tls) as broker:
+        _watch(request, "the test's own Kafka broker", broker, broker.log_path)
+        yield broker
 
 
 @pytest.fixture
@@ -101,20 +118,24 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster of its own for the test: three brokers, or `@pytest.mark.kafka(brokers=N)`."""
     from .cluster import Cluster
 
-    marker = request.node.get_closest_marker("kafka")
-    options = {} if marker is None else marker.kwargs
-    settings = _settings(request.config) | options.get("config", {})
-    with Cluster(options.get("brokers", 3), settings) as cluster:
-        for broker in cluster.brokers:
-            _note_log(request.node, str(broker.log_path))
+    options = _options(request)
+    with Cluster(options.brokers, options.settings, tls=options.tls) as cluster:
+        for number, broker in enumerate(cluster.brokers, start=1):
+            _watch(request, f"Kafka broker {number}", broker, broker.log_path)
         yield cluster
 
 
 @pytest.fixture
-def kafka_topic(kafka: SharedBroker) -> str:
-    """The name of a new topic with one partition."""
+def kafka_topic(request: pytest.FixtureRequest) -> str:
+    """The name of a new topic, with one partition or `@pytest.mark.kafka(partitions=N)`.
+
+    It is made on what the test uses: `kafka_cluster`, `kafka_broker`, or else `kafka`.
+    """
     name = _fresh_name("topic")
-    kafka.create_topic(name)
+    partitions = _options(request).partitions
+    used = {"kafka_cluster", "kafka_broker"}.intersection(request.fixturenames)
+    for fixture in used or {"kafka"}:
+        request.getfixturevalue(fixture).create_topic(name, partitions)
     return name
 
 
@@ -130,16 +151,17 @@ def _fresh_name(kind: str) -> str:
     return f"{kind}-{secrets.token_hex(4)}"
 
 
-def _settings(config: pytest.Config) -> dict[str, str]:
-    """The settings that hold for all tests; the command line stands before the ini file."""
-    lines: list[str] = [*config.getini("kafka_settings"), *config.getoption("--kafka-setting")]
-    settings = {}
-    for line in lines:
-        key, equals, value = line.partition("=")
-        if not equals:
-            raise pytest.UsageError(f"kafka setting {line!r}: write it as KEY=VALUE")
-        settings[key.strip()] = value.strip()
-    return settings
+def _options(request: pytest.FixtureRequest) -> Options:
+    """What holds for the brokers of a test; the command line stands before the ini file."""
+    from .marker_options import MarkerError, options_of
+
+    config = request.config
+    lines = [*config.getini("kafka_settings"), *config.getoption("--kafka-setting")]
+    try:
+        return options_of(request.node.iter_markers("kafka"), lines)
+    except MarkerError as error:
+        why = str(error)
+    pytest.fail(why, pytrace=False)
 
 
 def _pool(config: pytest.Config) -> SharedBrokers:
@@ -158,10 +180,11 @@ def _pool(config: pytest.Config) -> SharedBrokers:
     return pool
 
 
-def _note_log(item: pytest.Item, log_path: str | None) -> None:
-    """Remember where the log of a test's broker stood when the test began."""
-    import os
+def _watch(
+    request: pytest.FixtureRequest, name: str, broker: ControlledBroker, log_path: Path | str
+) -> None:
+    """Have the test's report show what the broker is asked and logs from now on."""
+    from .failure_report import watch
 
-    if log_path is not None:
-        starts = item.stash.setdefault(LOG_STARTS, {})
-        starts[log_path] = os.path.getsize(log_path)
+    watched = request.node.stash.setdefault(WATCHED, [])
+    watched.append(watch(name, broker, log_path))

@@ -12,14 +12,23 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-from .broker_process import BrokerProcess
+from .broker_process import BrokerStartError
+from .client_settings import TlsFiles, client_settings
+from .control.controlled_broker import ControlledBroker
+from .control.framing import TOKEN_VARIABLE
+from .outages.breakable_process import BreakableProcess
+
+if TYPE_CHECKING:
+    from .control.client import ControlClient
 
 TEST_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -30,7 +39,7 @@ TEST_SETTINGS = {
 internal topics have few partitions. A test's own settings stand before these."""
 
 
-class Broker(BrokerProcess):
+class Broker(ControlledBroker, BreakableProcess):
     """A broker for tests; it is ready when the constructor returns.
 
     Args:
@@ -38,9 +47,15 @@ class Broker(BrokerProcess):
         listen: HOST:PORT of its listener; port 0 takes a free one.
         exit_with: the process with which it ends at the latest; None: this one.
         leftovers: further folders to be removed if that process does not end it itself.
+        tls: whether clients must speak TLS, with certificates made for it, or with these; whether
+            they must show one themselves is a setting, `ssl.client.auth`.
+        log_dirs: how many log directories it has; with several, the cluster's metadata are in
+            none of them.
 
     Attributes:
         folder: holds its data and its log, until `close`.
+        tls: the certificates, of clients too; None if it is plain.
+        control_token: opens its control channel, at `control_address`.
 
     Raises:
         BrokerStartError: it did not become ready; the text holds its log.
@@ -55,15 +70,30 @@ class Broker(BrokerProcess):
         listen: str = "127.0.0.1:0",
         exit_with: int | None = None,
         leftovers: Sequence[Path] = (),
+        tls: bool | TlsFiles = False,
+        log_dirs: int = 1,
     ) -> None:
+        if os.name == "nt":
+            raise BrokerStartError(
+                "odradek's broker runs on Linux and macOS; on Windows run tests in WSL, or name a "
+                "Kafka that runs already by --kafka-bootstrap-servers"
+            )
         self.folder = Path(tempfile.mkdtemp(prefix="odradek-"))
         self._exit_with = os.getpid() if exit_with is None else exit_with
         self._leftovers = (self.folder, *leftovers)
+        self.control_token = secrets.token_hex(32)
+        self._control: ControlClient | None = None
+        self.tls: TlsFiles | None = None
         try:
             super().__init__(
                 self.folder / "data",
                 listen=listen,
-                settings={**TEST_SETTINGS, **(settings or {})},
+                settings={
+                    **TEST_SETTINGS,
+                    **self._secure(tls),
+                    **_log_dirs(self.folder, log_dirs),
+                    **(settings or {}),
+                },
                 log_path=self.folder / "log",
             )
         except BaseException:
@@ -75,16 +105,75 @@ class Broker(BrokerProcess):
         """The address to give to clients."""
         return self.bootstrap
 
+    @property
+    def ssl_ca(self) -> str:
+        """The PEM file of the certificate that clients are to trust.
+
+        Raises:
+            ValueError: it does not speak TLS.
+        """
+        if self.tls is None:
+            raise ValueError("this broker does not speak TLS: make it with tls=True")
+        return self.tls.ca
+
+    def client_settings(
+        self, client: str = "kafka-python", *, certificate: bool = True
+    ) -> dict[str, Any]:
+        """All that a client must be told to reach it; see `client_settings.client_settings`.
+
+        Args:
+            client: "kafka-python", "aiokafka", "odradek", "confluent-kafka" or "java".
+            certificate: whether the client shows one, if TLS is spoken.
+        """
+        return client_settings(self.bootstrap_servers, self.tls, client, certificate=certificate)
+
+    def _secure(self, tls: bool | TlsFiles) -> dict[str, str]:
+        """Have certificates, if it is to speak TLS; returns the settings that say so."""
+        if not tls:
+            return {}
+        from .certificates import broker_settings, make_tls_files
+
+        self.tls = tls if isinstance(tls, TlsFiles) else make_tls_files(self.folder / "tls")
+        return broker_settings(self.tls)
+
     def command(self) -> list[str]:
         """The command line of the next start."""
         command = [sys.executable, "-m", "odradek.testing.broker"]
         command += ["--listen", self.bootstrap, "--data-dir", str(self.data_dir)]
-        command += ["--exit-with", str(self._exit_with)]
+        command += ["--exit-with", str(self._exit_with), "--control"]
         for folder in self._leftovers:
             command += ["--leftover", str(folder)]
+        if self.tls is not None:
+            command += ["-o", f"listeners=SSL://{self.bootstrap}"]
         for key, value in self.settings.items():
             command += ["-o", f"{key}={value}"]
-        return command + self.arguments
+        return command + self.start_state.arguments() + self.arguments
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the next start: this process's, and the channel's token."""
+        return {**os.environ, TOKEN_VARIABLE: self.control_token}
+
+    def control(self) -> ControlClient:
+        """The control channel of the running broker; another one after each start.
+
+        Raises:
+            ControlError: the broker is not running.
+        """
+        from .control.client import ControlClient, ControlError
+
+        if not self.is_running:
+            raise ControlError("the broker is not running, so there is nothing to ask of it")
+        if self.is_frozen:
+            raise ControlError("the broker is frozen, so it answers nothing until it thaws")
+        if self._control is None or self._control.address != self.control_address:
+            self._let_go_of_control()
+            self._control = ControlClient(self.control_address, self.control_token)
+        return self._control
+
+    def reset(self) -> None:
+        """Empty it; see `Inspected.reset`. Its clock is right then, also after a restart."""
+        super().reset()
+        self.start_state = self.start_state._replace(ahead_ms=0, skew_ms=0)
 
     def release(self) -> None:
         """Leave it to the process with which it ends: this one has started it, and no more."""
@@ -95,8 +184,14 @@ class Broker(BrokerProcess):
             process.stdout.close()
             process.returncode = 0  # nobody waits for it here
 
+    def _let_go_of_control(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
     def close(self) -> None:
         """End it, at once, and remove all it kept; it may be called again."""
+        self._let_go_of_control()
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -107,3 +202,11 @@ class Broker(BrokerProcess):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _log_dirs(folder: Path, count: int) -> dict[str, str]:
+    """The settings for several log directories in a folder; none for one."""
+    if count == 1:
+        return {}
+    paths = [folder / "data", *(folder / f"data-{number}" for number in range(2, count + 1))]
+    return {"log.dirs": ",".join(map(str, paths)), "metadata.log.dir": str(folder / "metadata")}

@@ -12,6 +12,7 @@ from odradek.broker.coordinator.group.consumer import diagram as consumer_diagra
 from odradek.broker.coordinator.transaction import diagram as transaction_diagram
 from odradek.broker.metrics.page import metrics_page
 from odradek.protocol.stubs import PACKAGES, stub_files
+from odradek.testing.faults.page import faults_page
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,6 +27,10 @@ def test_page_of_apis_is_current():
 
 def test_page_of_metrics_is_current():
     assert (ROOT / "docs" / "metrics.md").read_text() == metrics_page()
+
+
+def test_page_of_faults_is_current():
+    assert (ROOT / "docs" / "faults.md").read_text() == faults_page()
 
 
 def test_drawing_of_group_states_is_current():

@@ -601,20 +601,22 @@ BROKER_TEXTS: dict[str, str] = {
     "ssl.keymanager.algorithm": "Java's name of the key manager.",
     "ssl.keystore.certificate.chain": "This broker's certificate and its chain, as PEM text.",
     "ssl.keystore.key": "This broker's private key, as PEM text.",
-    "ssl.keystore.location": "File with this broker's certificate and key.",
-    "ssl.keystore.password": "Password of that file.",
-    "ssl.keystore.type": "Format of that file.",
+    "ssl.keystore.location": "PEM file with this broker's private key and certificates.",
+    "ssl.keystore.password": "Password of that file, which PEM has none of.",
+    "ssl.keystore.type": "Format of that file; only PEM can be read.",
     "ssl.principal.mapping.rules": (
         "Rules that make a short name of a certificate's distinguished name."
     ),
-    "ssl.protocol": "TLS version tried first.",
+    "ssl.protocol": "Newest TLS version, where ssl.enabled.protocols names none.",
     "ssl.provider": "Java's name of the TLS provider.",
     "ssl.secure.random.implementation": "Java's name of the source of randomness.",
     "ssl.trustmanager.algorithm": "Java's name of the trust manager.",
     "ssl.truststore.certificates": "Certificates to trust, as PEM text.",
-    "ssl.truststore.location": "File with the certificates to trust.",
-    "ssl.truststore.password": "Password of that file.",
-    "ssl.truststore.type": "Format of that file.",
+    "ssl.truststore.location": (
+        "PEM file with the certificates to trust; those of the system if there is none."
+    ),
+    "ssl.truststore.password": "Password of that file, which PEM has none of.",
+    "ssl.truststore.type": "Format of that file; only PEM can be read.",
     # SASL
     "connections.max.reauth.ms": (
         "Milliseconds after which a SASL session must authenticate again; 0 never asks."

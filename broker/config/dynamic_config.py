@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from .broker_config import BrokerConfig
 from .definition import ConfigError, ConfigSource
@@ -22,6 +22,16 @@ from .values import parse_value
 logger = logging.getLogger(__name__)
 
 Overrides = Mapping[str, str]
+
+
+class ReconfigurablePart(Protocol):
+    """A part of a broker that knows itself what it can change to (Kafka's Reconfigurable)."""
+
+    def check(self, proposed: BrokerConfig) -> None:
+        """Find out whether it could go by these settings. Raises: ConfigError."""
+
+    def reconfigure(self) -> None:
+        """Go by the settings now in force, and by the files that they name as they are now."""
 
 
 class DynamicConfig(BrokerConfig):
@@ -35,11 +45,12 @@ class DynamicConfig(BrokerConfig):
         cluster_overrides: what was changed for all brokers, as text.
     """
 
-    __slots__ = ("_startup", "_subscriptions", "broker_overrides", "cluster_overrides")
+    __slots__ = ("_parts", "_startup", "_subscriptions", "broker_overrides", "cluster_overrides")
 
     def __init__(self, startup: BrokerConfig) -> None:
         self._startup = startup
         self._subscriptions: list[tuple[frozenset[str], Callable[[], None]]] = []
+        self._parts: list[ReconfigurablePart] = []
         self.broker_overrides: Overrides = {}
         self.cluster_overrides: Overrides = {}
         self.static = startup.static
@@ -81,6 +92,13 @@ class DynamicConfig(BrokerConfig):
         """
         self._subscriptions.append((frozenset(names), callback))
 
+    def add_part(self, part: ReconfigurablePart) -> None:
+        """Have a part asked before each change of settings, and told after it.
+
+        It is told, too, where the settings are as before: files that they name may not be.
+        """
+        self._parts.append(part)
+
     def overrides(self, *, per_broker: bool) -> Overrides:
         """What was changed, for this broker or for the whole cluster."""
         return self.broker_overrides if per_broker else self.cluster_overrides
@@ -96,7 +114,11 @@ class DynamicConfig(BrokerConfig):
             ConfigError: one sentence that says which setting cannot change, and why.
         """
         check_overrides(overrides, per_broker=per_broker)
-        check_change(self, self._with(overrides, per_broker=per_broker))
+        proposed = self._with(overrides, per_broker=per_broker)
+        check_change(self, proposed)
+        if per_broker:  # what parts go by is never the whole cluster's
+            for part in self._parts:
+                part.check(proposed)
 
     def change(self, overrides: Overrides, *, per_broker: bool) -> None:
         """Put these in the place of the overrides at one level, and tell the subscribers.
@@ -117,6 +139,8 @@ class DynamicConfig(BrokerConfig):
         before = self._values
         self._adopt(effective)
         self._tell({name for name, value in self._values.items() if value != before[name]})
+        for part in self._parts:
+            _follow(part.reconfigure)
 
     def _with(self, overrides: Overrides, *, per_broker: bool) -> BrokerConfig:
         """The settings that there would be. Raises: ConfigError."""
@@ -139,12 +163,16 @@ class DynamicConfig(BrokerConfig):
             return
         logger.info("settings changed: %s", ", ".join(sorted(changed)))
         for names, callback in self._subscriptions:
-            if names.isdisjoint(changed):
-                continue
-            try:
-                callback()
-            except Exception:
-                logger.exception("a change of settings could not be followed everywhere")
+            if not names.isdisjoint(changed):
+                _follow(callback)
+
+
+def _follow(callback: Callable[[], None]) -> None:
+    """Have a change followed; one that fails keeps nobody else from it."""
+    try:
+        callback()
+    except Exception:
+        logger.exception("a change of settings could not be followed everywhere")
 
 
 def _usable(overrides: Overrides, *, per_broker: bool) -> dict[str, str]:

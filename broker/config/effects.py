@@ -82,7 +82,6 @@ NOT_YET_PREFIXES: tuple[str, ...] = (
     "quota.",
     "sasl.",
     "socket.connection.",
-    "ssl.",
 )
 NOT_YET: frozenset[str] = frozenset(
     {

@@ -286,7 +286,7 @@ class Controller:
     # -- what clients' requests ask -------------------------------------------------------
 
     @asynccontextmanager
-    async def _acting(self, timeout_ms: int = TURN_TIMEOUT_MS) -> AsyncIterator[Term]:
+    async def acting(self, timeout_ms: int = TURN_TIMEOUT_MS) -> AsyncIterator[Term]:
         """Wait for a turn to act as the cluster's controller.
 
         Raises:
@@ -328,7 +328,7 @@ class Controller:
         Raises:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
-        async with self._acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as term:
             return await TermTopics(term).create(wishes, validate_only=validate_only)
 
     async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
@@ -337,7 +337,7 @@ class Controller:
         Raises:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
-        async with self._acting() as term:
+        async with self.acting() as term:
             return await TermTopics(term).ensure(names)
 
     async def delete_topics(
@@ -348,7 +348,7 @@ class Controller:
         Raises:
             KafkaError: none was deleted: REQUEST_TIMED_OUT or NOT_CONTROLLER.
         """
-        async with self._acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as term:
             names = [
                 topic.name
                 for topic_id in topic_ids
@@ -378,7 +378,7 @@ class Controller:
             KafkaError: nothing was added: REQUEST_TIMED_OUT, NOT_CONTROLLER or
                 POLICY_VIOLATION.
         """
-        async with self._acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as term:
             return await TermTopics(term).add_partitions(wishes, validate_only=validate_only)
 
     async def elect_leaders(
@@ -389,7 +389,7 @@ class Controller:
         timeout_ms: int = TURN_TIMEOUT_MS,
     ) -> dict[TopicPartition, Outcome]:
         """Elect leaders; see `TermLeaders.elect`. Raises KafkaError as the others."""
-        async with self._acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as term:
             return await TermLeaders(term).elect(kind, partitions)
 
     async def reassign(
@@ -400,7 +400,7 @@ class Controller:
         timeout_ms: int = TURN_TIMEOUT_MS,
     ) -> dict[TopicPartition, Outcome]:
         """Move partitions; see `TermLeaders.reassign`. Raises KafkaError as the others."""
-        async with self._acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as term:
             return await TermLeaders(term).reassign(wishes, may_change_factor=may_change_factor)
 
     async def reassignments(
@@ -410,18 +410,18 @@ class Controller:
         timeout_ms: int = TURN_TIMEOUT_MS,
     ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
         """What is moving; see `TermLeaders.reassignments`. Raises KafkaError as the others."""
-        async with self._acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as term:
             return TermLeaders(term).reassignments(partitions)
 
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool, timeout_ms: int
     ) -> None:
         """Move finalized levels; see `feature_levels`. Raises KafkaError as the others."""
-        async with self._acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as term:
             brokers = term.context.live_brokers
             await update_features(term.store, brokers, updates, validate_only=validate_only)
 
     async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move a broker's partitions away; see `TermLeaders.shut_down`."""
-        async with self._acting() as term:
+        async with self.acting() as term:
             return await TermLeaders(term).shut_down(broker_id, broker_epoch)

@@ -51,7 +51,7 @@ class Reassignments:
             KafkaError: INVALID_REPLICA_ASSIGNMENT, the target cannot be.
         """
         topic, partition = item
-        self._check(target)
+        self.require_possible(target)
         former = topic.target_replicas(partition)
         present = topic.assignment[partition]
         reassignment = topic.reassignments.get(partition)
@@ -62,6 +62,8 @@ class Reassignments:
             else tuple(each for each in present if each not in reassignment.adding)
         )
         target = tuple(target)
+        if reassignment is None and target == present:
+            return  # it has what it is to have: no new leader epoch
         adding = tuple(each for each in target if each not in origin)
         removing = tuple(each for each in origin if each not in target)
         dropped = [each for each in present if each not in target and each not in origin]
@@ -119,7 +121,8 @@ class Reassignments:
             )
         await self.begin(item, origin)
 
-    def _check(self, target: Sequence[int]) -> None:
+    def require_possible(self, target: Sequence[int]) -> None:
+        """Raise KafkaError, INVALID_REPLICA_ASSIGNMENT, if a target cannot be."""
         if not target:
             reason = "names no broker"
         elif len(set(target)) != len(target):

@@ -59,7 +59,9 @@ class TermLeaders:
             elif self._needs(kind, item):
                 wanted.append(item)
             elif partitions is not None:
-                outcomes[topic_partition] = KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+                outcomes[topic_partition] = KafkaError(
+                    ErrorCode.ELECTION_NOT_NEEDED, "The partition is led as it should be."
+                )
         left = set(await self._term.partitions.bring_online(wanted, _ELECTIONS[kind]))
         self._term.batch.send()
         for item in wanted:
@@ -200,6 +202,7 @@ class TermLeaders:
                     await self._term.reassignments.cancel(item)
                 else:
                     if not may_change_factor:
+                        self._term.reassignments.require_possible(target)
                         _require_same_factor(item, target)
                     await self._term.reassignments.begin(item, target)
             except KafkaError as refusal:

@@ -52,6 +52,8 @@ async def handle_elect_leaders(broker: Broker, request: Request) -> messages.Ele
     )
     response = messages.ElectLeadersResponse
     by_topic: dict[str, list[messages.ElectLeadersResponse.PartitionResult]] = {}
+    if wanted is None:  # every topic is named, most without a partition, as in Kafka
+        by_topic = {topic: [] for topic in broker.metadata_cache.get_all_topics()}
     for (topic, partition), outcome in outcomes.items():
         by_topic.setdefault(topic, []).append(
             response.PartitionResult(

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 Asked = dict[FetchPartition, PartitionKey]
 
@@ -52,6 +53,8 @@ Asked = dict[FetchPartition, PartitionKey]
 def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | None:
     """Read what is asked; the answer may come later."""
     body: messages.FetchRequest = request.body
+    if body.isolation_level not in ISOLATION_LEVELS:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there is no such isolation level")
     by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:
         session = _session(broker, body, by_id)
@@ -69,7 +72,7 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
     def on_complete(results: FetchResults) -> None:
         count_fetches(broker.replica_manager.hosted, params, results)
         data = [((asked[partition]), result) for partition, result in results]
-        request.answer(_response(session, body, errors + data))
+        request.answer(_response(session, body, data + errors))
 
     broker.replica_manager.fetch_messages(params, list(asked), on_complete)
     return None
@@ -181,7 +184,7 @@ def _resolve(
             # Found out before anything is read, so that the others may still be waited for.
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if error:
-            errors.append((partition.key, FetchPartitionData(error)))
+            errors.append((partition.key, FetchPartitionData(error, aborted_transactions=())))
             continue
         assert name is not None
         asked[
@@ -214,9 +217,12 @@ def _response(
                 told.append((key, data))
         session.move_to_end(with_records)
         results = told
-    topics: dict[str | bytes, list[Any]] = {}
+    # In the order of the results: a topic stands there again where others came in between.
+    topics: list[tuple[str | bytes, list[Any]]] = []
     for (topic, index), data in results:
-        topics.setdefault(topic, []).append(_partition_data(index, data))
+        if not topics or topics[-1][0] != topic:
+            topics.append((topic, []))
+        topics[-1][1].append(_partition_data(index, data))
     response = messages.FetchResponse
     return response(
         session_id=session.id if session is not None else 0,
@@ -224,7 +230,7 @@ def _response(
             response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
             if isinstance(topic, bytes)
             else response.FetchableTopicResponse(topic=topic, partitions=partitions)
-            for topic, partitions in topics.items()
+            for topic, partitions in topics
         ],
     )
 

@@ -46,6 +46,7 @@ FIRST_VERSION_WITH_LEADER_EPOCHS = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
 """May ask a follower as well."""
@@ -107,6 +108,8 @@ def _look_up(
     isolation = FetchIsolation.LOG_END
     if body.replica_id == CONSUMER_REPLICA_ID:
         isolation = FetchIsolation.HIGH_WATERMARK
+        if body.isolation_level not in ISOLATION_LEVELS:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if body.isolation_level == READ_COMMITTED:
             isolation = FetchIsolation.TRANSACTION_COMMITTED
     return find_offset(partition, timestamp, isolation)

@@ -51,7 +51,9 @@ def handle_offset_delete(broker: Broker, request: Request) -> None:
             if not error:
                 keys.append(key)
                 places.append(place)
-        topics.append(response.OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+        if partitions:
+            of_topic = response.OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
+            topics.append(of_topic)
 
     def respond(errors: Sequence[ErrorCode]) -> None:
         of_group = next((error for error in errors if error not in OF_PARTITIONS), None)

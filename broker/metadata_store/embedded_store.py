@@ -99,6 +99,11 @@ class EmbeddedStore(MultiVerbs):
     # -- the session ----------------------------------------------------------------
 
     @property
+    def path(self) -> Path | str:
+        """The file."""
+        return self._file.path
+
+    @property
     def session_id(self) -> int:
         """Names this session among all of the store's."""
         return self._session_id

@@ -29,6 +29,7 @@ def decode_avro(
     into: str = "decoded",
     error_into: str = "decode_error",
     writer_schemas: Mapping[int, Schema] | None = None,
+    skips_header: bool = False,
 ) -> DataFrame:
     """The frame with its Avro decoded; a null, such as a tombstone's value, stays null.
 
@@ -41,6 +42,8 @@ def decode_avro(
         writer_schemas: for data with a schema registry's header, the schema of each number that
             may stand in it; `schema` is what they are read as. Without it the data have no
             header.
+        skips_header: without `writer_schemas`: what is no Avro of the schema may have a schema
+            registry's header in front, whose number says nothing new.
 
     Raises:
         SparkConnectorError: Spark has no type for the schema, or it is no Avro schema.
@@ -60,7 +63,9 @@ def decode_avro(
     frame = frame.select(*names)
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from decoded_batches(batches, column, reader, writers, decoded, error_into)
+        yield from decoded_batches(
+            batches, column, reader, writers, decoded, error_into, skips_header=skips_header
+        )
 
     return frame.mapInArrow(decode, StructType([*kept, *added]))
 
@@ -72,6 +77,8 @@ def decoded_batches(
     writers: Mapping[int, Any] | None,
     decoded: Any,
     error_into: str,
+    *,
+    skips_header: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Each batch with two columns more; runs in an executor.
 
@@ -82,6 +89,8 @@ def decoded_batches(
     from pyspark.sql.pandas.types import to_arrow_type
 
     decode = _decoder(reader, writers)
+    if skips_header and writers is None:
+        decode = _without_header(decode)
     convert = spark_type(reader).convert
     kind = to_arrow_type(decoded.dataType)
     for batch in batches:
@@ -136,6 +145,20 @@ def _decoder(reader: Any, writers: Mapping[int, Any] | None) -> Callable[[bytes]
         return value
 
     return decode_with_header
+
+
+def _without_header(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """Data as they are first: they may begin with a zero of their own."""
+
+    def decode_either(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except Exception:
+            if len(data) < REGISTRY_HEADER_BYTES or data[0] != REGISTRY_MAGIC:
+                raise
+            return decode(data[REGISTRY_HEADER_BYTES:])
+
+    return decode_either
 
 
 def _require_end(stream: BytesIO, data: bytes) -> None:

@@ -43,6 +43,8 @@ class AdmittedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):  # t
         position = from_json(start)
         target = self._target
         self._latest = self.plan.latest(position) if target is None else target
+        if self._options.stop_at_latest:
+            self._target = target = self._latest
         if isinstance(limit, ReadAllAvailable):
             return to_json(self._latest)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None

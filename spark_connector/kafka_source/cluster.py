@@ -17,12 +17,43 @@ from .options import ReadOptions
 
 Offsets = dict[TopicPartition, int]
 
+QUIET = 5
+"""librdkafka's log level for what needs attention: it remarks on every admin client that ends."""
+
+DESCRIBE_S = 5.0
+"""librdkafka asks the controller of topics, and learns only from a full list who that is now."""
+
+LIST_OFFSETS_S = 10.0
+"""So long one question for offsets waits; leaders that move are asked anew until the timeout."""
+
+LOOK_AGAIN_S = 0.1
+
+PASSING = (
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "FENCED_LEADER_EPOCH",
+    "KAFKA_STORAGE_ERROR",
+    "LEADER_NOT_AVAILABLE",
+    "NETWORK_EXCEPTION",
+    "NOT_LEADER_FOR_PARTITION",
+    "OFFSET_NOT_AVAILABLE",
+    "REPLICA_NOT_AVAILABLE",
+    "REQUEST_TIMED_OUT",
+    "UNKNOWN_LEADER_EPOCH",
+)
+"""Errors of a partition whose leader is moving, by confluent-kafka's names: what Java's admin
+client, and so Spark's own source, asks again after."""
+
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """A pattern does not reach these."""
 
 
 class UnknownTopicError(SparkConnectorError):
     """What an option names is not in the cluster."""
+
+
+class UnansweredError(SparkConnectorError):
+    """No broker answers, or not the one that could."""
 
 
 class Cluster:
@@ -69,12 +100,26 @@ class Cluster:
         from confluent_kafka import TopicCollection
 
         topics = TopicCollection(sorted(names))
-        futures = self._asked(lambda admin, s: admin.describe_topics(topics, request_timeout=s))
-        found = set()
+        wait_s = min(DESCRIBE_S, self._options.cluster_timeout_ms / 2000)
+        futures = self._asked(
+            lambda admin, s: admin.describe_topics(topics, request_timeout=wait_s)
+        )
+        found: set[TopicPartition] = set()
         for name, future in futures.items():
-            for partition in self._result(future, f"topic {name!r}").partitions:
-                found.add((name, partition.id))
+            try:
+                partitions = self._result(future, f"topic {name!r}").partitions
+            except UnansweredError:
+                return self._found_in_all(names)
+            found.update((name, partition.id) for partition in partitions)
         return found
+
+    def _found_in_all(self, names: Collection[str]) -> set[TopicPartition]:
+        """As `_described`, from a list of all topics, which any broker gives."""
+        listed = self._asked(lambda admin, s: admin.list_topics(timeout=s)).topics
+        missing = sorted(set(names) - set(listed))
+        if missing:
+            raise self._unknown(f"topic {missing[0]!r}")
+        return {(name, partition) for name in names for partition in listed[name].partitions}
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The first offset of each."""
@@ -137,15 +182,38 @@ class Cluster:
             if self._options.reads_committed
             else IsolationLevel.READ_UNCOMMITTED
         )
+        found: Offsets = {}
+        deadline = time.monotonic() + self._options.cluster_timeout_ms / 1000
+        while True:
+            left_s = deadline - time.monotonic()
+            found |= self._listed_once(asked, isolation, left_s)
+            if len(found) == len(wanted):
+                return found
+            asked = {
+                each: spec
+                for each, spec in asked.items()
+                if (each.topic, each.partition) not in found
+            }
+            time.sleep(LOOK_AGAIN_S)
+
+    def _listed_once(self, asked: dict[Any, Any], isolation: Any, left_s: float) -> Offsets:
+        """What can be told now; where no time is left, a leader that cannot is an error."""
+        wait_s = max(min(LIST_OFFSETS_S, left_s), LOOK_AGAIN_S)
         futures = self._asked(
-            lambda admin, s: admin.list_offsets(asked, isolation_level=isolation, request_timeout=s)
+            lambda admin, s: admin.list_offsets(
+                asked, isolation_level=isolation, request_timeout=wait_s
+            )
         )
-        return {
-            (each.topic, each.partition): self._result(
-                future, f"partition {each.partition} of {each.topic!r}"
-            ).offset
-            for each, future in futures.items()
-        }
+        found: Offsets = {}
+        for each, future in futures.items():
+            try:
+                result = self._result(future, f"partition {each.partition} of {each.topic!r}")
+            except UnansweredError:
+                if left_s <= 0:
+                    raise
+            else:
+                found[each.topic, each.partition] = result.offset
+        return found
 
     def latest_after(self, known: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
         """The latest offsets, asked again where one lies before what was seen.
@@ -176,18 +244,21 @@ class Cluster:
         except KafkaException as error:
             code = error.args[0].code()
             if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise UnknownTopicError(
-                    f"option {self._options.selection.option!r} names {what}, which the cluster"
-                    " does not have (UNKNOWN_TOPIC_OR_PARTITION)"
-                ) from None
-            if code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+                raise self._unknown(what) from None
+            if code in [getattr(KafkaError, name) for name in PASSING]:
                 raise self._unanswered(error) from None
             raise SparkConnectorError(
                 f"the cluster refuses to tell of {what}: {error.args[0].str()}"
             ) from None
 
-    def _unanswered(self, error: Any) -> SparkConnectorError:
-        return SparkConnectorError(
+    def _unknown(self, what: str) -> UnknownTopicError:
+        return UnknownTopicError(
+            f"option {self._options.selection.option!r} names {what}, which the cluster does not"
+            " have (UNKNOWN_TOPIC_OR_PARTITION)"
+        )
+
+    def _unanswered(self, error: Any) -> UnansweredError:
+        return UnansweredError(
             f"no broker answers at option 'kafka.bootstrap.servers',"
             f" {self._options.settings['bootstrap.servers']!r}: {error.args[0].str()}"
         )
@@ -212,7 +283,7 @@ def admin_client(settings: dict[str, str]) -> Any:
             "confluent-kafka is not installed; install it with: pip install 'odradek[spark]'"
         ) from None
     try:
-        return AdminClient({**admin_settings(settings)})
+        return AdminClient({"log_level": QUIET, **admin_settings(settings)})
     except KafkaException as error:
         raise SparkConnectorError(
             f"a 'kafka.' option cannot be honoured: {error.args[0].str()}"

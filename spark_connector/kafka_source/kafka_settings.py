@@ -38,6 +38,7 @@ WITHOUT_EFFECT = frozenset(
         "enable.metrics.push",
         "exclude.internal.topics",
         "group.protocol",
+        "heartbeat.interval.ms",
         "max.block.ms",
         "max.poll.interval.ms",
         "max.poll.records",
@@ -53,6 +54,7 @@ WITHOUT_EFFECT = frozenset(
         "ssl.enabled.protocols",
         "ssl.truststore.password",
         "security.providers",
+        "session.timeout.ms",
     }
 )
 """What only paces or measures a Java client, or what a client with assigned partitions has not."""
@@ -88,12 +90,10 @@ CONSUMER_ONLY = frozenset(
         "fetch.wait.max.ms",
         "group.id",
         "group.instance.id",
-        "heartbeat.interval.ms",
         "isolation.level",
         "max.partition.fetch.bytes",
         "queued.max.messages.kbytes",
         "queued.min.messages",
-        "session.timeout.ms",
     }
 )
 PRODUCER_ONLY = frozenset(
@@ -119,6 +119,20 @@ PRODUCER_ONLY = frozenset(
     }
 )
 """librdkafka warns of these where the other kind of client is given them."""
+
+BOUNDS = {
+    "fetch.max.bytes": (1000, 2**31 - 1 - 512),
+    "fetch.min.bytes": (1, 100_000_000),
+    "fetch.wait.max.ms": (0, 300_000),
+    "max.partition.fetch.bytes": (1, 1_000_000_000),
+    "metadata.max.age.ms": (1, 86_400_000),
+    "socket.receive.buffer.bytes": (0, 100_000_000),
+    "socket.send.buffer.bytes": (0, 100_000_000),
+}
+"""What librdkafka allows where Java's clients allow more, as -1 for the system's own buffer."""
+
+MESSAGE_BYTES_MAX = 1_000_000
+"""librdkafka's own `message.max.bytes`, which must not be above `fetch.max.bytes`."""
 
 _CREDENTIAL = r'\b{}\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s;"]+))'
 
@@ -147,13 +161,25 @@ def kafka_settings(options: Options) -> Settings:
         if translate is not None:
             settings.update(translate(name, value, given))
         else:
-            settings[RENAMED.get(name, name)] = value
+            name = RENAMED.get(name, name)
+            settings[name] = _within_bounds(name, value)
     return settings
+
+
+def _within_bounds(name: str, value: str) -> str:
+    """A number moved to where librdkafka takes it; what is no number it refuses itself."""
+    if name not in BOUNDS or not value.removeprefix("-").isdigit():
+        return value
+    least, most = BOUNDS[name]
+    return str(min(max(int(value), least), most))
 
 
 def consumer_settings(settings: Settings) -> Settings:
     """Those that a consumer knows."""
     kept = {name: value for name, value in settings.items() if name not in PRODUCER_ONLY}
+    fetched = kept.get("fetch.max.bytes", "")
+    if fetched.isdigit() and int(fetched) < MESSAGE_BYTES_MAX:
+        kept["message.max.bytes"] = fetched
     timeout_ms = settings.get("request.timeout.ms")
     return kept if timeout_ms is None else {"socket.timeout.ms": timeout_ms} | kept
 

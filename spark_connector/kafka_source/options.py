@@ -42,6 +42,8 @@ class ReadOptions(NamedTuple):
     max_trigger_delay_ms: int
     limit_first_batch: bool
     """Whether the first batch of a run keeps to the limit with a Spark before 4.2, too."""
+    stop_at_latest: bool
+    """Whether a stream gives only what is there when a run begins."""
     poll_timeout_ms: int
     retries_max: int
     retry_interval_ms: int
@@ -105,6 +107,7 @@ def read_options(options: Options, *, is_stream: bool) -> ReadOptions:
         max_offsets_per_trigger=at_most,
         max_trigger_delay_ms=_delay_ms(options),
         limit_first_batch=boolean_of(options, "limitFirstBatch", False),
+        stop_at_latest=boolean_of(options, "stopAtLatest", False),
         poll_timeout_ms=_milliseconds(options, "kafkaConsumer.pollTimeoutMs", POLL_TIMEOUT_MS),
         retries_max=integer_of(options, "fetchOffset.numRetries", 1, 3) or 3,
         retry_interval_ms=_milliseconds(options, "fetchOffset.retryIntervalMs", 10),

@@ -2,10 +2,12 @@
 
 Spark 4.2 asks a Python source how much a batch may take, and tells it of AvailableNow. Before,
 it only asks for the latest offset, and `maxOffsetsPerTrigger` is carried out by remembering where
-the last batch ended. Under AvailableNow such a Spark asks once, at the beginning of a run, and
-takes the answer for all there is to read; it asks in just the same way under other triggers. So
-the first batch of a run takes everything, whatever the limit, and the later ones keep to it. Who
-does not use AvailableNow may have the first one limited, too: `limitFirstBatch`.
+the last batch ended. Under AvailableNow such a Spark does one batch (after a run that was killed,
+only what is left of its batch), and asks in just the same way as under other triggers. So the first
+batch of a run takes everything, whatever the limit, and the later ones keep to it. Who does not use
+AvailableNow may have the first one limited, too: `limitFirstBatch`. With `stopAtLatest` a run under
+another trigger reads what AvailableNow would, in batches of the size asked for: when
+`processAllAvailable()` returns, that is done, and the query may be stopped.
 """
 
 from __future__ import annotations
@@ -127,7 +129,9 @@ class KafkaStreamReader(DataSourceStreamReader):
         self._plan: StreamPlan | None = None
         self._position: Offsets | None = None
         """The end of the last batch, once Spark has told it."""
-        self._was_asked = options.limit_first_batch
+        self._was_asked = options.limit_first_batch or options.stop_at_latest
+        self._end: Offsets | None = None
+        """Where a run ends that gives no more than is there when it begins."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Executors get no connection."""
@@ -149,7 +153,10 @@ class KafkaStreamReader(DataSourceStreamReader):
 
     def latestOffset(self) -> Json:
         """Where the next batch ends."""
-        latest = self.plan.latest(self._position or {})
+        latest = self._end
+        if latest is None:
+            latest = self.plan.latest(self._position or {})
+            self._end = latest if self._options.stop_at_latest else None
         if not self._was_asked:
             self._was_asked = True
             return to_json(latest)

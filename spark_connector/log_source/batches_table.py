@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ...protocol.errors import KafkaError
 from ...protocol.records.batch import RecordBatch
+from ...protocol.records.validation import has_valid_crc
 from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema
 from .batch_walk import BatchWalk
 from .options import LogOptions
@@ -81,4 +82,5 @@ _FIELDS: dict[str, Callable[[RecordBatch], Any]] = {
     "isControl": lambda batch: batch.is_control,
     "compression": _compression,
     "crc": lambda batch: batch.crc,
+    "hasValidCrc": has_valid_crc,
 }

@@ -47,6 +47,7 @@ class LogOptions(NamedTuple):
     slice_bytes: int
     skips_damage: bool
     checks_crcs: bool
+    uses_indexes: bool
 
 
 def log_options(options: Options) -> LogOptions:
@@ -71,6 +72,7 @@ def log_options(options: Options) -> LogOptions:
         slice_bytes=integer_of(options, "maxBytesPerPartition", 1, SLICE_BYTES) or SLICE_BYTES,
         skips_damage=_one_of(options, "mode", MODES, "FAILFAST") == "DROPMALFORMED",
         checks_crcs=boolean_of(options, "kafka.check.crcs", True),
+        uses_indexes=boolean_of(options, "useIndexes", True),
     )
 
 

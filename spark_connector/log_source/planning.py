@@ -49,9 +49,13 @@ def _slices_of(
         if options.table == "indexes":
             yield _slice(log, segment.path, segment.base_offset, 0, segment.size)
             continue
-        if segment.size == 0 or is_too_early(segment, start_ms):
+        if segment.size == 0:
             continue
-        cuts = cut_positions(segment, first, until, start_ms, options.slice_bytes)
+        cuts = [0, segment.size]
+        if options.uses_indexes:
+            if is_too_early(segment, start_ms):
+                continue
+            cuts = cut_positions(segment, first, until, start_ms, options.slice_bytes)
         aborted = tuple(
             each
             for each in transactions.aborted

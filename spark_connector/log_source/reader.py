@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..kafka_source.filters import PushedFilters
 from .options import LogOptions
-from .slices import LogSlice
+from .slices import GROUP_BYTES, LogSlice, SliceGroup, grouped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,26 +39,30 @@ class LogReader(DataSourceReader):
         return PushedFilters().take(filters)
 
     def partitions(self) -> list[InputPartition]:
-        """A slice of a segment for each task."""
+        """A slice of a segment for each task, or several small ones."""
         from .planning import planned_slices
 
         filters = PushedFilters()
         filters.take(self._filters or ())
-        return list(planned_slices(self._options, filters))
+        slices = planned_slices(self._options, filters)
+        return list(grouped(slices, min(GROUP_BYTES, self._options.slice_bytes)))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Runs in an executor; None stands for a plan without any slice."""
-        if not isinstance(partition, LogSlice):
-            return
+        if isinstance(partition, SliceGroup):
+            for each in partition.slices:
+                yield from self._rows_of(each)
+
+    def _rows_of(self, slice_: LogSlice) -> Iterator[pa.RecordBatch]:
         if self._options.table == "indexes":
             from .indexes_table import index_rows
 
-            yield from index_rows(partition, self._options, self._columns)
+            yield from index_rows(slice_, self._options, self._columns)
             return
         from .batch_walk import mapped
         from .batches_table import batch_rows
         from .records_table import record_rows
 
         rows = record_rows if self._options.table == "records" else batch_rows
-        with mapped(partition.path) as data:
-            yield from rows(data, partition, self._options, self._columns)
+        with mapped(slice_.path) as data:
+            yield from rows(data, slice_, self._options, self._columns)

@@ -1,8 +1,13 @@
-"""What one task reads of a log: the batches between two positions of a segment."""
+"""What one task reads of logs: batches between two positions of a segment, or several such."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from pyspark.sql.datasource import InputPartition
+
+GROUP_BYTES = 4 << 20
+"""Slices smaller than that share a task: a task costs as much as reading so many bytes."""
 
 Aborted = tuple[int, int, int]
 """A transaction: the producer's id, the first offset, the marker's offset."""
@@ -52,3 +57,39 @@ class LogSlice(InputPartition):
         self.first_offset = first_offset
         self.until_offset = until_offset
         self.aborted = aborted
+
+    @property
+    def size(self) -> int:
+        """In bytes of the file."""
+        return self.end_position - self.start_position
+
+
+class SliceGroup(InputPartition):
+    """Slices that one task reads, one after another.
+
+    Args:
+        slices: at least one.
+    """
+
+    def __init__(self, slices: Iterable[LogSlice]) -> None:
+        super().__init__(None)
+        self.slices = tuple(slices)
+
+
+def grouped(slices: Iterable[LogSlice], group_bytes: int) -> Iterator[SliceGroup]:
+    """Slices in their order, small neighbours together.
+
+    Args:
+        slices: of any logs.
+        group_bytes: a group has no more, unless a single slice has.
+    """
+    group: list[LogSlice] = []
+    size = 0
+    for each in slices:
+        if group and size + each.size > group_bytes:
+            yield SliceGroup(group)
+            group, size = [], 0
+        group.append(each)
+        size += each.size
+    if group:
+        yield SliceGroup(group)

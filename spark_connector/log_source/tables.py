@@ -44,7 +44,12 @@ BATCHES = {
     "isControl": "BOOLEAN",
     "compression": "STRING",
     "crc": "BIGINT",
+    "hasValidCrc": "BOOLEAN",
 }
+"""Whether the checksum is right costs reading all records, and is told only where it is asked for;
+`kafka.check.crcs` has to be false, or there is no row of a batch in which it is wrong."""
+
+COSTLY = frozenset({"hasValidCrc"})
 
 INDEXES = {
     "topic": "STRING",
@@ -73,6 +78,6 @@ def default_columns(table: str, *, has_headers: bool, has_folders: bool) -> dict
         has_folders: whether several folders are read, whose copies must be told apart.
     """
     if table != "records":
-        return TABLES[table]
+        return {name: kind for name, kind in TABLES[table].items() if name not in COSTLY}
     folder = {"folder": "STRING"} if has_folders else {}
     return {**COLUMNS, **(HEADERS if has_headers else {}), **folder}

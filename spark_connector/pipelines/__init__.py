@@ -1,4 +1,4 @@
-"""Pipelines between topics and a lake: archive, replay, mirror, audit.
+"""Pipelines between topics and a lake: archive, replay, mirror, audit; and replicas compared.
 
 Each is a function that takes a Spark session and a settings tuple, tells how far it is, and may be
 killed at any point and started again. They work with any Kafka cluster: records are read by Spark's
@@ -6,7 +6,8 @@ own Kafka source (or by `format("odradek")`), and written in transactions by con
 
 Where the position of a pipeline is kept is what makes it exact. `archive` keeps it in Spark's
 checkpoint beside the files, which commits a batch of files at once. `replay` and `mirror` keep it
-in the target cluster, in the same transaction as the records. `audit` has none: it reads.
+in the target cluster, in the same transaction as the records. `audit` and `verify_replicas` have
+none: they read.
 """
 
 from .archive import ArchiveResult, ArchiveSettings, archive_topics, read_archive
@@ -15,9 +16,11 @@ from .audit_report import AuditReport, AuditSettings, Fault
 from .mirror import MirrorSettings, mirror_topics
 from .progress import PipelineProgress
 from .replay import ReplaySettings, replay_archive
+from .replica_report import Difference, ReplicaReport, VerifyReplicasSettings
 from .topic_source import TopicSource
 from .topic_target import TopicTarget
 from .transactional_copy import CopyResult
+from .verify_replicas import verify_replicas
 
 __all__ = [
     "ArchiveResult",
@@ -25,15 +28,19 @@ __all__ = [
     "AuditReport",
     "AuditSettings",
     "CopyResult",
+    "Difference",
     "Fault",
     "MirrorSettings",
     "PipelineProgress",
     "ReplaySettings",
+    "ReplicaReport",
     "TopicSource",
     "TopicTarget",
+    "VerifyReplicasSettings",
     "archive_topics",
     "audit_topics",
     "mirror_topics",
     "read_archive",
     "replay_archive",
+    "verify_replicas",
 ]

@@ -81,7 +81,7 @@ def _is_poison(settings: AuditSettings) -> Column:
 
 
 def _with_avro(records: DataFrame, schema: str) -> DataFrame:
-    return decode_avro(records, schema)
+    return decode_avro(records, schema, skips_header=True)
 
 
 class Facts(NamedTuple):

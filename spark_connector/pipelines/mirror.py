@@ -80,18 +80,17 @@ def mirror_topics(
 
     ensure([(topic, int(each)) for topic, found in starts.items() for each in found])
     clock = StepClock("mirroring", on_progress)
+    ending = settings.source.ending(settings.continuous_every)
     with tempfile.TemporaryDirectory(prefix="odradek-mirror-") as folder:
         records = settings.source.read_stream(
             session,
             startingOffsets=json.dumps(starts),
             maxOffsetsPerTrigger=str(settings.offsets_per_batch_max),
+            **ending,
         )
         writer = records.writeStream.option("checkpointLocation", folder).foreachBatch(write)
-        if settings.continuous_every is None:
-            writer = writer.trigger(availableNow=True)
-        else:
-            writer = writer.trigger(processingTime=settings.continuous_every)
-        follow_stream(writer.start(), clock)
+        writer = writer.trigger(**settings.source.trigger(settings.continuous_every))
+        follow_stream(writer.start(), clock, stops=bool(ending))
     return CopyResult(counts["copied"], counts["skipped"], clock.seconds)
 
 

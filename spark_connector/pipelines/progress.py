@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import SparkConnectorError
@@ -77,8 +78,13 @@ class StreamTotals(NamedTuple):
     batches: int
 
 
-def follow_stream(query: StreamingQuery, clock: StepClock) -> StreamTotals:
-    """Wait until a query ends by itself, telling its progress.
+def follow_stream(query: StreamingQuery, clock: StepClock, *, stops: bool = False) -> StreamTotals:
+    """Wait until a query has ended, telling its progress.
+
+    Args:
+        query: it runs.
+        clock: who is told.
+        stops: whether to stop it once it has done all there is, since it does not end by itself.
 
     Raises:
         SparkConnectorError: it failed; the text is its first line.
@@ -88,6 +94,8 @@ def follow_stream(query: StreamingQuery, clock: StepClock) -> StreamTotals:
 
     rows: dict[int, int] = {}
     lag: int | None = None
+    if stops:
+        threading.Thread(target=_stop_when_done, args=(query,), daemon=True).start()
     try:
         while True:
             is_active = query.isActive
@@ -108,6 +116,16 @@ def follow_stream(query: StreamingQuery, clock: StepClock) -> StreamTotals:
         query.stop()
         raise
     return StreamTotals(sum(rows.values()), sum(1 for count in rows.values() if count))
+
+
+def _stop_when_done(query: StreamingQuery) -> None:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    # Whoever follows the query meets the same failure, and tells of it.
+    with suppress(PySparkException, Py4JError, OSError):
+        query.processAllAvailable()
+        query.stop()
 
 
 def offsets_between(start: Any, end: Any) -> int | None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("kafka", "odradek")
 NO_OPTIONS: Mapping[str, str] = {}
+UNTIL_LATEST = "stopAtLatest"
+"""The option of `odradek` that stands for a trigger AvailableNow: see its stream reader."""
 
 
 class TopicSource(NamedTuple):
@@ -67,6 +69,23 @@ class TopicSource(NamedTuple):
     def read_stream(self, spark: SparkSession, **options: str) -> DataFrame:
         """The records as they come."""
         return self._reader(spark, spark.readStream, options).load()  # type: ignore[no-any-return]  # py4j
+
+    def ending(self, continuous_every: str | None) -> dict[str, str]:
+        """The options of a stream that ends, if it does, with what is there now."""
+        is_ours = self.format == "odradek" and continuous_every is None
+        return {UNTIL_LATEST: "true"} if is_ours else {}
+
+    def trigger(self, continuous_every: str | None) -> dict[str, Any]:
+        """For a stream with the options of `ending`.
+
+        Args:
+            continuous_every: how often to look for more; None: the stream ends.
+        """
+        if continuous_every is not None:
+            return {"processingTime": continuous_every}
+        # Before Spark 4.2, AvailableNow makes one batch of all that such a source has.
+        is_ours = self.format == "odradek"
+        return {"processingTime": "0 seconds"} if is_ours else {"availableNow": True}
 
     def _reader(self, spark: SparkSession, reader: Any, options: dict[str, str]) -> Any:
         if self.format == "odradek":

@@ -8,25 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from odradek.spark_connector.delays_check import compare_tables, expected_table
 from odradek.spark_connector.delays_plot import summarise_airlines
 from odradek.spark_connector.demo import DemoResult
+from odradek.spark_connector.pipelines import AuditReport, Fault
 
 from .conftest import Odradek
 
 ROWS = 3_000
+SECONDS_MAX = 240
 
 
 def run_demo(*arguments: object) -> subprocess.CompletedProcess[str]:
     """In a process of its own: Spark, once started, stays in its process."""
     command = [sys.executable, "-m", "odradek", "demo", "--master", "local[2]"]
     return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, timeout=110
+        [*command, *map(str, arguments)], capture_output=True, text=True, timeout=SECONDS_MAX
     )
 
 
+CLEAN = AuditReport("nowhere", 0, 0.0, (), (), (), ())
+
+
 @pytest.mark.spark
+@pytest.mark.timeout(2 * SECONDS_MAX)
 def test_the_demo_proves_its_table_and_draws_it(broker: Any, topic: str, tmp_path: Path) -> None:
     answer = run_demo(
         *("--rows", ROWS, "--output", tmp_path),
@@ -35,7 +42,11 @@ def test_the_demo_proves_its_table_and_draws_it(broker: Any, topic: str, tmp_pat
     assert answer.returncode == 0, answer.stderr
     assert "rows in Parquet: every row is right (0 missing, 0 unexp" in answer.stderr
     assert "rows in the topic: every row is right (0 missing, 0 unexp" in answer.stderr
+    assert f"{2 * ROWS:,} records, nothing is wrong" in answer.stderr
     assert "Delta Air Lines" in answer.stdout
+    assert "No fault was found" in (tmp_path / "audit.html").read_text()
+    archived = (tmp_path / "lake").glob("topic=*/date=*/*.parquet")
+    assert sum(parquet.read_metadata(path).num_rows for path in archived) == ROWS
     assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
 
     again = run_demo(
@@ -55,6 +66,7 @@ def test_a_wrong_table_ends_the_demo_with_an_error(
     result = DemoResult(
         flights=200,
         airlines=summarise_airlines(right),
+        audit=CLEAN,
         parquet=compare_tables(right, right),
         topic=compare_tables(right.drop(index=3), right),
         plot=tmp_path / "delays.png",
@@ -67,3 +79,24 @@ def test_a_wrong_table_ends_the_demo_with_an_error(
     assert f"  missing: {lost['carrier']} {lost['hour']:%Y-%m-%dT%H:%MZ}\n" in outcome.err
     assert "NOT RIGHT (1 missing, 0 unexpected" in outcome.err
     assert outcome.err.splitlines()[-1].startswith("odradek: error: ")
+
+
+def test_a_fault_that_the_audit_finds_ends_the_demo_with_an_error(
+    odradek: Odradek, broker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    right = expected_table(200)
+    equal = compare_tables(right, right)
+    lost = Fault("lost", "flights-again", None, 2, ("numbers 7 to 8",))
+    result = DemoResult(
+        flights=200,
+        airlines=summarise_airlines(right),
+        audit=CLEAN._replace(faults=(lost,)),
+        parquet=equal,
+        topic=equal,
+        plot=tmp_path / "delays.png",
+    )
+    monkeypatch.setattr("odradek.spark_connector.demo.run_demo", lambda *_: result)
+    outcome = odradek("demo", "-b", broker.bootstrap, "--output", tmp_path)
+    assert outcome.code == 1
+    assert "lost: flights-again: 2 numbers of the sequence are missing" in outcome.err
+    assert "  numbers 7 to 8\n" in outcome.err

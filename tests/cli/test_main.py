@@ -41,7 +41,8 @@ def test_the_module_runs_as_the_command() -> None:
 def test_help_names_every_command_and_shows_how_to_begin(odradek: Odradek) -> None:
     outcome = odradek("--help")
     assert outcome.code == 0
-    for command in ("serve", "topics", "produce", "consume", "groups", "transactions", "demo"):
+    commands = ("serve", "topics", "produce", "consume", "groups", "transactions", "demo")
+    for command in (*commands, "record", "replay"):
         assert command in outcome.out
     assert "odradek topics create events" in outcome.out
 
@@ -68,6 +69,8 @@ def test_help_names_every_command_and_shows_how_to_begin(odradek: Odradek) -> No
         ("transactions", "force-terminate"),
         ("produce",),
         ("consume",),
+        ("record",),
+        ("replay",),
         ("demo",),
     ],
     ids=" ".join,

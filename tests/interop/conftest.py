@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.kafka_jars import kafka_jars
 from support.kafka_process import KafkaProcess
 
 HERE = Path(__file__).parent
@@ -49,10 +50,7 @@ def run() -> Run:
 @pytest.fixture(scope="session")
 def kafka_libs() -> Path:
     """The folder of Kafka's jars, with `java/`'s classes built."""
-    maven = need("mvn", "install Maven, such as Debian's maven.")
-    goals = ("compile", "dependency:copy-dependencies")
-    run_to_end(maven, "-q", "-B", *goals, cwd=HERE / "java", seconds_max=BUILD_SECONDS_MAX)
-    return HERE / "java" / "target" / "dependency"
+    return kafka_jars()
 
 
 @pytest.fixture(scope="session")

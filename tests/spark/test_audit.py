@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 
+from odradek.protocol.records import iter_batches
 from odradek.spark_connector import SparkConnectorError
 from odradek.spark_connector.pipelines import (
     AuditReport,
@@ -280,6 +282,41 @@ def test_a_key_that_is_always_in_a_wrong_partition_is_found_by_its_hash(
     produce(bootstrap, topic, [Sent(0, 0, b"foobar"), Sent(1, 1, b"21"), Sent(2, 1, b"21")])
     (fault,) = audited(spark, bootstrap, topic, partitioner="murmur2").faults
     assert fault.samples == ("key '21': 2 in partition 1 from offset 0 (it belongs in 0)",)
+
+
+AVRO_SCHEMA = """{"type": "record", "name": "Count", "fields": [{"name": "n", "type": "long"}]}"""
+
+
+def test_a_value_that_is_no_avro_of_the_schema_is_poison(
+    spark: Any, bootstrap: str, topic: str
+) -> None:
+    # A long is zigzag: 1 is the byte 2, and 0x80 says that more of the number follows.
+    good, behind_a_registry_header, cut = b"\x02", b"\x00\x00\x00\x00\x07\x02", b"\x80"
+    too_long = b"\x02\x02"
+    values = [good, behind_a_registry_header, None, cut, good, too_long]
+    Topics(bootstrap, topic).create(partitions=1)
+    produce(bootstrap, topic, [Sent(n, 0, value=value) for n, value in enumerate(values)])
+    (fault,) = audited(spark, bootstrap, topic, avro_schema=AVRO_SCHEMA).faults
+    assert (fault.kind, fault.partition, fault.occurrences) == ("poison", 0, 2)
+    assert fault.samples == ("offset 3 is the first",)
+
+
+def test_offsets_that_a_broker_has_lost_are_a_gap(
+    spark: Any, start_broker: Any, topic: str, tmp_path: Path
+) -> None:
+    broker = start_broker(data_dir=tmp_path / "data")
+    Topics(broker.bootstrap, topic).create(partitions=1)
+    for first in (0, 10, 20):
+        produce(broker.bootstrap, topic, [Sent(number, 0) for number in range(first, first + 10)])
+    broker.stop()
+    (log,) = (tmp_path / "data" / f"{topic}-0").glob("*.log")
+    data = log.read_bytes()
+    _, second, third = iter_batches(data)
+    log.write_bytes(data[: second.position] + data[third.position :])
+    broker.start()
+    (fault,) = audited(spark, broker.bootstrap, topic).faults
+    assert (fault.kind, fault.partition, fault.occurrences) == ("gap", 0, 10)
+    assert fault.samples == ("offsets 10 to 19",)
 
 
 def test_a_missing_topic_is_told_in_one_sentence(spark: Any, bootstrap: str) -> None:

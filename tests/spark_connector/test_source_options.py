@@ -150,6 +150,27 @@ def test_clients_of_each_kind_get_the_settings_they_know() -> None:
     admin_client(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "known_as", "becomes"),
+    [
+        ("fetch.max.bytes", "5000", "fetch.max.bytes", "5000"),
+        ("fetch.max.bytes", "0", "fetch.max.bytes", "1000"),
+        ("fetch.max.bytes", str(2**31 - 1), "fetch.max.bytes", str(2**31 - 1 - 512)),
+        ("fetch.min.bytes", "0", "fetch.min.bytes", "1"),
+        ("max.partition.fetch.bytes", str(2**31 - 1), "max.partition.fetch.bytes", "1000000000"),
+        ("receive.buffer.bytes", "-1", "socket.receive.buffer.bytes", "0"),
+        ("session.timeout.ms", "600000", "session.timeout.ms", None),
+    ],
+)
+def test_what_java_allows_is_moved_to_where_librdkafka_takes_it(
+    name: str, value: str, known_as: str, becomes: str | None
+) -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    found = consumer_settings(kafka_settings({**GIVEN, f"kafka.{name}": value}))
+    assert found.get(known_as) == becomes
+    confluent_kafka.Consumer({**found, "group.id": "g"}).close()  # or it raises
+
+
 def test_uncommitted_records_are_read_unless_options_say_otherwise() -> None:
     settings = options_of().consumer_settings()
     assert settings["isolation.level"] == "read_uncommitted"

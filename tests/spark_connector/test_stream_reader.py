@@ -150,6 +150,40 @@ def test_partitions_that_are_added_are_read_from_their_beginning(
     assert rows_between(reader, before, after) == 9
 
 
+def batches_until_nothing_is_left(reader: Any, ask: Any) -> list[int]:
+    """How many rows each batch has, `ask` telling where one ends."""
+    position, batches = reader.initialOffset(), []
+    while (end := ask(position)) != position:
+        batches.append(rows_between(reader, position, end))
+        position = end
+    return batches
+
+
+def test_a_run_may_stop_at_what_was_there_when_it_began(fill: Any, new_reader: Any) -> None:
+    fill(50)
+    reader = new_reader(maxOffsetsPerTrigger="20", stopAtLatest="true")
+
+    def ask(position: Offsets) -> Any:
+        end = reader.latestOffset()
+        fill(10)
+        return end
+
+    assert batches_until_nothing_is_left(reader, ask) == [20, 20, 10]
+
+
+@pytest.mark.usefixtures("spark_4_2")
+def test_with_a_later_spark_a_run_may_stop_there_too(fill: Any, new_reader: Any) -> None:
+    fill(50)
+    reader = new_reader(maxOffsetsPerTrigger="20", stopAtLatest="true")
+
+    def ask(position: Offsets) -> Any:
+        end = reader.latestOffset(position, reader.getDefaultReadLimit())
+        fill(10)
+        return end
+
+    assert batches_until_nothing_is_left(reader, ask) == [20, 20, 10]
+
+
 @pytest.mark.usefixtures("spark_4_2")
 def test_a_later_spark_gets_limited_batches_up_to_what_available_now_began_with(
     fill: Any, new_reader: Any, topic: str
@@ -160,10 +194,7 @@ def test_a_later_spark_gets_limited_batches_up_to_what_available_now_began_with(
     assert limit.max_rows == 40
     reader.prepareForTriggerAvailableNow()
     fill(100)
-    position, batches = reader.initialOffset(), []
-    while (end := reader.latestOffset(position, limit)) != position:
-        batches.append(rows_between(reader, position, end))
-        position = end
+    batches = batches_until_nothing_is_left(reader, lambda at: reader.latestOffset(at, limit))
     assert batches == [40, 10]
     assert reader.reportLatestOffset() == {topic: {"0": 25, "1": 25}}
 

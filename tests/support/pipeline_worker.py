@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ SPARK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 RUN_SECONDS_MAX = 240.0
+LOOK_EVERY_S = 0.02
 
 
 class PipelineRun:
@@ -58,12 +60,16 @@ class PipelineRun:
 
     def kill_when(self, is_time: Callable[[], bool]) -> bool:
         """Kill it at a moment; False if it was done before that."""
-        while self.process.poll() is None:
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(LOOK_EVERY_S)
+                assert self.process.returncode == 0, self._log.read_text()[-3000:]
+                return False
             if is_time():
                 self.kill()
                 return True
-        assert self.process.returncode == 0, self._log.read_text()[-3000:]
-        return False
+            assert time.monotonic() < deadline, f"it is not done after {RUN_SECONDS_MAX:.0f} s"
 
     def finish(self) -> None:
         """Let it end."""

@@ -2,88 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.pytest_runs import SECONDS_MAX, PytestRun
 
-SECONDS_MAX = 60
 PLUGIN_MILLISECONDS_MAX = 20
-
-TALKS = """
-import json, os, pytest
-from kafka import KafkaConsumer, KafkaProducer
-
-def talk(address, topic, group):
-    producer = KafkaProducer(bootstrap_servers=address)
-    producer.send(topic, b"hello").get(10)
-    producer.close()
-    consumer = KafkaConsumer(topic, bootstrap_servers=address, group_id=group,
-                             auto_offset_reset="earliest", consumer_timeout_ms=10_000)
-    assert next(consumer).value == b"hello"
-    consumer.close()
-
-def note(broker):
-    with open(os.environ["NOTES"], "a") as notes:
-        print(json.dumps([broker.pid, broker.folder, broker.bootstrap_servers]), file=notes)
-"""
-
-
-class Run:
-    """A pytest run over one file of tests."""
-
-    def __init__(self, folder: Path, source: str, arguments: Sequence[str] = ()) -> None:
-        (folder / "pytest.ini").write_text("[pytest]\n")
-        (folder / "test_users.py").write_text(TALKS + source)
-        self.folder = folder
-        self.notes_path = folder / "notes"
-        self.temporary = folder / "temporary"
-        self.temporary.mkdir()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", *arguments],
-            cwd=folder,
-            env={**os.environ, "NOTES": str(self.notes_path), "TMPDIR": str(self.temporary)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def finish(self) -> str:
-        """Wait for the end; returns what it printed."""
-        return self.process.communicate(timeout=SECONDS_MAX)[0]
-
-    def notes(self) -> list[list[str | int]]:
-        if not self.notes_path.exists():
-            return []
-        return [json.loads(line) for line in self.notes_path.read_text().splitlines()]
-
-    def left_over(self) -> list[str]:
-        """Folders and brokers that are still there."""
-        folders = [str(each) for each in self.temporary.glob("odradek-*")]
-        return folders + [f"process {note[0]}" for note in self.notes() if is_broker(note[0])]
-
-
-def is_broker(pid: object) -> bool:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return b"odradek.testing.broker" in command
+LOOK_SECONDS = 0.05
 
 
 def wait_until(shown: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     while not shown():
         assert time.monotonic() < deadline
-        os.sched_yield()
+        threading.Event().wait(LOOK_SECONDS)
 
 
 @pytest.fixture(params=[(), ("-n", "2")], ids=["one process", "two workers"])
@@ -93,7 +33,7 @@ def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 def test_all_tests_of_a_run_share_one_broker(tmp_path: Path, workers: tuple[str, ...]) -> None:
-    run = Run(
+    run = PytestRun(
         tmp_path,
         """
 @pytest.mark.parametrize("number", range(4))
@@ -106,12 +46,12 @@ def test_it(kafka, kafka_topic, kafka_group, number):
     assert "4 passed" in run.finish()
     notes = run.notes()
     assert len(notes) == 4
-    assert len({address for _, _, address in notes}) == 1
+    assert len({address for _, _, address, _ in notes}) == 1
     assert run.left_over() == []
 
 
 def test_tests_of_asyncio_and_trio_use_it_alike(tmp_path: Path) -> None:
-    run = Run(
+    run = PytestRun(
         tmp_path,
         """
 import asyncio, aiokafka, trio
@@ -134,7 +74,7 @@ async def test_trio(kafka, kafka_topic):
 
 
 def test_a_marker_the_command_line_and_the_ini_file_set_brokers_up(tmp_path: Path) -> None:
-    run = Run(
+    run = PytestRun(
         tmp_path,
         """
 from kafka.admin import KafkaAdminClient, ConfigResource, ConfigResourceType
@@ -172,7 +112,7 @@ def test_command_line(kafka):
 
 
 def test_a_cluster_is_the_tests_own_and_can_be_broken(tmp_path: Path) -> None:
-    run = Run(
+    run = PytestRun(
         tmp_path,
         """
 @pytest.mark.kafka(brokers=2)
@@ -188,7 +128,7 @@ def test_it(kafka_cluster):
 
 
 def test_a_failure_shows_what_the_broker_logged_during_the_test(tmp_path: Path) -> None:
-    run = Run(
+    run = PytestRun(
         tmp_path,
         """
 import socket
@@ -213,28 +153,45 @@ def test_it(kafka):
 def test_nothing_is_left_of_a_run_that_is_broken_off(
     tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]
 ) -> None:
-    run = Run(
+    run = PytestRun(
         tmp_path,
         """
 import time
 
-def test_it(kafka, kafka_cluster):
-    for broker in kafka_cluster.brokers:
-        broker.folder = str(broker.folder)
+@pytest.mark.kafka(brokers=2, tls=True)
+def test_it(kafka, kafka_broker, kafka_cluster):
+    for broker in (kafka, kafka_broker, *kafka_cluster.brokers):
+        assert broker.control().call("control.ping")["pid"] == broker.pid
         note(broker)
-    note(kafka)
     time.sleep(600)
 """,
         workers,
     )
     wait_until(lambda: len(run.notes()) == 4)
-    assert run.left_over()
+    assert len(run.left_over()) >= 4 * len(["a folder", "a process", "two ports"])
     if number is signal.SIGINT:
         os.killpg(run.process.pid, number)
     else:
         run.process.send_signal(number)
     run.finish()
     wait_until(lambda: not run.left_over())
+
+
+def test_a_run_of_pytest_that_uses_no_fixture_of_it_imports_only_the_plugin(tmp_path: Path) -> None:
+    run = PytestRun(
+        tmp_path,
+        """
+import sys
+
+def test_it():
+    ours = sorted(name for name in sys.modules if name.split(".")[0] == "odradek")
+    assert ours == ["odradek", "odradek.testing", "odradek.testing.pytest_plugin"]
+    assert not {"trio", "kafka", "construct"} & set(sys.modules)
+""",
+        ("-p", "no:trio"),
+        head="",
+    )
+    assert "1 passed" in run.finish()
 
 
 def test_a_run_without_it_loads_next_to_nothing() -> None:

@@ -32,6 +32,7 @@ from .consumer.surroundings import NO_SURROUNDINGS, ConsumerSurroundings
 from .context import CoordinatorContext
 from .describing import describe, list_groups
 from .group import Group
+from .interventions import Interventions
 from .join_request import JoinRequest
 from .joining import Joining
 from .leaving import Leaving
@@ -63,6 +64,9 @@ class GroupCoordinator:
         context: settings, time, chance and the log.
         topic_partitions: how many partitions `__consumer_offsets` has, or will have.
         surroundings: what consumer groups need besides.
+
+    Attributes:
+        interventions: what may be done to groups from outside.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class GroupCoordinator:
         self._shards = Shards(context, topic_partitions, rebalancing, self._consumer.sessions)
         self._consumer.attach(self._shards, rebalancing)
         self._groups = self._shards.groups
+        self.interventions = Interventions(self._shards, rebalancing, self._consumer)
         self._sessions = rebalancing.sessions
         self._joining = Joining(context, rebalancing)
         self._syncing = Syncing(rebalancing)
@@ -99,6 +104,11 @@ class GroupCoordinator:
     def serves_consumer_groups(self) -> bool:
         """Whether group.coordinator.rebalance.protocols has the consumer protocol."""
         return self._consumer.is_enabled
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether there may be groups here that are not known yet."""
+        return self._shards.is_loading
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` that keeps the group."""
@@ -385,6 +395,10 @@ class GroupCoordinator:
 
     def _expire_offsets(self) -> None:
         self.start()  # before anything can go wrong
+        self.expire_offsets()
+
+    def expire_offsets(self) -> None:
+        """Remove the offsets that are kept for longer than they are to be, of all groups."""
         for group in self._all_groups():
             self._removing.expire(group)
 

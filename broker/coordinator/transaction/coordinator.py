@@ -72,6 +72,11 @@ class TransactionCoordinator:
         """All transactional ids that are coordinated here and known."""
         return list(self._shards.ids.values())
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether there may be ids here that are not known yet."""
+        return self._shards.is_loading
+
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` that keeps a transactional id."""
         return self._shards.partition_for(transactional_id)
@@ -224,6 +229,21 @@ class TransactionCoordinator:
                 timer.cancel()
         for partition in self._shards.partitions():
             self._shards.unload(partition)
+
+    def catch_up(self) -> None:
+        """Look at once for what is over its time."""
+        self._expiring.abort_timed_out()
+        self._expiring.remove_expired()
+
+    def expire_transaction(self, transactional_id: str) -> None:
+        """Abort an open transaction in its producer's place, as one that took too long.
+
+        Raises:
+            KafkaError: as `_find`; INVALID_TXN_STATE where none is open.
+        """
+        known = self._find(transactional_id)
+        if not self._expiring.abort(known):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
 
     def _look_for_timed_out(self) -> None:
         def look() -> None:

@@ -42,6 +42,13 @@ class Expiring:
             if _is_timed_out(known, now_ms):
                 self._abort(known)
 
+    def abort(self, known: TransactionalId) -> bool:
+        """Abort the transaction of an id whatever its time limit; returns whether one is open."""
+        is_open = known.transaction.state is TransactionState.ONGOING and known.pending is None
+        if is_open:
+            self._abort(known)
+        return is_open
+
     def _abort(self, known: TransactionalId) -> None:
         def aborted(error: ErrorCode, *_: int) -> None:
             if error:

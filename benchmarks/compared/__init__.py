@@ -1,0 +1,1 @@
+"""Brokers of three makes, what is asked of them, and what came of it."""

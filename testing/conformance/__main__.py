@@ -1,0 +1,14 @@
+"""`python -m odradek.testing.conformance --kafka-libs DIR`: is odradek like Apache Kafka?
+
+It starts both, or takes running ones, plays the scenarios to them, prints a table and every
+difference, and ends with 1 if one of them is not explained in docs/differences.md.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .command import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,200 @@
+"""The faults of one broker: asked about each request, and about each answer.
+
+A fault counts a request when it comes; what it does to the answer is remembered until there is
+one. Of several faults that would keep a request from being handled the first added does, and of
+several that would send its answer in another way; what changes the answer goes with both.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ...protocol.api_keys import ApiKey
+from ..control.request_names import RequestNames, names_in
+from ..control.verbs import VerbError
+from .active_fault import ActiveFault, check_can_strike
+from .buffers import records_ranges
+from .fault import Fault
+from .strikes import ANSWER_ACTIONS, CORRUPTIONS, HELD_ACTIONS, RECORDS_ACTIONS, Strikes
+from .triggers import ordinal
+
+if TYPE_CHECKING:
+    from ...broker.requests import Request
+    from ..control.verbs import Controlled
+
+logger = logging.getLogger("odradek.testing.faults")
+
+FAULTS_MAX = 1000
+"""So many are known, lifted ones with the others."""
+STRIKES_LOGGED = 100
+"""Of one fault; then every hundredth strike is."""
+
+
+class FaultTable:
+    """All faults of a broker.
+
+    Args:
+        target: the broker.
+    """
+
+    def __init__(self, target: Controlled) -> None:
+        self._target = target
+        self._broker = target.broker
+        self._faults: dict[int, ActiveFault] = {}
+        self._last_number = 0
+        self._pending: dict[Request, list[ActiveFault]] = {}
+        self.strikes = Strikes(target.broker)
+
+    def add(self, fault: Fault, owner: str) -> ActiveFault:
+        """Have a fault strike from now on.
+
+        Raises:
+            ValueError: no request of this broker would meet it.
+            VerbError: there are too many.
+        """
+        check_can_strike(fault.match)
+        self._make_room()
+        self._last_number += 1
+        added = ActiveFault(self._last_number, fault, owner)
+        self._faults[added.number] = added
+        self._target.hooks.breaker = self
+        self._broker.server.refuses = self._refuses
+        logger.info("fault %d is added: %s", added.number, fault)
+        return added
+
+    def _make_room(self) -> None:
+        while len(self._faults) >= FAULTS_MAX:
+            oldest = next((fault for fault in self._faults.values() if fault.is_lifted), None)
+            if oldest is None:
+                raise VerbError(f"the broker has {FAULTS_MAX} faults already: lift some")
+            del self._faults[oldest.number]
+
+    def find(self, number: int) -> ActiveFault:
+        """The fault of a number.
+
+        Raises:
+            VerbError: there is none, or it is long over.
+        """
+        found = self._faults.get(number)
+        if found is None:
+            raise VerbError(f"the broker knows no fault {number}; has it been restarted since?")
+        return found
+
+    def lift(self, fault: ActiveFault) -> None:
+        """Have a fault strike no more; it may be lifted already."""
+        if fault.is_lifted:
+            return
+        fault.is_lifted = True
+        times = "once" if fault.strikes == 1 else f"{fault.strikes} times"
+        logger.info("fault %d is lifted, it struck %s: %s", fault.number, times, fault.fault)
+        self.strikes.lifted(fault)
+
+    def known(self) -> list[ActiveFault]:
+        """Those that are not lifted, as they were added."""
+        return [fault for fault in self._faults.values() if not fault.is_lifted]
+
+    # -- what the hooks ask -----------------------------------------------------------
+
+    def take_request(self, request: Request) -> bool:
+        """Whether a fault keeps the request from being handled now."""
+        if self.strikes.is_dead(request.connection):
+            return True
+        found: RequestNames | None = None
+
+        def names() -> RequestNames:
+            nonlocal found
+            if found is None:
+                found = names_in(request, self._broker)
+            return found
+
+        taken = False
+        for fault in self.known():
+            if taken and fault.fault.action not in ANSWER_ACTIONS:
+                continue
+            if self._is_let_alone(fault, request) or not fault.matches(request, names):
+                continue
+            if fault.fault.action in RECORDS_ACTIONS:
+                self._remember(request, fault)
+            elif fault.fires():
+                self._log_strike(fault, request)
+                is_taken = not taken and self.strikes.request(fault, request)
+                if is_taken and fault.fault.action not in HELD_ACTIONS:
+                    self._pending.pop(request, None)
+                    return True
+                if fault.fault.action in ANSWER_ACTIONS or not is_taken:
+                    self._remember(request, fault)
+                taken = taken or is_taken
+        return taken
+
+    def take_answer(self, request: Request, response: Any) -> Any:
+        """The answer to give in place of the broker's."""
+        for fault in self._pending.get(request, ()):
+            response = self.strikes.answer(fault, request, response)
+        return response
+
+    def take_framed(self, request: Request, buffers: list[Any]) -> bool:
+        """Whether faults have taken over to send the encoded answer."""
+        pending = self._pending.pop(request, ())
+        if self.strikes.is_dead(request.connection):
+            return True
+        left: list[Any] | None = buffers
+        # What is sent is changed first, and then sent in another way than usual.
+        for fault in sorted(pending, key=lambda fault: fault.fault.action not in CORRUPTIONS):
+            if fault.fault.action in RECORDS_ACTIONS:
+                # What has no records is not what such a fault waits for.
+                if not records_ranges(buffers) or not fault.fires():
+                    continue
+                self._log_strike(fault, request)
+            assert left is not None
+            left = self.strikes.framed(fault, request, left)
+            if left is None:
+                return True
+        if left is buffers:
+            return False
+        assert left is not None
+        request.send(left)
+        return True
+
+    def _refuses(self, peer: str) -> bool:
+        for fault in self.known():
+            if fault.fault.action == "refuse_connections" and fault.fires():
+                self._log_strike(fault, f"the connection from {peer}")
+                return True
+        return False
+
+    def _remember(self, request: Request, fault: ActiveFault) -> None:
+        if len(self._pending) > FAULTS_MAX:
+            gone = [known for known in self._pending if known.connection.is_closed]
+            for each in gone:
+                del self._pending[each]
+        self._pending.setdefault(request, []).append(fault)
+
+    def _is_let_alone(self, fault: ActiveFault, request: Request) -> bool:
+        """Whether a fault is not about requests of this kind, or from another broker."""
+        if fault.fault.action == "refuse_connections":
+            return True
+        if fault.fault.match.client_id is not None:
+            return False
+        return self._is_from_broker(request)
+
+    def _is_from_broker(self, request: Request) -> bool:
+        if request.api_key == ApiKey.FETCH:
+            body = request.body
+            if max(body.replica_id, body.replica_state.replica_id) >= 0:
+                return True
+        client_id = request.client_id
+        if not (client_id.isascii() and client_id.isdigit()):
+            return False
+        return int(client_id) in self._broker.metadata_cache.snapshot.alive_brokers
+
+    def _log_strike(self, fault: ActiveFault, struck: Any) -> None:
+        count = fault.strikes
+        if count <= STRIKES_LOGGED or count % STRIKES_LOGGED == 0:
+            logger.info(
+                "fault %d strikes for the %s time, %s: %s",
+                fault.number,
+                ordinal(count),
+                struck if isinstance(struck, str) else repr(struck),
+                fault.fault,
+            )

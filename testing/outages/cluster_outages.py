@@ -1,0 +1,255 @@
+"""What a test does to a cluster: cut links, move leaders, hold followers back, pass the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..control.client import ControlError, ControlTimeout
+
+if TYPE_CHECKING:
+    from ..running_broker import Broker
+
+SETTLE_SECONDS = 10.0
+"""How long to wait until all brokers know of what was done."""
+LOOK_SECONDS = 0.005
+
+FoundT = TypeVar("FoundT")
+
+
+class ClusterOutages:
+    """Outages of a cluster whose brokers are processes of their own.
+
+    Attributes:
+        brokers: in the order of their ids, which begin with 1.
+    """
+
+    brokers: Sequence[Broker]
+
+    # -- finding brokers ----------------------------------------------------------------------
+
+    def broker(self, broker_id: int) -> Broker:
+        """The broker of an id. Raises ValueError: there is none."""
+        if not 1 <= broker_id <= len(self.brokers):
+            raise ValueError(f"the brokers are 1 to {len(self.brokers)}: there is no {broker_id}")
+        return self.brokers[broker_id - 1]
+
+    def running(self) -> list[Broker]:
+        """The brokers whose processes run and are not frozen."""
+        return [each for each in self.brokers if each.is_running and not each.is_frozen]
+
+    def controller(self, *, timeout: float = SETTLE_SECONDS) -> Broker:
+        """The broker that is the controller, and knows it.
+
+        Raises:
+            ControlTimeout: there was none for `timeout` seconds.
+        """
+
+        def find() -> Broker | None:
+            for each in self.running():
+                if each.control().call("look.cluster")["is_controller"]:
+                    return each
+            return None
+
+        return _wait_for(find, timeout, "no broker is the controller")
+
+    def leader_of(
+        self, topic: str, partition: int = 0, *, timeout: float = SETTLE_SECONDS
+    ) -> Broker:
+        """The broker that leads a partition, and knows it.
+
+        Raises:
+            ControlTimeout: none led it for `timeout` seconds.
+        """
+
+        def find() -> Broker | None:
+            for each in self.running():
+                if self._hosted(each, topic, partition)["is_leader"]:
+                    return each
+            return None
+
+        return _wait_for(find, timeout, f"no broker leads {topic}-{partition}")
+
+    def coordinator_of(self, group: str, *, timeout: float = SETTLE_SECONDS) -> Broker:
+        """The broker that coordinates a group. Raises ControlTimeout."""
+        return self._coordinator("group", group, timeout)
+
+    def transaction_coordinator_of(
+        self, transactional_id: str, *, timeout: float = SETTLE_SECONDS
+    ) -> Broker:
+        """The broker that coordinates a transactional id. Raises ControlTimeout."""
+        return self._coordinator("transaction", transactional_id, timeout)
+
+    def _coordinator(self, kind: str, key: str, timeout: float) -> Broker:
+        def find() -> Broker | None:
+            for each in self.running():
+                if each.control().call("look.coordinates", kind=kind, key=key):
+                    return each
+            return None
+
+        return _wait_for(find, timeout, f"no broker is the coordinator of {kind} {key}")
+
+    # -- links --------------------------------------------------------------------------------
+
+    def cut(self, one: int, other: int, *, silent: bool = False) -> None:
+        """Cut the link between two brokers, both ways; clients reach both of them as before.
+
+        Replication, the controller's orders and transactions' markers do not pass. The metadata
+        store is reached still, as ZooKeeper is in a partition between brokers only. A cut holds
+        over restarts; a broker that starts without a way to the controller is ready after half
+        a minute. As in Kafka, who is cut off stays in the ISR of what nobody writes to.
+
+        Args:
+            one, other: their ids.
+            silent: nothing comes through and nobody is told, as where a cable is pulled, so that
+                brokers notice by their time-outs; else connections break, and are refused.
+        """
+        for near, far in self._pair(one, other):
+            cuts = {**near.start_state.cuts, far.port: silent}
+            near.start_state = near.start_state._replace(cuts=cuts)
+            if near.is_running:
+                near.control().call("links.cut", port=far.port, silent=silent)
+
+    def heal(self, one: int | None = None, other: int | None = None) -> None:
+        """Heal the link between two brokers, all links of one, or all there are."""
+        ids = range(1, len(self.brokers) + 1)
+        for pair in combinations(ids, 2):
+            if (one is None or one in pair) and (other is None or other in pair):
+                for near, far in self._pair(*pair):
+                    cuts = {p: each for p, each in near.start_state.cuts.items() if p != far.port}
+                    near.start_state = near.start_state._replace(cuts=cuts)
+                    if near.is_running:
+                        near.control().call("links.heal", port=far.port)
+
+    @contextmanager
+    def link_cut(self, one: int, other: int, *, silent: bool = False) -> Iterator[None]:
+        """The link between two brokers is cut for the length of a `with`."""
+        self.cut(one, other, silent=silent)
+        try:
+            yield
+        finally:
+            self.heal(one, other)
+
+    def isolate(self, broker_id: int, *, silent: bool = False) -> None:
+        """Cut all links of a broker to others."""
+        for other in range(1, len(self.brokers) + 1):
+            if other != broker_id:
+                self.cut(broker_id, other, silent=silent)
+
+    def _pair(self, one: int, other: int) -> list[tuple[Broker, Broker]]:
+        if one == other:
+            raise ValueError(f"a link is between two brokers, not between {one} and itself")
+        near, far = self.broker(one), self.broker(other)
+        return [(near, far), (far, near)]
+
+    # -- leaders and followers ----------------------------------------------------------------
+
+    def move_leader(self, topic: str, partition: int, to: int) -> None:
+        """Have another broker of the ISR lead a partition; returns when all brokers know.
+
+        It is the partition's preferred leader from then on.
+
+        Raises:
+            ControlError: the broker has no replica in the ISR.
+            ControlTimeout: it does not lead yet.
+        """
+        target = self.broker(to)
+        self.controller().control().call("partitions.lead", topic=topic, partition=partition, to=to)
+
+        def has_moved() -> bool:
+            return bool(self._hosted(target, topic, partition)["is_leader"]) and all(
+                self._hosted(each, topic, partition)["known_leader"] == to
+                for each in self.running()
+                if not each.start_state.cuts
+            )
+
+        _wait_for(has_moved, SETTLE_SECONDS, f"broker {to} does not lead {topic}-{partition} yet")
+
+    def shrink_isr(self, topic: str, partition: int, without: int) -> list[int]:
+        """Have a follower out of the ISR: it does not fetch until `restore_isr` or a restart.
+
+        Returns:
+            The ISR then.
+        """
+        follower = self.broker(without)
+        follower.control().call("partitions.hold", topic=topic, partition=partition)
+        leader = self.leader_of(topic, partition)
+        isr: list[int] = leader.control().call(
+            "partitions.drop_from_isr", topic=topic, partition=partition, broker=without
+        )
+        return isr
+
+    def restore_isr(self, topic: str, partition: int, broker_id: int) -> None:
+        """Have a follower fetch again; returns when it is in the ISR.
+
+        Raises:
+            ControlTimeout: it is not yet.
+        """
+        self.broker(broker_id).control().call(
+            "partitions.release", topic=topic, partition=partition
+        )
+
+        def is_back() -> bool:
+            leader = self.leader_of(topic, partition)
+            return broker_id in self._hosted(leader, topic, partition)["isr"]
+
+        _wait_for(is_back, SETTLE_SECONDS, f"broker {broker_id} is not in sync yet")
+
+    def _hosted(self, broker: Broker, topic: str, partition: int) -> dict[str, Any]:
+        """What a broker knows of a partition."""
+        known: dict[str, Any] = broker.control().call(
+            "look.partition", topic=topic, partition=partition
+        )
+        return known
+
+    # -- time, groups and producers -------------------------------------------------------------
+
+    def advance_time(
+        self, seconds: float = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
+    ) -> float:
+        """Let time pass for all brokers; see `Broker.advance_time`.
+
+        Returns:
+            How many seconds they are ahead of the system now, the first one at least.
+        """
+        ahead = [
+            each.advance_time(seconds, minutes=minutes, hours=hours, days=days)
+            for each in self.brokers
+        ]
+        return ahead[0]
+
+    def expire_session(self, group: str, member: str | None = None) -> list[str]:
+        """End the session of a group's member now; see `Broker.expire_session`."""
+        return self.coordinator_of(group).expire_session(group, member)
+
+    def force_rebalance(self, group: str) -> None:
+        """Have a group's members share its partitions anew."""
+        self.coordinator_of(group).force_rebalance(group)
+
+    def fence_producer(self, transactional_id: str) -> tuple[int, int]:
+        """Fence a producer off; see `Broker.fence_producer`."""
+        return self.transaction_coordinator_of(transactional_id).fence_producer(transactional_id)
+
+    def expire_transaction(self, transactional_id: str) -> None:
+        """Abort a producer's open transaction; see `Broker.expire_transaction`."""
+        self.transaction_coordinator_of(transactional_id).expire_transaction(transactional_id)
+
+
+def _wait_for(find: Callable[[], FoundT | None], timeout: float, otherwise: str) -> FoundT:
+    """What `find` finds at last. Raises ControlTimeout, with its last failure if it had one."""
+    deadline = time.monotonic() + timeout
+    trouble = ""
+    while True:
+        try:
+            found = find()
+            if found:
+                return found
+            trouble = ""
+        except ControlError as error:  # a broker ended, or cannot tell yet
+            trouble = f" ({error})"
+        if time.monotonic() > deadline:
+            raise ControlTimeout(f"after {timeout:g} s {otherwise}{trouble}")
+        time.sleep(LOOK_SECONDS)

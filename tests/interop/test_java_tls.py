@@ -1,0 +1,89 @@
+"""Kafka's own clients and tools over TLS, with the settings file that our commands take, too."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.testing import Broker, Cluster
+from odradek.testing.certificates import CertificateAuthority, make_tls_files
+from odradek.testing.client_settings import TlsFiles
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+
+TOOLS = "org.apache.kafka.tools"
+LINES = "".join(f"line {number}\n" for number in range(200))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Whose brokers want to see certificates."""
+    with Cluster(3, {"ssl.client.auth": "required"}, tls=True) as cluster:
+        yield cluster
+
+
+def written(path: Path, settings: dict[str, str]) -> str:
+    """A file of client settings."""
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return str(path)
+
+
+def test_java_clients_write_and_read_over_tls(java, cluster: Cluster, tmp_path: Path) -> None:
+    config = written(tmp_path / "client.properties", cluster.client_settings("java"))
+    there = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", config)
+
+    created = ("--create", "--topic", "lines", "--partitions", "3", "--replication-factor", "3")
+    java(f"{TOOLS}.TopicCommand", *there, *created)
+    java(f"{TOOLS}.ConsoleProducer", *there, "--topic", "lines", input=LINES)
+    consumed = java(
+        f"{TOOLS}.consumer.ConsoleConsumer",
+        *there,
+        *("--topic", "lines", "--from-beginning", "--max-messages", "200", "--group", "readers"),
+    )
+    assert sorted(consumed.splitlines()) == sorted(LINES.splitlines())
+    listed = java(f"{TOOLS}.consumer.group.ConsumerGroupCommand", *there, "--list")
+    assert listed.split() == ["readers"]
+
+
+def test_java_client_without_a_certificate_is_told_so(
+    java_command: list[str], cluster: Cluster, tmp_path: Path
+) -> None:
+    settings = cluster.client_settings("java", certificate=False)
+    config = written(tmp_path / "client.properties", settings)
+    there = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", config)
+    done = subprocess.run(
+        [*java_command, f"{TOOLS}.TopicCommand", *there, "--list"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "SslAuthenticationException" in done.stdout + done.stderr
+
+
+def test_configs_tool_replaces_a_keystore(java, tmp_path: Path) -> None:
+    authority = CertificateAuthority(tmp_path)
+    first, second = (
+        authority.issue("localhost", "127.0.0.1", common_name="broker", file_name=name)
+        for name in ("first", "second")
+    )
+    made = make_tls_files(tmp_path / "unused")
+    files: TlsFiles = made._replace(ca=authority.path, keystore=first.keystore)
+    with Broker(tls=files) as broker:
+        config = written(
+            tmp_path / "client.properties", broker.client_settings("java", certificate=False)
+        )
+        java(
+            "kafka.admin.ConfigCommand",
+            *("--bootstrap-server", broker.bootstrap_servers, "--command-config", config),
+            *("--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config"),
+            f"listener.name.ssl.ssl.keystore.location={second.keystore}",
+        )
+        host, _, port = broker.bootstrap_servers.partition(":")
+        shown = ssl.get_server_certificate((host, int(port)), ca_certs=authority.path)
+        assert shown == Path(second.certificate).read_text()

@@ -1,0 +1,52 @@
+"""A driver that is killed and started again goes on from its checkpoint, with either source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.looking import wait_until
+from support.spark_rows import by_place, fill, rows_of
+from support.stream_worker import SOURCES, Job, StreamWorker
+
+from .conftest import Topics
+
+pytestmark = [pytest.mark.spark, pytest.mark.interop]
+
+PARTITIONS = 3
+COUNT = 3_000
+BATCH = 300
+RUN_SECONDS_MAX = 120.0
+
+
+def batches_begun(folder: Path, source: str) -> int:
+    """How many batches a query has settled the offsets of."""
+    names = (path.name for path in (folder / f"checkpoint-{source}" / "offsets").glob("[0-9]*"))
+    return 1 + max(map(int, names), default=-1)
+
+
+@pytest.mark.timeout(500)
+def test_a_killed_driver_goes_on_and_gives_each_record_once(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    produced = fill(topics.bootstrap, topic, COUNT, PARTITIONS)
+    job = Job(topics.bootstrap, topic, str(tmp_path), BATCH, ends=False)
+    log = tmp_path / "worker.log"
+    for _ in range(2):
+        begun = {source: batches_begun(tmp_path, source) for source in SOURCES}
+        with StreamWorker(job, log) as worker:
+
+            def has_gone_on(worker: StreamWorker = worker, begun: dict[str, int] = begun) -> bool:
+                assert not worker.has_ended, log.read_text()[-3000:]
+                return all(batches_begun(tmp_path, each) >= begun[each] + 2 for each in SOURCES)
+
+            wait_until(has_gone_on, lambda: log.read_text()[-3000:], RUN_SECONDS_MAX)
+    assert all(batches_begun(tmp_path, each) < COUNT / BATCH for each in SOURCES)
+    produced += fill(topics.bootstrap, topic, 300, PARTITIONS, first=COUNT)
+    with StreamWorker(job._replace(ends=True, offsets_per_batch=COUNT // 2), log) as worker:
+        worker.finish(RUN_SECONDS_MAX)
+    for source in SOURCES:
+        found = rows_of(spark.read.parquet(str(tmp_path / f"table-{source}")))
+        assert found == by_place(produced), source

@@ -1,0 +1,142 @@
+"""Producers of real clients that tell by a word what they saw of a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import aiokafka
+import confluent_kafka
+from kafka import KafkaProducer
+
+from odradek.testing import Broker
+from odradek.testing.faults.table_of_faults import (
+    AIOKAFKA,
+    CONFLUENT,
+    IDEMPOTENT,
+    KAFKA_PYTHON,
+    OK,
+)
+
+GIVE_UP_MS = 1500
+"""How long a client waits for an answer."""
+SEND_SECONDS_MAX = 20.0
+"""For one send, whatever comes of it; a client that is silent for longer has hung."""
+
+
+class FaultProducer(Protocol):
+    """Sends records one by one."""
+
+    def send(self, topic: str, value: bytes) -> str:
+        """Send one, and wait; returns `OK`, or the client's name of the error."""
+
+    def close(self) -> None:
+        """Let it go, whatever is under way."""
+
+
+class KafkaPythonProducer:
+    """kafka-python's; without retries unless it is idempotent."""
+
+    def __init__(self, broker: Broker, *, idempotent: bool = False) -> None:
+        once = {"acks": 1, "enable_idempotence": False, "retries": 0}
+        self._producer = KafkaProducer(
+            **broker.client_settings(KAFKA_PYTHON),
+            linger_ms=0,
+            request_timeout_ms=GIVE_UP_MS,
+            delivery_timeout_ms=6 * GIVE_UP_MS,
+            retry_backoff_ms=10,
+            reconnect_backoff_ms=10,
+            reconnect_backoff_max_ms=50,
+            **({"enable_idempotence": True} if idempotent else once),
+        )
+
+    def send(self, topic: str, value: bytes) -> str:
+        """See `FaultProducer.send`."""
+        try:
+            self._producer.send(topic, value).get(SEND_SECONDS_MAX)
+        except Exception as error:
+            return type(error).__name__
+        return OK
+
+    def close(self) -> None:
+        """See `FaultProducer.close`."""
+        self._producer.close(timeout=0)
+
+
+class ConfluentProducer:
+    """confluent-kafka's (librdkafka); without retries unless it is idempotent."""
+
+    def __init__(self, broker: Broker, *, idempotent: bool = False) -> None:
+        settings: dict[str, Any] = {
+            **broker.client_settings(CONFLUENT),
+            "linger.ms": 0,
+            "request.timeout.ms": GIVE_UP_MS,
+            "socket.timeout.ms": GIVE_UP_MS,
+            "message.timeout.ms": 6 * GIVE_UP_MS,
+            "retry.backoff.ms": 10,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 50,
+            "log_level": 0,
+        }
+        settings |= {"enable.idempotence": True} if idempotent else {"acks": "1", "retries": 0}
+        self._producer = confluent_kafka.Producer(settings)
+
+    def send(self, topic: str, value: bytes) -> str:
+        """See `FaultProducer.send`."""
+        seen: list[str] = []
+        self._producer.produce(
+            topic,
+            value,
+            on_delivery=lambda error, _: seen.append(OK if error is None else error.name()),
+        )
+        deadline = time.monotonic() + SEND_SECONDS_MAX
+        while not seen and time.monotonic() < deadline:
+            self._producer.poll(0.1)
+        return seen[0] if seen else "silence"
+
+    def close(self) -> None:
+        """See `FaultProducer.close`."""
+        self._producer.flush(0)
+
+
+class AiokafkaProducer:
+    """aiokafka's; it retries, and is not idempotent."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._producer: Any = self._loop.run_until_complete(self._start(broker))
+
+    async def _start(self, broker: Broker) -> Any:
+        producer = aiokafka.AIOKafkaProducer(
+            **broker.client_settings(AIOKAFKA),
+            acks=1,
+            request_timeout_ms=GIVE_UP_MS,
+            retry_backoff_ms=10,
+        )
+        await producer.start()
+        return producer
+
+    def send(self, topic: str, value: bytes) -> str:
+        """See `FaultProducer.send`."""
+        sending = asyncio.wait_for(self._producer.send_and_wait(topic, value), SEND_SECONDS_MAX)
+        try:
+            self._loop.run_until_complete(sending)
+        except Exception as error:
+            return type(error).__name__
+        return OK
+
+    def close(self) -> None:
+        """See `FaultProducer.close`."""
+        self._loop.run_until_complete(self._producer.stop())
+        self._loop.close()
+
+
+PRODUCERS: dict[str, Callable[[Broker], FaultProducer]] = {
+    KAFKA_PYTHON: KafkaPythonProducer,
+    CONFLUENT: ConfluentProducer,
+    AIOKAFKA: AiokafkaProducer,
+    IDEMPOTENT[0]: lambda broker: KafkaPythonProducer(broker, idempotent=True),
+    IDEMPOTENT[1]: lambda broker: ConfluentProducer(broker, idempotent=True),
+}

@@ -1,0 +1,170 @@
+"""Consumers of real clients that tell by a word what they saw of a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aiokafka
+import confluent_kafka
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaConsumer, TopicPartition
+
+from odradek.testing.faults.table_of_faults import AIOKAFKA, CONFLUENT, KAFKA_PYTHON, OK
+
+from .fault_clients import GIVE_UP_MS
+
+READ_SECONDS_MAX = 20.0
+"""For all records; a consumer that is silent for longer has hung."""
+
+
+def read_with_kafka_python(address: str, topic: str, count: int) -> str:
+    """Read so many records from the beginning; `OK`, or the client's name of the error."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=address,
+        consumer_timeout_ms=int(READ_SECONDS_MAX * 1000),
+        request_timeout_ms=GIVE_UP_MS,
+        fetch_max_wait_ms=200,
+        retry_backoff_ms=10,
+        reconnect_backoff_ms=10,
+        reconnect_backoff_max_ms=50,
+        auto_offset_reset="earliest",
+    )
+    try:
+        consumer.assign([TopicPartition(topic, 0)])
+        consumer.seek_to_beginning()
+        for number, record in enumerate(consumer):
+            assert record.value == b"%d" % number
+            if number == count - 1:
+                return OK
+        return "silence"
+    except Exception as error:
+        return type(error).__name__
+    finally:
+        consumer.close()
+
+
+def read_with_confluent(address: str, topic: str, count: int) -> str:
+    """Read so many records from the beginning; `OK`, or the client's name of the error."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "readers",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "check.crcs": True,
+            "socket.timeout.ms": GIVE_UP_MS,
+            "fetch.wait.max.ms": 200,
+            "fetch.error.backoff.ms": 10,
+            "retry.backoff.ms": 10,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 50,
+            "log_level": 0,
+        }
+    )
+    values: list[bytes] = []
+    deadline = time.monotonic() + READ_SECONDS_MAX
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+        while len(values) < count and time.monotonic() < deadline:
+            message = consumer.poll(0.1)
+            if message is not None and message.error():
+                return str(message.error().name())
+            if message is not None:
+                values.append(message.value())
+    finally:
+        consumer.close()
+    return OK if values == [b"%d" % number for number in range(count)] else "silence"
+
+
+def read_with_aiokafka(address: str, topic: str, count: int) -> str:
+    """Read so many records from the beginning; `OK`, or the client's name of the error."""
+    return asyncio.run(_read_with_aiokafka(address, topic, count))
+
+
+async def _read_with_aiokafka(address: str, topic: str, count: int) -> str:
+    consumer: Any = aiokafka.AIOKafkaConsumer(
+        bootstrap_servers=address,
+        request_timeout_ms=GIVE_UP_MS,
+        fetch_max_wait_ms=200,
+        retry_backoff_ms=10,
+        auto_offset_reset="earliest",
+    )
+    await consumer.start()
+    try:
+        consumer.assign([aiokafka.TopicPartition(topic, 0)])
+        await consumer.seek_to_beginning()
+        async with asyncio.timeout(READ_SECONDS_MAX):
+            for number in range(count):
+                record = await consumer.getone()
+                assert record.value == b"%d" % number
+    except Exception as error:
+        return type(error).__name__
+    finally:
+        await consumer.stop()
+    return OK
+
+
+READERS: dict[str, Callable[[str, str, int], str]] = {
+    KAFKA_PYTHON: read_with_kafka_python,
+    CONFLUENT: read_with_confluent,
+    AIOKAFKA: read_with_aiokafka,
+}
+
+
+def ask_with_kafka_python(address: str) -> str:
+    """Ask for the topics; `OK`, or the client's name of the error."""
+    try:
+        consumer = KafkaConsumer(
+            bootstrap_servers=address,
+            bootstrap_timeout_ms=GIVE_UP_MS,
+            request_timeout_ms=GIVE_UP_MS,
+            reconnect_backoff_ms=10,
+            reconnect_backoff_max_ms=50,
+        )
+    except Exception as error:
+        return type(error).__name__
+    try:
+        consumer.topics()
+    finally:
+        consumer.close()
+    return OK
+
+
+def ask_with_confluent(address: str) -> str:
+    """Ask for the topics; `OK`, or the client's name of the error."""
+    backoff = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
+    client = AdminClient({"bootstrap.servers": address, "log_level": 0, **backoff})
+    try:
+        client.list_topics(timeout=GIVE_UP_MS / 1000)
+    except confluent_kafka.KafkaException as error:
+        return str(error.args[0].name())
+    return OK
+
+
+def ask_with_aiokafka(address: str) -> str:
+    """Ask for the topics; `OK`, or the client's name of the error."""
+    return asyncio.run(_ask_with_aiokafka(address))
+
+
+async def _ask_with_aiokafka(address: str) -> str:
+    consumer: Any = aiokafka.AIOKafkaConsumer(
+        bootstrap_servers=address, request_timeout_ms=GIVE_UP_MS
+    )
+    try:
+        await consumer.start()
+        await consumer.topics()
+    except Exception as error:
+        return type(error).__name__
+    finally:
+        await consumer.stop()
+    return OK
+
+
+ASKERS: dict[str, Callable[[str], str]] = {
+    KAFKA_PYTHON: ask_with_kafka_python,
+    CONFLUENT: ask_with_confluent,
+    AIOKAFKA: ask_with_aiokafka,
+}

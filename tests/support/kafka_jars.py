@@ -1,0 +1,27 @@
+"""Apache Kafka's own jars, fetched by Maven with the classes of `tests/interop/java`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+JAVA_FOLDER = Path(__file__).parents[1] / "interop" / "java"
+BUILD_SECONDS_MAX = 600
+
+
+@cache
+def kafka_jars() -> Path:
+    """The folder of the jars; without Maven the test fails, because nobody would notice a skip."""
+    maven = shutil.which("mvn")
+    assert maven is not None, "`mvn` is not installed: install Maven, such as Debian's maven"
+    done = subprocess.run(
+        [maven, "-q", "-B", "compile", "dependency:copy-dependencies"],
+        cwd=JAVA_FOLDER,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS_MAX,
+    )
+    assert done.returncode == 0, f"Maven failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return JAVA_FOLDER / "target" / "dependency"

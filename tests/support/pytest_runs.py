@@ -1,0 +1,107 @@
+"""Runs of pytest as users have them: a file of tests in a folder, a process, what stays behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+SECONDS_MAX = 100
+
+TALKS = """
+import json, os, pytest
+from kafka import KafkaConsumer, KafkaProducer
+
+def talk(address, topic, group):
+    producer = KafkaProducer(bootstrap_servers=address)
+    producer.send(topic, b"hello").get(10)
+    producer.close()
+    consumer = KafkaConsumer(topic, bootstrap_servers=address, group_id=group,
+                             auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+    assert next(consumer).value == b"hello"
+    consumer.close()
+
+def note(broker):
+    with open(os.environ["NOTES"], "a") as notes:
+        print(json.dumps([broker.pid, str(broker.folder), broker.bootstrap_servers,
+                          broker.control_address]), file=notes)
+"""
+"""What the tests of a run may call: `talk` to a broker, and `note` one for `PytestRun.notes`."""
+
+
+class PytestRun:
+    """A pytest run over one file of tests.
+
+    Args:
+        folder: where the file, and all that the run writes to the temporary folder, goes.
+        source: the tests.
+        arguments: of pytest.
+        head: what the file begins with.
+    """
+
+    def __init__(
+        self, folder: Path, source: str, arguments: Sequence[str] = (), head: str = TALKS
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        (folder / "test_users.py").write_text(head + source)
+        self.folder = folder
+        self.notes_path = folder / "notes"
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", *arguments],
+            cwd=folder,
+            env={**os.environ, "NOTES": str(self.notes_path), "TMPDIR": str(self.temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self, seconds_max: float = SECONDS_MAX) -> str:
+        """Wait for the end; returns what it printed.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not come; the run has been killed.
+        """
+        try:
+            return self.process.communicate(timeout=seconds_max)[0]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+    def notes(self) -> list[list[str | int]]:
+        """What its tests have noted of brokers: process, folder, address, control channel."""
+        if not self.notes_path.exists():
+            return []
+        return [json.loads(line) for line in self.notes_path.read_text().splitlines()]
+
+    def left_over(self) -> list[str]:
+        """Folders, brokers and ports that are still there."""
+        folders = [str(each) for each in self.temporary.glob("odradek-*")]
+        left = folders + [f"process {note[0]}" for note in self.notes() if _is_broker(note[0])]
+        ports = {str(address) for note in self.notes() for address in note[2:] if address}
+        return left + [f"port {address}" for address in sorted(ports & _listening())]
+
+
+def _is_broker(pid: object) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"odradek.testing.broker" in command
+
+
+def _listening() -> set[str]:
+    """The addresses on 127.0.0.1 at which anybody listens."""
+    addresses = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state = line.split()[:4]
+        host, _, port = local.partition(":")
+        if state == "0A" and host == "0100007F":
+            addresses.add(f"127.0.0.1:{int(port, 16)}")
+    return addresses

@@ -1,0 +1,63 @@
+"""What markers, the ini file and the command line say of brokers, and what they may not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from odradek.testing.marker_options import BROKERS_MAX, MarkerError, Options, options_of
+
+
+def marks(*options: dict[str, Any]) -> list[pytest.Mark]:
+    return [pytest.mark.kafka(**each).mark for each in options]
+
+
+def test_the_nearer_marker_stands_before_the_farther_setting_by_setting():
+    mine = {"brokers": 2, "config": {"num.partitions": 4}}
+    of_class = {"tls": True, "brokers": 5, "config": {"num.partitions": "8", "log.dirs": "x"}}
+    assert options_of(marks(mine, of_class), ["num.partitions=16", "log.roll.ms = 7"]) == Options(
+        {"num.partitions": "4", "log.dirs": "x", "log.roll.ms": "7"}, 2, True, 1
+    )
+
+
+def test_values_of_python_are_written_as_kafka_has_them():
+    config = {"auto.create.topics.enable": False, "log.roll.ms": 7}
+    assert options_of(marks({"config": config}), []).settings == {
+        "auto.create.topics.enable": "false",
+        "log.roll.ms": "7",
+    }
+
+
+def test_most_brokers_are_allowed_and_one_more_is_not():
+    assert options_of(marks({"brokers": BROKERS_MAX}), []).brokers == BROKERS_MAX
+    with pytest.raises(MarkerError, match=f"at most {BROKERS_MAX}"):
+        options_of(marks({"brokers": BROKERS_MAX + 1}), [])
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"confg": {}}, "no option confg: it has brokers, tls, partitions and config"),
+        ({"brokers": 0}, "brokers is a number from 1 on"),
+        ({"brokers": True}, "brokers is a number from 1 on"),
+        ({"partitions": "3"}, "partitions is a number from 1 on"),
+        ({"tls": "yes"}, "tls is True or False"),
+        ({"config": ["num.partitions=3"]}, "config is a dictionary of Kafka's settings"),
+    ],
+)
+def test_what_a_marker_may_not_say_is_told_in_a_sentence(option: dict[str, Any], sentence: str):
+    with pytest.raises(MarkerError, match=re.escape(sentence)):
+        options_of(marks(option), [])
+
+
+def test_options_of_a_marker_are_named():
+    with pytest.raises(MarkerError, match="takes its options by name"):
+        options_of([pytest.mark.kafka(3).mark], [])
+
+
+@pytest.mark.parametrize("line", ["num.partitions", "=3"])
+def test_a_line_that_is_no_setting_is_told_by_what_it_should_be(line: str):
+    with pytest.raises(MarkerError, match="write it as KEY=VALUE"):
+        options_of([], [line])

@@ -1,0 +1,139 @@
+"""What tests that share a broker may do to it, and what a failing one's report shows of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.pytest_runs import PytestRun
+
+from odradek.testing import Broker, faults
+from odradek.testing.control.client import ControlError
+from odradek.testing.shared_broker import SharedBroker, SharedBrokerError, shared_broker_of
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def shared(broker: Broker) -> SharedBroker:
+    return shared_broker_of(broker)
+
+
+def test_another_process_makes_the_same_broker_of_its_facts(shared: SharedBroker) -> None:
+    same = SharedBroker.from_facts(shared.facts())
+    assert same.facts() == shared.facts()
+    assert same.control().call("control.ping")["pid"] == shared.pid
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("reset", {}),
+        ("snapshot", {}),
+        ("advance_time", {"days": 8}),
+        ("set_clock_wrong", {"seconds": 1}),
+        ("fill_disk", {}),
+        ("full_disk", {}),
+        ("fail_log_dir", {}),
+        ("freeze", {}),
+        ("kill", {}),
+        ("restart", {"clean": False}),
+    ],
+)
+def test_what_would_meet_other_tests_is_refused(
+    shared: SharedBroker, method: str, arguments: dict[str, float]
+) -> None:
+    with pytest.raises(SharedBrokerError, match="use the fixture kafka_broker"):
+        getattr(shared, method)(**arguments)
+
+
+def test_a_fault_that_would_meet_other_tests_is_refused(shared: SharedBroker) -> None:
+    with pytest.raises(ValueError, match="other tests use this broker"):
+        shared.faults.add(faults.drop("Produce"))
+
+
+def test_a_test_lifts_its_own_faults_and_no_others(broker: Broker, shared: SharedBroker) -> None:
+    mine, other = shared.for_test("mine"), shared.for_test("other")
+    of_mine = mine.faults.add(faults.drop("Produce", topic="mine"))
+    of_other = other.faults.add(faults.drop("Produce", topic="other"))
+    mine.lift_faults()
+    assert (of_mine.is_lifted, of_other.is_lifted) == (True, False)
+    other.lift_faults()
+    assert broker.faults.list() == []
+
+
+def test_a_kafka_that_ran_before_the_tests_cannot_be_broken() -> None:
+    with pytest.raises(ControlError, match="ran before the tests"):
+        SharedBroker("127.0.0.1:9092").faults.add(faults.drop("Produce", topic="t"))
+
+
+def test_fixtures_use_a_kafka_that_ran_before_and_leave_it_running_with_nothing_of_unix(
+    tmp_path: Path, broker: Broker
+) -> None:
+    run = PytestRun(
+        tmp_path,
+        """
+import select, signal, sys
+
+sys.modules["fcntl"] = None
+del os.getuid, os.pidfd_open, select.poll, select.epoll, signal.SIGKILL, signal.SIGSTOP
+
+def test_it(kafka, kafka_topic, kafka_group):
+    talk(kafka.bootstrap_servers, kafka_topic, kafka_group)
+""",
+        ("--kafka-bootstrap-servers", broker.bootstrap_servers),
+    )
+    assert "1 passed" in run.finish()
+    assert list(run.temporary.iterdir()) == []
+    assert len(broker.topics()) == 1
+
+
+def test_the_reports_of_failures_show_requests_faults_and_logs(tmp_path: Path) -> None:
+    run = PytestRun(
+        tmp_path,
+        """
+from odradek.testing import faults
+
+def test_earlier(kafka):
+    kafka.create_topic("of-an-earlier-test")
+
+def test_of_one_broker(kafka, kafka_topic):
+    kafka.faults.add(faults.delay("Produce", seconds=0.1, topic=kafka_topic))
+    producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
+    producer.send(kafka_topic, b"hello").get(10)
+    raise AssertionError("I am wrong")
+
+def test_faults_of_another_test_are_lifted(kafka):
+    assert kafka.control().call("faults.known") == []
+
+@pytest.mark.kafka(brokers=2, partitions=4)
+def test_of_a_cluster(kafka_cluster, kafka_topic):
+    state = kafka_cluster.topic(kafka_topic)
+    assert [len(partition.replicas) for partition in state.partitions] == [2] * 4
+    kafka_cluster.brokers[1].kill()
+    raise AssertionError("I am wrong, too")
+
+@pytest.mark.kafka(tls=1)
+def test_of_a_bad_marker(kafka):
+    pass
+""",
+        ("--maxfail=10",),
+    )
+    printed = run.finish()
+    assert re.search(r"2 failed, 2 passed.*1 error", printed), printed
+    one, _, cluster = printed.partition("_ test_of_a_cluster _")
+    requests, _, log = one.partition("log of the Kafka broker")
+    assert re.search(r"Produce v\d+ from kafka-python.* on topic-\w+-0", requests)
+    assert "of-an-earlier-test" not in one
+    assert "hold Produce for topic" in log
+    assert "log of Kafka broker 1" in cluster
+    assert re.search(r"last requests to Kafka broker 2 -+\n\(not known: .*not running", cluster)
+    assert printed.count("I am wrong, too") >= 2
+    assert "tls is True or False" in printed
+    assert run.left_over() == []
