@@ -20,10 +20,11 @@ NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 FUZZ_SECONDS ?= 60
 KAFKA := tests/interop/java
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
-BENCHMARKS = $(filter-out benchmarks/measure.py benchmarks/clusters.py,$(wildcard benchmarks/*.py))
+BENCHMARKS = $(filter-out $(patsubst %,benchmarks/%.py,measure clusters side_by_side),\
+	$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-codec wheel clean
+.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-goals bench-codec wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -36,7 +37,8 @@ help:
 	@echo 'make check    format, lint, types, architecture; under a minute'
 	@echo 'make format   format the code'
 	@echo 'make docs     write the generated pages and stubs anew'
-	@echo 'make bench    the benchmarks, each with the machine it ran on'
+	@echo 'make bench    odradek beside Apache Kafka and kfake on this machine, in turns'
+	@echo 'make bench-goals  what each part costs, beside its goal'
 	@echo 'make bench-codec  our codecs beside kafka-python and construct'
 	@echo 'make wheel    build dist/odradek-*.whl'
 	@echo 'make clean    remove .venv and everything that was built; data folders stay'
@@ -128,6 +130,10 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.protocol.stubs
 
 bench: $(VENV)/test.stamp
+	@.ci/need java mvn go
+	$(BIN)/python benchmarks/side_by_side.py $(ARGS)
+
+bench-goals: $(VENV)/test.stamp
 	@missed=0; for script in $(BENCHMARKS); do echo "== $$script"; \
 		$(BIN)/python "$$script" || missed=1; done; exit $$missed
 

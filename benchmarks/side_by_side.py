@@ -46,7 +46,10 @@ def main() -> int:
         turns.run(chosen, options.rounds)
     table = medians(turns.slots)
     names = [peer.name for peer in peers]
-    console.print(f"{machine()}; {turns.dropped} slots dropped, medians of {options.rounds} rounds")
+    console.print(
+        f"{machine()}; medians of {options.rounds} rounds; of the slots {turns.dropped} were done "
+        f"again, and {turns.slowed} kept, though something slowed them"
+    )
     report.show(table, names, console)
     reached = report.show_goals(table, console)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -113,7 +116,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--only", default="", metavar="REGEX", help="loads whose name matches")
     parser.add_argument("--peers", default="", metavar="REGEX", help="brokers whose name matches")
-    parser.add_argument("--out", type=Path, default=Path("bench-results"))
+    parser.add_argument("--out", type=Path, default=Path(".cache/bench/results"))
     return parser.parse_args()
 
 

@@ -87,9 +87,10 @@ def why_nobody_answers(addresses: list[str], tls: SSLContext | None) -> str | No
             with socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS) as plain:
                 if tls is None:
                     return (
-                        f"{address} does not answer as a Kafka broker; if it speaks TLS, say how in"
-                        " a file and name that with --command-config (security.protocol=SSL,"
-                        " ssl.truststore.type=PEM, ssl.truststore.location=...)"
+                        f"no broker answers at {address}, though something listens there; if it"
+                        " speaks TLS, say how in a file and name that with --command-config"
+                        " (security.protocol=SSL, ssl.truststore.type=PEM,"
+                        " ssl.truststore.location=...)"
                     )
                 with tls.wrap_socket(plain, server_hostname=host.strip("[]")) as encrypted:
                     encrypted.recv(1)  # a broker that wants a certificate says so only now

@@ -67,7 +67,7 @@ def record(
     ```
     odradek record --upstream localhost:9092
     odradek record --upstream localhost:9092 --full
-    odradek record --upstream broker:9092 --out run.capture --pcap run.pcapng --quiet
+    odradek record -u broker:9092 --quiet --out run.capture --pcap run.pcapng
     odradek record --upstream broker:9092 --listen 0.0.0.0:9192
     ```
 

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .connector_jars import connector_jars
+from .data_sources import register
 from .errors import SparkConnectorError
 from .installation import check_java, find_installation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
 def spark_session(
@@ -25,6 +28,7 @@ def spark_session(
     ivy_folder: Path | None = None,
     conf: Mapping[str, str] | None = None,
     log_file: Path | None = None,
+    existing: SparkSession | SparkSession.Builder | None = None,
 ) -> SparkSession:
     """A SparkSession with the Kafka connector that belongs to the installed PySpark.
 
@@ -36,13 +40,17 @@ def spark_session(
     configuration and wins over what is set here; jars it names in `spark.jars` are added to the
     connector's.
     `log_file` takes what the JVM prints to its standard error; without it, that goes where
-    Python's goes.
+    Python's goes. `existing` is a builder to go on with, whose own settings win, or a running
+    session, which is given back if it has the connector; both get the formats `odradek` and
+    `odradek-log`.
 
     Raises SparkConnectorError, in one sentence, when PySpark or a Java is missing or too old,
     when versions do not match, when the connector cannot be fetched, and when this process
     already runs a Spark without it, or when Spark does not start.
     """
     installation = find_installation()
+    if existing is not None and hasattr(existing, "sparkContext"):
+        return _with_connector(existing, is_needed=packages is None or bool(packages))
     check_java()
     jars = [str(jar) for jar in connector_jars(installation, packages, ivy_folder)]
     settings = dict(conf or {})
@@ -61,11 +69,35 @@ def spark_session(
 
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(app_name).master(master)
+    builder: Any = SparkSession.builder if existing is None else existing
+    given = {} if existing is None else dict(builder._options)
+    settings = {"spark.app.name": app_name, "spark.master": master, **settings, **given}
+    if given.get("spark.jars"):
+        settings["spark.jars"] = ",".join([given["spark.jars"], *jars])
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _standard_error_to(log_file):
-        return _started(builder, log_file)
+        spark = _started(builder, log_file)
+    return spark if existing is None else register(spark)
+
+
+def _with_connector(spark: Any, *, is_needed: bool) -> SparkSession:
+    """A session of somebody else's.
+
+    Raises:
+        SparkConnectorError: it has no connector, and that is needed.
+    """
+    if is_needed:
+        loader = spark.sparkContext._jvm.Thread.currentThread().getContextClassLoader()
+        try:
+            loader.loadClass(CONNECTOR_CLASS)
+        except Exception as error:
+            raise SparkConnectorError(
+                "this session was started without the Kafka connector; make it with"
+                " spark_session(existing=SparkSession.builder), or do without by packages=[] and"
+                " format('odradek')"
+            ) from error
+    return register(spark)
 
 
 def _started(builder: Any, log_file: Path | None) -> SparkSession:

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from .container import KafkaContainer
     from .recorder.running_recorder import Recorder
     from .running_broker import Broker
+    from .shared_broker import SharedBroker
 
-__all__ = ["Broker", "Cluster", "KafkaContainer", "Recorder"]
+__all__ = ["Broker", "Cluster", "KafkaContainer", "Recorder", "SharedBroker"]
 
 _MODULES = {
     "Broker": "running_broker",
     "Cluster": "cluster",
     "KafkaContainer": "container",
     "Recorder": "recorder.running_recorder",
+    "SharedBroker": "shared_broker",
 }
 
 

@@ -11,7 +11,7 @@ tests of asyncio and of trio use them as any others do.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -34,7 +34,6 @@ MARKER = (
 SETTING_HELP = "a setting of the brokers that tests use, by Kafka's name"
 BOOTSTRAP_HELP = "have tests use this Kafka, which runs already, in place of a broker of their own"
 POOL = pytest.StashKey["SharedBrokers"]()
-USED = pytest.StashKey[bool]()
 WATCHED = pytest.StashKey[list["Watched"]]()
 
 
@@ -60,14 +59,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the brokers of the run, if this process is the one that runs it all."""
-    if not hasattr(config, "workerinput") and config.stash.get(USED, False):
+    has_workers = config.getoption("dist", "no") != "no"  # of xdist: they may have used brokers
+    if hasattr(config, "workerinput") or not (has_workers or POOL in config.stash):
+        return
+    import os
+
+    from .run_folder import run_folder
+
+    if run_folder(os.getpid()).exists():
         _pool(config).close()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Workers of xdist may use brokers, and do not end them."""
-    node.config.stash[USED] = True
 
 
 @pytest.hookimpl(wrapper=True)
@@ -176,7 +176,6 @@ def _pool(config: pytest.Config) -> SharedBrokers:
         external = config.getoption("--kafka-bootstrap-servers")
         pool = SharedBrokers(owner, external or config.getini("kafka_bootstrap_servers"))
         config.stash[POOL] = pool
-        config.stash[USED] = True
     return pool
 
 

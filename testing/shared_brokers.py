@@ -14,24 +14,15 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from .broker_process import BrokerStartError
 from .process_end import wait_for_end
+from .run_folder import run_folder
 from .running_broker import Broker
 from .shared_broker import SharedBroker, shared_broker_of
-
-
-def run_folder(owner: int) -> Path:
-    """Where the processes of a run tell each other of its brokers.
-
-    Args:
-        owner: the process that runs it all.
-    """
-    return Path(tempfile.gettempdir()) / f"odradek-run-{os.getuid()}-{owner}"
 
 
 class SharedBrokers:

@@ -8,6 +8,7 @@ counts the records so far.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -15,6 +16,16 @@ from ..errors import SparkConnectorError
 from ..kafka_source.kafka_settings import Settings, consumer_settings
 
 TIMEOUT_S = 60.0
+LOOK_AGAIN_S = 0.1
+COORDINATOR_MOVES = (
+    "_TRANSPORT",
+    "_WAIT_COORD",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+)
+"""Errors, by confluent-kafka's names, of a group whose coordinator is being found: with the first
+group of a cluster its topic has yet to be made. librdkafka leaves asking again to its caller."""
 TopicPartition = tuple[str, int]
 
 
@@ -75,17 +86,23 @@ def read_positions(
     Raises:
         SparkConnectorError: the cluster does not answer.
     """
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
     asked = [TopicPartition(topic, partition) for topic, partition in partitions]
     if not asked:
         return {}
-    try:
-        answers = consumer.committed(asked, timeout=TIMEOUT_S)
-    except KafkaException as error:
-        raise SparkConnectorError(
-            f"the positions of the copy cannot be read: {error.args[0].str()}"
-        ) from None
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            answers = consumer.committed(asked, timeout=TIMEOUT_S)
+            break
+        except KafkaException as error:
+            moves = [getattr(KafkaError, name) for name in COORDINATOR_MOVES]
+            if error.args[0].code() not in moves or time.monotonic() > deadline:
+                raise SparkConnectorError(
+                    f"the positions of the copy cannot be read: {error.args[0].str()}"
+                ) from None
+        time.sleep(LOOK_AGAIN_S)
     found = {}
     for each in answers:
         if each.error is not None:

@@ -17,13 +17,22 @@ from ...protocol.errors import ErrorCode
 from ...protocol.types import Array, Field, Struct
 from ...protocol.types import Records as RecordsType
 from ...protocol.values import MessageValue, Value
-from .normalisation import KEYED_ARRAYS, NOTHING_SAID, IdMapping, Keyed, id_kind, is_own
+from .normalisation import (
+    KEYED_ARRAYS,
+    NOTHING_SAID,
+    IdMapping,
+    Keyed,
+    id_kind,
+    is_nobody,
+    is_own,
+)
 from .record_fields import batches_of
 
 NAMES = frozenset({"name", "topic_name"})
 """Fields that tell elements apart where their ids do not."""
 
 THERE, ABSENT = "there", "absent"
+NO_ID, AN_ID = "(no id)", "(an id)"
 SAID = "(something)"
 """What stands in place of a value that is a broker's own."""
 
@@ -120,6 +129,10 @@ class _Walk:
             return
         if is_own(self._api_key, name):
             expected, actual = (_said(each) for each in (expected, actual))
+        kind = id_kind(self._api_key, name)
+        if kind is not None and is_nobody(kind, expected) != is_nobody(kind, actual):
+            given = [NO_ID if is_nobody(kind, each) else AN_ID for each in (expected, actual)]
+            expected, actual = given
         yield Difference(path, _text(expected, name), _text(actual, name))
 
     def _is_same(self, name: str, expected: Any, actual: Any) -> bool:

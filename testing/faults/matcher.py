@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...protocol.api_keys import ApiKey
 
@@ -81,29 +81,32 @@ class Match(NamedTuple):
         return " ".join(words)
 
 
-def make_match(
-    api: str | int | None,
-    version: int | str | None = None,
-    client_id: str | None = None,
-    topic: str | None = None,
-    partition: int | None = None,
-    group: str | None = None,
-    transactional_id: str | None = None,
-) -> Match:
+LOOKED_AT = Match._fields[1:]
+TEXTS = ("client_id", "topic", "group", "transactional_id")
+
+
+def make_match(api: str | int | None, **which: Any) -> Match:
     """A match of what a user wrote.
+
+    Args:
+        api: the API's name or number; None: any.
+        which: the other fields of `Match`, by name; a version may be a number.
 
     Raises:
         ValueError: something is not as Kafka has it; the sentence says what, and what would do.
+        TypeError: there is nothing of such a name to look at.
     """
-    texts = {
-        "client_id": client_id,
-        "topic": topic,
-        "group": group,
-        "transactional_id": transactional_id,
-    }
-    for name, text in texts.items():
+    for name in which:
+        if name not in LOOKED_AT:
+            raise TypeError(
+                f"a fault does not look at {name!r}, only at {', '.join(LOOKED_AT)}: did you mean "
+                f"{nearest(name, LOOKED_AT)!r}?"
+            )
+    for name in TEXTS:
+        text = which.get(name)
         if text is not None and not (isinstance(text, str) and text):
             raise ValueError(f"{name} is a text that is not empty, not {text!r}")
+    partition, version = which.get("partition"), which.get("version")
     if partition is not None and (
         not isinstance(partition, int) or isinstance(partition, bool) or partition < 0
     ):
@@ -111,15 +114,7 @@ def make_match(
     if version is not None:
         version = str(version)
         parse_versions(version)
-    return Match(
-        None if api is None else api_name(api),
-        version,
-        client_id,
-        topic,
-        partition,
-        group,
-        transactional_id,
-    )
+    return Match(None if api is None else api_name(api), **{**which, "version": version})
 
 
 def api_name(api: str | int) -> str:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 CAPACITY = 20_000
 """How many requests are remembered; one takes about a kilobyte."""
+NAMES_MAX = 500_000
+"""How many names they may have together: one request can name all topics there are."""
 
 
 class LoggedRequest:
@@ -63,6 +65,11 @@ class LoggedRequest:
         self.transactional_ids = sorted(names.transactional_ids)
         self.errors: list[str] | None = None
         self.took_ms: int | None = None
+
+    @property
+    def names(self) -> int:
+        """How many names it takes to tell of it."""
+        return len(self.topics) + len(self.partitions) + len(self.groups) + 1
 
     def as_json(self) -> dict[str, Any]:
         """All of it, for the control channel."""
@@ -126,6 +133,7 @@ class RequestLog:
         self.capacity = capacity
         self._logged: deque[LoggedRequest] = deque()
         self._unanswered: dict[int, LoggedRequest] = {}
+        self._names = 0
         self._errors: dict[tuple[int, int], ErrorCounts] = {}
         self._forgotten = 0
 
@@ -136,9 +144,11 @@ class RequestLog:
         self.latest += 1
         logged = LoggedRequest(self.latest, request, self._broker)
         self._logged.append(logged)
+        self._names += logged.names
         self._unanswered[logged.key] = logged
-        while len(self._logged) > self.capacity:
+        while len(self._logged) > self.capacity or self._names > NAMES_MAX:
             oldest = self._logged.popleft()
+            self._names -= oldest.names
             self._forgotten = oldest.number
             if self._unanswered.get(oldest.key) is oldest:
                 del self._unanswered[oldest.key]
@@ -192,7 +202,7 @@ class RequestLog:
         """Forget all of them; numbers go on."""
         self._logged.clear()
         self._unanswered.clear()
-        self._forgotten = 0
+        self._forgotten = self._names = 0
 
 
 def request_log_of(broker: Broker) -> RequestLog:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..control.client import ControlClient
 
+LONGEST_SECONDS = 100 * 365 * 24 * 3600
 LONG_SECONDS = 30.0
 """How long to wait for what may take a broker a while, such as retention in many logs."""
 
@@ -45,13 +46,16 @@ class BrokerOutages(ABC):
             How many seconds the broker is ahead of the system now.
 
         Raises:
-            ValueError: time does not go back; `set_clock_wrong` sets the wall clock back.
+            ValueError: time does not go back, nor by more than a hundred years forward;
+                `set_clock_wrong` sets the wall clock back.
         """
         total = seconds + 60 * (minutes + 60 * (hours + 24 * days))
         if total < 0:
             raise ValueError(
                 f"time cannot go back by {-total:g} s; set_clock_wrong can set the wall clock back"
             )
+        if total > LONGEST_SECONDS:
+            raise ValueError(f"{total:g} s are more than the hundred years that can pass at once")
         milliseconds = round(total * 1000)
         ahead_ms: int = self.control().call(
             "time.advance", milliseconds=milliseconds, answer_within=LONG_SECONDS

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
 from ...broker.metadata_store.embedded_store import EmbeddedStore
 from ...broker.metadata_store.store import SessionState
-from ...broker.metadata_store.store_file import StoreFile
+from ...broker.metadata_store.store_file import StoreFile, is_busy
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:
@@ -22,6 +24,24 @@ BACK_SECONDS_MAX = 20.0
 LOOK_SECONDS = 0.005
 
 
+async def _end(path: Path | str, session_id: int) -> None:
+    """End a session as another process does, once no third one is writing."""
+    other = StoreFile(path)
+    other.open()
+    try:
+        with trio.fail_after(BACK_SECONDS_MAX):
+            while True:
+                try:
+                    other.in_transaction(lambda: other.table.end_session(session_id))
+                    return
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error):
+                        raise
+                await trio.sleep(LOOK_SECONDS)
+    finally:
+        other.close()
+
+
 async def expire(target: Controlled) -> int:
     """End the session, over another connection to the store; answers when there is a new one."""
     broker = target.broker
@@ -30,12 +50,7 @@ async def expire(target: Controlled) -> int:
         raise VerbError("sessions with ZooKeeper are ZooKeeper's to end: cut its connections")
     session_id, broker_epoch = store.session_id, broker.controller.broker_epoch
     logger.warning("outage: session %d with the metadata store expires", session_id)
-    other = StoreFile(store.path)
-    other.open()
-    try:
-        other.in_transaction(lambda: other.table.end_session(session_id))
-    finally:
-        other.close()
+    await _end(store.path, session_id)
     with trio.move_on_after(BACK_SECONDS_MAX):
         while (
             broker.controller.broker_epoch == broker_epoch

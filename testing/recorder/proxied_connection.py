@@ -68,6 +68,7 @@ class ProxiedConnection:
         self._answers = AnswerStream(frame_bytes_max, self._begin_answer, self._finish_answer)
         self._answered: Asked | None = None
         self._is_by_client = False
+        self._is_sending = False
         self._reason = ""
 
     async def run(self) -> None:
@@ -95,7 +96,7 @@ class ProxiedConnection:
                 if self._requests.failure is not None:
                     self._reason = _no_request(self._requests.failure, received)
                     break
-                await self._broker.send_all(received)
+                await self._send_to_broker(received)
             else:
                 self._is_by_client = True
                 # It may have ended only its own half, and wait for answers.
@@ -105,8 +106,13 @@ class ProxiedConnection:
         except TooManyRequests as error:
             self._reason = str(error)
         except trio.BrokenResourceError:
-            self._is_by_client = True
+            self._is_by_client = not self._is_sending
         scope.cancel()
+
+    async def _send_to_broker(self, data: Buffer) -> None:
+        self._is_sending = True
+        await self._broker.send_all(data)
+        self._is_sending = False
 
     def _note_request(self, frame: Buffer) -> None:
         asked = self._conversation.ask(frame, time.time_ns())

@@ -28,11 +28,12 @@ from odradek.spark_connector.pipelines import (
     replay_archive,
 )
 
-from .conftest import Topics
+from .conftest import START_MS, Topics
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 PARTITIONS = 3
+DAY_MS = 24 * 60 * 60 * 1000
 TRANSACTION = 400
 ABORT_EVERY = 5
 
@@ -212,6 +213,22 @@ def test_files_that_no_batch_committed_are_removed(
     stray.write_bytes(kept[0].read_bytes())
     assert archive_topics(spark, settings).removed_files == 1
     assert sorted(part_files(tmp_path)) == sorted(kept)
+
+
+def test_gathered_days_have_one_file_each(spark: Any, topics: Topics, tmp_path: Path) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    days = 4
+    producer = Producer({"bootstrap.servers": topics.bootstrap})
+    for number in range(60):
+        timestamp_ms = START_MS + number % days * DAY_MS
+        producer.produce(topic, b"v", partition=number % PARTITIONS, timestamp=timestamp_ms)
+    assert producer.flush(30) == 0
+    source = TopicSource(topics.bootstrap, (topic,))
+    archive_topics(spark, ArchiveSettings(source, str(tmp_path), gathers_days=True))
+    assert len(part_files(tmp_path)) == days
+    assert len({path.parent for path in part_files(tmp_path)}) == days
+    archived = placed(read_archive(spark, str(tmp_path)))
+    assert_same(archived, rows(spark, topics.bootstrap, topic), 60)
 
 
 def test_an_archive_without_its_checkpoint_is_refused(

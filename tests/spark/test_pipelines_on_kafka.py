@@ -112,4 +112,4 @@ def test_an_audit_of_kafkas_topics_finds_what_was_planted_and_nothing_else(
         for name in (clean, faulty)
     }
     assert reports[clean].faults == ()
-    assert {fault.kind for fault in reports[faulty].faults} == {"swap", "duplicate", "loss"}
+    assert {fault.kind for fault in reports[faulty].faults} == {"swapped", "duplicated", "lost"}

@@ -38,7 +38,7 @@ COUNT = BATCHES * EACH
 START_MS = 1_370_088_000_000
 SECONDS_MAX = 120
 
-LEADER_EPOCH_AT = 12
+LEADER_EPOCH_AT, MAGIC_AT = 12, 16
 Plant = Callable[[Path], None]
 
 
@@ -152,6 +152,7 @@ PLANTED: dict[str, Plant] = {
     "other-epoch": in_batch(2, lambda data: of_leader_epoch(data, 7)),
     "swapped": with_records(7, swapped),
     "truncated": lambda folder: rewrite(folder, batches_in(folder)[:8]),
+    "no-batch": in_batch(5, lambda data: data[:MAGIC_AT] + b"\x07" + data[MAGIC_AT + 1 :]),
     "other-topic": of_another_topic,
     "lost-replica": lost_file,
 }
@@ -240,6 +241,7 @@ def test_replicas_that_are_the_same_are_found_so(report: ReplicaReport, topic: s
         ("other-epoch", {"different": EACH}),
         ("swapped", {"different": 2}),
         ("truncated", {"short": 1}),
+        ("no-batch", {"short": 1}),
         ("other-topic", {"other topic": 1}),
         ("lost-replica", {"absent": 1}),
     ],

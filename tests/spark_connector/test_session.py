@@ -75,3 +75,33 @@ except SparkConnectorError as error:
     sentence = output.splitlines()[-1]
     assert sentence.startswith("Spark did not start (")
     assert sentence.endswith(f"; see {tmp_path}/log")
+
+
+def test_a_builder_keeps_its_settings_and_a_session_of_another_is_taken() -> None:
+    output = run("""
+from pyspark.sql import SparkSession
+from odradek.spark_connector import spark_session
+builder = SparkSession.builder.master("local[1]").appName("theirs")
+spark = spark_session(existing=builder, conf=settings, app_name="ours")
+print(spark.sparkContext.appName, spark.sparkContext.master)
+reader = spark.read.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1")
+print(reader.option("subscribe", "t").load().columns[0])
+print(spark_session(existing=spark) is spark)
+print(spark.read.format("odradek").load().columns[:2])
+""")
+    assert output.splitlines() == ["theirs local[1]", "key", "True", "['key', 'value']"]
+
+
+def test_a_session_without_the_connector_is_told_unless_none_is_wanted() -> None:
+    output = run("""
+from odradek.spark_connector import SparkConnectorError, spark_session
+spark = spark_session(packages=[], master="local[1]", conf=settings)
+print(spark_session(existing=spark, packages=[]) is spark)
+try:
+    spark_session(existing=spark)
+except SparkConnectorError as error:
+    print(error)
+""")
+    first, second = output.splitlines()
+    assert first == "True"
+    assert second.startswith("this session was started without the Kafka connector")

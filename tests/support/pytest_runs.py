@@ -83,17 +83,24 @@ class PytestRun:
     def left_over(self) -> list[str]:
         """Folders, brokers and ports that are still there."""
         folders = [str(each) for each in self.temporary.glob("odradek-*")]
-        left = folders + [f"process {note[0]}" for note in self.notes() if _is_broker(note[0])]
+        pids = {str(note[0]) for note in self.notes()}
+        left = folders + _processes_of(pids)
         ports = {str(address) for note in self.notes() for address in note[2:] if address}
         return left + [f"port {address}" for address in sorted(ports & _listening())]
 
 
-def _is_broker(pid: object) -> bool:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return b"odradek.testing.broker" in command
+def _processes_of(brokers: set[str]) -> list[str]:
+    """Those of these brokers that are there, and others that were told of one of them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended
+            continue
+        is_broker = path.parent.name in brokers and "odradek.testing.broker" in arguments
+        if is_broker or brokers.intersection(arguments[1:]):
+            found.append(f"process {path.parent.name}: {' '.join(arguments)}")
+    return found
 
 
 def _listening() -> set[str]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 40.0
 
 Answer = Callable[[bytes], bytes | None]
 """Is given a request's frame without its length; returns all bytes to be sent, or None to end."""

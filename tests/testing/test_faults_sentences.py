@@ -138,6 +138,13 @@ def test_a_mistake_is_refused_at_once_with_a_sentence(
         mistake()
 
 
+def test_a_wrong_keyword_is_refused_with_the_right_one() -> None:
+    with pytest.raises(TypeError, match="does not look at 'topics', only at version, client_id,"):
+        faults.drop("Produce", topics="orders")
+    with pytest.raises(TypeError, match="did you mean 'group'"):
+        faults.drop("OffsetCommit", group_id="g")
+
+
 @pytest.mark.parametrize(
     ("text", "versions"),
     [("9", range(9, 10)), ("3-5", range(3, 6)), ("12+", range(12, 2**15)), ("0", range(1))],

@@ -46,12 +46,13 @@ def test_a_consumer_in_a_thread_is_waited_for(broker: Broker) -> None:
 
     def consume() -> None:
         consumer = KafkaConsumer(
-            "orders",
             bootstrap_servers=broker.bootstrap_servers,
             group_id="g",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
+        assert consumer.partitions_for_topic("orders") == {0}  # before it joins, and shares it
+        consumer.subscribe(["orders"])
         while not stop.is_set():
             consumer.poll(timeout_ms=20)
             consumer.commit()

@@ -35,13 +35,16 @@ def broker(one_broker: Broker) -> Broker:
 
 
 def plain_consumer(broker: Broker, client_id: str) -> KafkaConsumer:
-    return KafkaConsumer(
-        "orders",
+    consumer = KafkaConsumer(
         bootstrap_servers=broker.bootstrap_servers,
         group_id="g",
         client_id=client_id,
         heartbeat_interval_ms=200,
     )
+    # It is to know the topic before it joins: else it assigns nothing, and joins once more.
+    assert consumer.partitions_for_topic("orders") == {0, 1}
+    consumer.subscribe(["orders"])
+    return consumer
 
 
 def poll_until_stable(

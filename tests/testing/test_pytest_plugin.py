@@ -163,11 +163,13 @@ def test_it(kafka, kafka_broker, kafka_cluster):
     for broker in (kafka, kafka_broker, *kafka_cluster.brokers):
         assert broker.control().call("control.ping")["pid"] == broker.pid
         note(broker)
+    kafka_broker.freeze()
+    note(kafka_broker)
     time.sleep(600)
 """,
         workers,
     )
-    wait_until(lambda: len(run.notes()) == 4)
+    wait_until(lambda: len(run.notes()) == 5)
     assert len(run.left_over()) >= 4 * len(["a folder", "a process", "two ports"])
     if number is signal.SIGINT:
         os.killpg(run.process.pid, number)

@@ -72,7 +72,7 @@ def test_traffic_is_shown_kept_and_replayed(broker: Broker, tmp_path: Path) -> N
     files = ("--out", capture, "--pcap", packets)
     with Recording(broker.bootstrap_servers, *files) as recording:
         producer = KafkaProducer(bootstrap_servers=recording.address, client_id="shop")
-        producer.send("orders", b"value").get(10)
+        producer.send("orders", b"value").get(30)
         producer.close()
         out, err = recording.end()
         assert recording.process.returncode == 0
@@ -98,7 +98,7 @@ def test_traffic_is_shown_kept_and_replayed(broker: Broker, tmp_path: Path) -> N
 def test_full_shows_every_field_and_record(broker: Broker) -> None:
     with Recording(broker.bootstrap_servers, "--full") as recording:
         producer = KafkaProducer(bootstrap_servers=recording.address)
-        producer.send("words", b"a value", key=b"a key", headers=[("h", b"\xff")]).get(10)
+        producer.send("words", b"a value", key=b"a key", headers=[("h", b"\xff")]).get(30)
         producer.close()
         out, _ = recording.end(signal.SIGTERM)
         assert recording.process.returncode == 0

@@ -98,7 +98,7 @@ def test_kafka_python_reaches_every_broker_through_the_recorder_only(
         create_topic(recorder.bootstrap_servers, topic)
         producer = KafkaProducer(bootstrap_servers=recorder.bootstrap_servers)
         for partition in range(PARTITIONS):
-            producer.send(topic, b"%d" % partition, partition=partition).get(10)
+            producer.send(topic, b"%d" % partition, partition=partition).get(30)
         known = {broker.port for broker in producer._metadata.brokers()}
         producer.close()
         consumer = KafkaConsumer(
@@ -106,7 +106,7 @@ def test_kafka_python_reaches_every_broker_through_the_recorder_only(
             bootstrap_servers=recorder.bootstrap_servers,
             group_id=f"{topic}-group",
             auto_offset_reset="earliest",
-            consumer_timeout_ms=20_000,
+            consumer_timeout_ms=40_000,
         )
         values = {next(consumer).value for _ in range(PARTITIONS)}
         consumer.commit()
@@ -132,20 +132,20 @@ def test_confluent_kafka_reaches_every_broker_through_the_recorder_only(
         settings = {"bootstrap.servers": recorder.bootstrap_servers, "log_level": 0}
         create_topic(recorder.bootstrap_servers, topic)
         producer = Producer({**settings, "transactional.id": f"{topic}-id"})
-        producer.init_transactions(20)
+        producer.init_transactions(40)
         producer.begin_transaction()
         for partition in range(PARTITIONS):
             producer.produce(topic, b"%d" % partition, partition=partition)
-        producer.commit_transaction(20)
+        producer.commit_transaction(40)
         group = {"group.id": f"{topic}-group", "auto.offset.reset": "earliest"}
         consumer = Consumer({**settings, **group})
         consumer.subscribe([topic])
-        messages = [consumer.poll(20) for _ in range(PARTITIONS)]
+        messages = [consumer.poll(40) for _ in range(PARTITIONS)]
         assert None not in messages
         consumer.close()
         admin = AdminClient(settings)
-        known = {broker.port for broker in admin.list_topics(timeout=10).brokers.values()}
-        described = admin.describe_cluster(request_timeout=10).result(10)
+        known = {broker.port for broker in admin.list_topics(timeout=30).brokers.values()}
+        described = admin.describe_cluster(request_timeout=30).result(30)
         known |= {node.port for node in described.nodes}
     assert {each.value() for each in messages} == {b"%d" % each for each in range(PARTITIONS)}
     assert len(known) == 3
@@ -271,6 +271,18 @@ def test_a_broker_that_does_not_speak_kafka_is_left(capture: Path) -> None:
         assert_closed(connection)
     (end,) = ends_of(capture)
     assert "what the broker sends is not Kafka's" in end.reason
+
+
+def test_a_connection_that_the_broker_ends_is_told_so(capture: Path) -> None:
+    with (
+        ScriptedUpstream(lambda frame: None) as upstream,
+        Recorder(upstream.address, capture=capture) as recorder,
+        connected(recorder) as connection,
+    ):
+        connection.sendall(framed(struct.pack(">hhi", 999, 7, 1)))
+        assert_closed(connection)
+    (end,) = ends_of(capture)
+    assert (end.is_by_client, end.reason) == (False, "")
 
 
 def test_who_has_asked_all_gets_the_answers_still(capture: Path) -> None:

@@ -22,6 +22,7 @@ MAGIC_AT = 16
 LENGTH_AT = 8
 LAST_OFFSET_DELTA_AT = 23
 RECORDS_COUNT_AT = 57
+PAYLOAD_AT = 61
 BASE_OFFSET_AT = 0
 
 
@@ -170,6 +171,22 @@ def batch_is_compressed(talk: Talk, compression: Compression) -> None:
 def compression_is_unknown(talk: Talk) -> None:
     topic = topic_of(talk)
     talk.ask(production(topic, {0: patched(batch(b"v"), ATTRIBUTES_AT, ">h", 5)}))
+
+
+@scenario(
+    ApiKey.PRODUCE,
+    NEWEST,
+    cases={
+        "a wrong count": (RECORDS_COUNT_AT, 49),
+        "a wrong last offset": (LAST_OFFSET_DELTA_AT, 49),
+        "no payload that could be unfolded": (PAYLOAD_AT, 0x7FFFFFFF),
+    },
+)
+def compressed_batch_has(talk: Talk, change: tuple[int, int]) -> None:
+    topic = topic_of(talk)
+    at, value = change
+    records = batch(*numbered(50), compression=Compression.GZIP)
+    talk.ask(production(topic, {0: patched(records, at, ">i", value)}))
 
 
 # -- what a topic demands ------------------------------------------------------------------

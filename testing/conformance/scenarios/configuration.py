@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....broker.config.broker_table import BROKER_DEFINITIONS
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import (
     AlterConfigsRequest,
@@ -20,6 +21,16 @@ METRICS_RESOURCE, GROUP_RESOURCE = 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 BROKER = "1"
 WHOLE_CLUSTER = ""
+
+PREFIXES = (
+    *("auto", "compression", "connections", "delete", "fetch", "group", "leader", "log"),
+    *("max", "message", "min", "num", "offset", "offsets", "producer", "queued", "quota"),
+    *("replica", "replication", "request", "socket", "transaction", "transactional", "unclean"),
+)
+"""Of the names of a broker's settings; others tell of its listeners, its security and KRaft."""
+
+OF_THE_MACHINE = frozenset({"log.dir", "log.dirs"})
+"""Settings whose values are folders."""
 
 Change = tuple[str, int, str | None]
 """A setting, an operation and its value."""
@@ -131,6 +142,17 @@ def setting_of_the_broker_is_described(talk: Talk, name: str) -> None:
     talk.ask(wanted, talk.version)
 
 
+@scenario(ApiKey.DESCRIBE_CONFIGS, cases={prefix: prefix for prefix in PREFIXES})
+def settings_of_the_broker_are_described(talk: Talk, prefix: str) -> None:
+    names = [
+        name
+        for name in BROKER_DEFINITIONS
+        if name.startswith(f"{prefix}.") and name not in OF_THE_MACHINE
+    ]
+    wanted = describing_configs(BROKER_RESOURCE, BROKER, *names, include_synonyms=True)
+    talk.ask(wanted, talk.version)
+
+
 @scenario(ApiKey.DESCRIBE_CONFIGS)
 def settings_of_the_cluster_are_described(talk: Talk) -> None:
     wanted = describing_configs(BROKER_RESOURCE, WHOLE_CLUSTER, "log.retention.ms")
@@ -184,6 +206,22 @@ TOPIC_CHANGES: dict[str, Sequence[Change]] = {
     ],
     "good and bad": [(RETENTION, SET, "1"), ("segment.ms", SET, "x")],
     "tiered": [("remote.storage.enable", SET, "true")],
+    "an unknown operation": [(RETENTION, 9, "5")],
+    "a negative operation": [(RETENTION, -1, "5")],
+    "a ratio": [("min.cleanable.dirty.ratio", SET, "0.25")],
+    "replicas": [("leader.replication.throttled.replicas", SET, "0:1,1:1")],
+    "all replicas": [("follower.replication.throttled.replicas", SET, "*")],
+    "no replicas": [("leader.replication.throttled.replicas", SET, "x")],
+    "a time type": [("message.timestamp.type", SET, "LogAppendTime")],
+    "a time type in small letters": [("message.timestamp.type", SET, "logappendtime")],
+    "a codec": [("compression.type", SET, "zstd")],
+    "an unknown codec": [("compression.type", SET, "brotli")],
+    "a level": [("compression.gzip.level", SET, "9")],
+    "a level out of range": [("compression.gzip.level", SET, "10")],
+    "a flag": [("preallocate", SET, "TRUE")],
+    "no flag": [("preallocate", SET, "maybe")],
+    "of a broker": [("log.retention.ms", SET, "5")],
+    "of old": [("message.format.version", SET, "2.0")],
     "nothing": [],
 }
 
@@ -232,6 +270,7 @@ def resource_to_change_is(talk: Talk, resource: tuple[int, str]) -> None:
 
 
 BROKER_CHANGES: dict[str, Sequence[Change]] = {
+    "an unknown operation": [("message.max.bytes", 9, "5")],
     "a dynamic one": [("log.cleaner.backoff.ms", SET, "16000")],
     "one of the start": [("auto.create.topics.enable", SET, "false")],
     "no number": [("message.max.bytes", SET, "x")],

@@ -276,7 +276,7 @@ def classic_member_joins_a_consumer_group(talk: Talk) -> None:
 
 @scenario(ApiKey.CONSUMER_GROUP_HEARTBEAT, NEWEST)
 def silent_member_is_fenced(talk: Talk) -> None:
-    setting_of_group(talk, "consumer.session.timeout.ms", "1000")
+    setting_of_group(talk, "consumer.session.timeout.ms", "2000")
     member = joined(talk, talk.name(), "orders")
     talk.settled(
         describe(talk.name()),

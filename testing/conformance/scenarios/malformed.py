@@ -1,4 +1,5 @@
-"""Bytes that are no request: each API cut short, with trailing bytes, in versions there are not."""
+"""Every API's requests at their edges: empty, with more than belongs there, cut short, garbled, and
+in versions that there are not; and frames that are no request at all."""
 
 from __future__ import annotations
 
@@ -7,11 +8,22 @@ import struct
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import ApiVersionsRequest, request_message
 from ..connection import ConnectionClosedError
-from ..scenario import scenario, served_versions
+from ..scenario import NEWEST, scenario, served_versions
 from ..talk import Talk
 from .classic_groups import Member, heartbeat
 
 HUGE = 0x7FFFFFFF
+UNKNOWN_TAG = 9999
+TELL_OF_EVERYTHING = frozenset(
+    {
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.LIST_TRANSACTIONS,
+        ApiKey.METADATA,
+    }
+)
+"""APIs that answer a request without names by all that there is, of which some changes with time."""
 
 
 def body_of(api_key: ApiKey, version: int) -> bytes:
@@ -28,7 +40,28 @@ def still_served(talk: Talk) -> None:
 def register(api_key: ApiKey) -> None:
     """The scenarios that every API has."""
 
-    @scenario(api_key, f"{served_versions()[api_key][-1]}")
+    @scenario(api_key)
+    def request_says_nothing(talk: Talk) -> None:
+        if api_key not in TELL_OF_EVERYTHING:
+            talk.refused(request_message(api_key)(), talk.version)
+        still_served(talk)
+
+    @scenario(api_key, NEWEST)
+    def request_has_bytes_after_it(talk: Talk) -> None:
+        if api_key not in TELL_OF_EVERYTHING:
+            body = body_of(api_key, talk.version) + b"\0\1\2"
+            talk.refused_bytes(request_message(api_key)(), talk.version, body)
+        still_served(talk)
+
+    @scenario(api_key, NEWEST)
+    def request_has_a_tag_that_nobody_knows(talk: Talk) -> None:
+        request = request_message(api_key)()
+        if api_key not in TELL_OF_EVERYTHING and talk.version in request.schema.flexible:
+            request.unknown_tags = {UNKNOWN_TAG: b"something"}
+            talk.refused(request, talk.version)
+        still_served(talk)
+
+    @scenario(api_key, NEWEST)
     def request_is_in_versions_that_are_not_there(talk: Talk) -> None:
         served = served_versions()[api_key]
         request = request_message(api_key)()
@@ -37,7 +70,7 @@ def register(api_key: ApiKey) -> None:
                 talk.refused_bytes(request, version, b"")
         still_served(talk)
 
-    @scenario(api_key, f"{served_versions()[api_key][-1]}")
+    @scenario(api_key, NEWEST)
     def request_is_cut_short(talk: Talk) -> None:
         body = body_of(api_key, talk.version)
         if body and not all(byte == 0 for byte in body[-1:]):
@@ -45,7 +78,7 @@ def register(api_key: ApiKey) -> None:
         talk.refused_bytes(request_message(api_key)(), talk.version, body[: len(body) // 2])
         still_served(talk)
 
-    @scenario(api_key, f"{served_versions()[api_key][-1]}")
+    @scenario(api_key, NEWEST)
     def request_is_of_random_bytes(talk: Talk) -> None:
         body = bytes((31 * position + 200) % 256 for position in range(64))
         talk.refused_bytes(request_message(api_key)(), talk.version, body)
