@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
 SHORT := -m 'not interop and not soak'
-WORKERS := -n 4 --dist loadgroup --no-loadscope-reorder
+WORKERS := -n 4 --dist loadfile --no-loadscope-reorder
 # A test that not even its timeout ends takes its worker with it, and the stacks are shown.
 NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 FUZZ_SECONDS ?= 60

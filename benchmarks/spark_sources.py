@@ -62,7 +62,7 @@ Rates = dict[tuple[str, str], list[float]]
 
 def fill(bootstrap: str, records: int) -> None:
     """Produce the topic."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 5})
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "queue.buffering.max.messages": 0}
     producer = Producer({**settings, "queue.buffering.max.kbytes": 64 << 10})
@@ -79,7 +79,7 @@ def fill(bootstrap: str, records: int) -> None:
 
 def remove(bootstrap: str) -> None:
     """Delete the topic of a broker that goes on running."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 5})
     admin.delete_topics([TOPIC])[TOPIC].result()
 
 

@@ -121,6 +121,7 @@ class Broker:
             clock,
             self.timers,
         )
+        self.replica_manager.hosted.online.is_in_cluster = self.metadata_cache.has_partition
         self.group_coordinator = create_group_coordinator(
             config,
             self.replica_manager,

@@ -109,6 +109,10 @@ class MetadataCache:
         """Whether the partition is known."""
         return partition in self.snapshot.partition_states.get(topic, NO_PARTITIONS)
 
+    def has_partition(self, topic_partition: TopicPartition) -> bool:
+        """The same, of both in one."""
+        return self.contains_partition(*topic_partition)
+
     # -- what is it -------------------------------------------------------------------
 
     def get_partition_info(self, topic: str, partition: int) -> PartitionState | None:

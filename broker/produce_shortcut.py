@@ -18,6 +18,7 @@ from ..replication.append import PartitionResponse, PendingAppend, PendingPartit
 from ..replication.internal_topics import INTERNAL_TOPICS
 from ..storage.append_origin import AppendOrigin
 from ..storage.topic_partition import TopicPartition
+from .current_leaders import tell_producer
 from .produce_rules import (
     FIRST_FLEXIBLE_VERSION,
     FIRST_VERSION_WITH_LOG_START,
@@ -237,9 +238,21 @@ class ProduceShortcut:
             ]
         )
 
-    def encode_answer(self, correlation_id: int, result: PartitionResponse) -> list[Any]:
-        """The answer to a request that failed, or waited."""
-        return self.route.encode_answer(correlation_id, self._answer(result))
+    def encode_answer(
+        self, correlation_id: int, result: PartitionResponse, listener_name: str
+    ) -> list[Any]:
+        """The answer to a request that failed, or waited, to a client of that listener."""
+        answer = self._answer(result)
+        if result.error:
+            tell_producer(
+                self._broker,
+                self.route.api_version,
+                listener_name,
+                answer,
+                answer.responses[0].partition_responses[0],
+                self.partition.topic_partition,
+            )
+        return self.route.encode_answer(correlation_id, answer)
 
 
 class QuickProduce:
@@ -310,7 +323,9 @@ class QuickProduce:
         """Answer with any outcome."""
         if not self.connection.is_closed:
             shortcut = self._shortcut
-            self.buffers = shortcut.encode_answer(self._correlation_id, result)
+            self.buffers = shortcut.encode_answer(
+                self._correlation_id, result, self.connection.listener_name
+            )
             shortcut.note_answered(self._received_ms, result.error)
             self.connection.note_answered()
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from .connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, check_addresses
-from .errors import fail
 from .log_folders import plural
 from .show import JsonOutput, note
 
 if TYPE_CHECKING:
     from ..testing.recorder.replay import Mismatch
 
-SAME, DIFFERENT, UNREADABLE = 0, 1, 2
+SAME, DIFFERENT, NOT_REPLAYED = 0, 1, 2
 
 
 def replay(
@@ -63,7 +62,8 @@ def replay(
     lead to those with the same ids.
 
     Of differences of one field in the same two values the first is told, unless --every is given.
-    Ends with 0 if all answers are the same, 1 if some differ, 2 if the capture cannot be read.
+    Ends with 0 if all answers are the same, 1 if some differ, 2 if the capture cannot be read or
+    the broker cannot be reached.
     Passwords are not in captures: what needs a login cannot be replayed.
     """
     from ..testing.recorder.addresses import Address
@@ -84,11 +84,10 @@ def replay(
     try:
         reader.check()
         outcome = run(reader, bootstrap, show, speed=speed, answer_seconds_max=answer_timeout)
-    except CaptureError as error:
-        note(f"odradek: error: {error}")
-        raise typer.Exit(UNREADABLE) from None
-    except ReplayError as error:
-        fail(str(error))
+    except (CaptureError, ReplayError) as error:
+        _not_replayed(str(error))
+    except OSError as error:
+        _not_replayed(f"{capture}: {error.strerror}")
     if reader.torn_at is not None:
         note(
             f"{capture} breaks off at byte {reader.torn_at:,}, within an entry: its recorder was"
@@ -104,6 +103,12 @@ def replay(
     if len(counts) < outcome.mismatches_count:
         note(f"{len(counts):,} of them are told apart; to see each: --every")
     raise typer.Exit(DIFFERENT if outcome.mismatches_count else SAME)
+
+
+def _not_replayed(why: str) -> NoReturn:
+    """Leave the command with an error that is told apart from answers that differ."""
+    note(f"odradek: error: {why}")
+    raise typer.Exit(NOT_REPLAYED) from None
 
 
 def _as_text(mismatch: Mismatch) -> str:

@@ -5,6 +5,8 @@ Kafka's three kinds of HostedPartition: online, offline, none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..protocol.errors import ErrorCode
 from ..storage.topic_partition import TopicPartition
 from .fetch import FetchParams
@@ -21,6 +23,7 @@ class PartitionTable(dict[TopicPartition, Partition]):
             so until a restart, unless their topic is deleted elsewhere.
         select_replica: where the consumers of those led here are sent.
         leader_quota: the bound on what followers out of sync are given.
+        is_in_cluster: whether the cluster has a partition, as far as is known here.
     """
 
     def __init__(self) -> None:
@@ -28,6 +31,7 @@ class PartitionTable(dict[TopicPartition, Partition]):
         self.offline: set[TopicPartition] = set()
         self.select_replica: SelectReplica = select_leader
         self.leader_quota: ReplicaQuota = UNBOUNDED_QUOTA
+        self.is_in_cluster: Callable[[TopicPartition], bool] = lambda _: False
 
     def must_wait(self, partition: Partition, params: FetchParams) -> bool:
         """Whether a follower gets nothing now, since it is throttled and out of sync."""
@@ -46,7 +50,13 @@ class PartitionTable(dict[TopicPartition, Partition]):
         return next((tp.topic for tp, each in self.items() if each.topic_id == topic_id), None)
 
     def error_of_missing(self, topic_partition: TopicPartition) -> ErrorCode:
-        """What to answer for a partition that is not online."""
+        """What to answer for a partition that is not online.
+
+        One that other brokers have may have been here when the client looked: it is told to
+        look again (Kafka's ReplicaManager.getPartitionOrError).
+        """
         if topic_partition in self.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if self.is_in_cluster(topic_partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

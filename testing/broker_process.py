@@ -8,6 +8,7 @@ any language would see.
 from __future__ import annotations
 
 import atexit
+import os
 import selectors
 import signal
 import subprocess
@@ -18,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+from .process_end import is_alive
 
 if TYPE_CHECKING:
     from typing import Self
@@ -59,8 +62,11 @@ class BrokerProcess:
         BrokerStartError: it did not become ready.
     """
 
+    _process: subprocess.Popen[bytes] | None = None
     own_session = False
     """Whether a Ctrl-C on the terminal passes it by."""
+
+    _parent = 0
 
     def __init__(
         self,
@@ -81,7 +87,6 @@ class BrokerProcess:
         self.control_address = ""
         self._host, _, port = listen.rpartition(":")
         self._port = int(port)
-        self._process: subprocess.Popen[bytes] | None = None
         if start:
             self.start()
 
@@ -107,7 +112,17 @@ class BrokerProcess:
     @property
     def is_running(self) -> bool:
         """Whether the process was started and has not ended."""
+        if self._process is not None and self._is_forked:
+            return is_alive(self._process.pid)  # only its parent can ask for more
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this is a copy of the object in a fork of the process that started the broker.
+
+        The broker is not its own: a fork that ends must leave it to the one that has it.
+        """
+        return self._parent not in (0, os.getpid())
 
     @property
     def log(self) -> str:
@@ -122,6 +137,7 @@ class BrokerProcess:
         """
         if self.is_running:
             raise RuntimeError("the broker is running already")
+        self._parent = os.getpid()
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(),
@@ -171,10 +187,13 @@ class BrokerProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End the broker at once by SIGKILL; nothing happens if it is not running."""
+        """End the broker at once by SIGKILL; nothing happens if it is not running.
+
+        In a fork of the process that started it, it is only forgotten.
+        """
         process, self._process = self._process, None
         atexit.unregister(self.kill)
-        if process is None:
+        if process is None or self._is_forked:
             return
         process.kill()
         process.wait()
@@ -231,7 +250,7 @@ class BrokerProcess:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.is_running:
+        if self.is_running and not self._is_forked:
             self.stop()
         self.kill()
 

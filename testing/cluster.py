@@ -6,6 +6,8 @@ with odradek.testing.Cluster(3) as cluster:
 
 from __future__ import annotations
 
+import atexit
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -44,6 +46,7 @@ class Cluster(ClusterOutages, InspectedCluster):
         self, count: int = 3, settings: Mapping[str, str] | None = None, *, tls: bool = False
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="odradek-"))
+        self._maker = os.getpid()
         self.tls = _certificates(self._folder) if tls else None
         replicas = str(min(count, 3))
         common = {
@@ -59,9 +62,13 @@ class Cluster(ClusterOutages, InspectedCluster):
             return Broker(settings, leftovers=[self._folder], tls=self.tls or False)
 
         self.brokers: list[Broker] = []
+        atexit.register(self.close)
         try:
             with ThreadPoolExecutor(count) as threads:
-                self.brokers = list(threads.map(start, range(1, count + 1)))
+                starts = [threads.submit(start, number) for number in range(1, count + 1)]
+            self.brokers = [each.result() for each in starts if each.exception() is None]
+            for each in starts:
+                each.result()
         except BaseException:
             self.close()
             raise
@@ -86,9 +93,11 @@ class Cluster(ClusterOutages, InspectedCluster):
 
     def close(self) -> None:
         """End all brokers, at once, and remove all they kept; it may be called again."""
+        atexit.unregister(self.close)
         for broker in self.brokers:
             broker.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if os.getpid() == self._maker:  # a fork of it leaves all to it
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Cluster:
         return self

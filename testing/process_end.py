@@ -25,7 +25,9 @@ def wait_for_end(pid: int) -> None:
             time.sleep(LOOK_SECONDS)
         return
     try:
-        select.select([descriptor], [], [])
+        waiting = select.poll()  # select() takes no descriptor from 1024 on
+        waiting.register(descriptor, select.POLLIN)
+        waiting.poll()
     finally:
         os.close(descriptor)
 

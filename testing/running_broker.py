@@ -25,6 +25,7 @@ from .broker_process import BrokerStartError
 from .client_settings import TlsFiles, client_settings
 from .control.controlled_broker import ControlledBroker
 from .control.framing import TOKEN_VARIABLE
+from .folder_guard import FolderGuard
 from .outages.breakable_process import BreakableProcess
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ class Broker(ControlledBroker, BreakableProcess):
         self.control_token = secrets.token_hex(32)
         self._control: ControlClient | None = None
         self.tls: TlsFiles | None = None
+        self._is_closed = False
+        self._guard_of_folder: FolderGuard | None = None
+        atexit.register(self.close)
         try:
             super().__init__(
                 self.folder / "data",
@@ -175,10 +179,27 @@ class Broker(ControlledBroker, BreakableProcess):
         super().reset()
         self.start_state = self.start_state._replace(ahead_ms=0, skew_ms=0)
 
+    def start(self) -> None:
+        """Start it and wait until it is ready; see `BrokerProcess.start`."""
+        super().start()
+        self._end_guard_of_folder()
+
+    def kill(self) -> None:
+        """End it at once by SIGKILL; its data stay until `close`, or the end of its owner."""
+        super().kill()
+        if not (self._is_closed or self._is_forked) and self._guard_of_folder is None:
+            self._guard_of_folder = FolderGuard(self._exit_with, self._leftovers)
+
+    def _end_guard_of_folder(self) -> None:
+        guard, self._guard_of_folder = self._guard_of_folder, None
+        if guard is not None:
+            guard.end()
+
     def release(self) -> None:
         """Leave it to the process with which it ends: this one has started it, and no more."""
         process, self._process = self._process, None
         atexit.unregister(self.kill)
+        atexit.unregister(self.close)
         if process is not None:
             assert process.stdout is not None
             process.stdout.close()
@@ -190,9 +211,17 @@ class Broker(ControlledBroker, BreakableProcess):
             self._control = None
 
     def close(self) -> None:
-        """End it, at once, and remove all it kept; it may be called again."""
+        """End it, at once, and remove all it kept; it may be called again.
+
+        In a fork of the process that made it, it is only forgotten.
+        """
+        self._is_closed = True
+        atexit.unregister(self.close)
         self._let_go_of_control()
         self.kill()
+        if self._is_forked:
+            return
+        self._end_guard_of_folder()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __exit__(

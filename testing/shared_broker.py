@@ -72,6 +72,8 @@ class SharedBroker(ControlledBroker):
         Args:
             test: the name of the test, unique in the run.
         """
+        if self.control_address:
+            self.control()  # one channel for all tests: each of their own would stay open
         mine = copy(self)
         mine._test = test
         return mine

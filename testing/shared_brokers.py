@@ -15,7 +15,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .broker_process import BrokerStartError
@@ -68,8 +68,7 @@ class SharedBrokers:
             broker = Broker(settings, exit_with=self._owner, leftovers=[folder], tls=tls)
             started = shared_broker_of(broker)
             broker.release()
-            note.touch(mode=0o600)
-            note.write_text(json.dumps(started.facts()))
+            _write_whole(note, json.dumps(started.facts()))
         return started
 
     def close(self) -> None:
@@ -77,6 +76,8 @@ class SharedBrokers:
         if self._external is not None:
             return
         folder = run_folder(self._owner)
+        if not _is_own(folder):
+            return  # whoever made it may have written there what is to be removed
         for note in folder.glob("*.json"):
             broker = SharedBroker.from_facts(json.loads(note.read_text()))
             if _is_running(broker):
@@ -93,11 +94,30 @@ def _own_folder(path: Path) -> Path:
     Raises:
         BrokerStartError: there is one, and it is another user's.
     """
-    path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
-    if found.st_uid != os.getuid() or found.st_mode != stat.S_IFDIR | 0o700:
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    if not _is_own(path):
         raise BrokerStartError(f"{path} is not a folder that only this user may enter; remove it")
     return path
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is a folder that nobody but this user may enter."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    is_private = stat.S_IMODE(found.st_mode) & 0o777 == 0o700
+    return stat.S_ISDIR(found.st_mode) and is_private and found.st_uid == os.getuid()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file that only this user may read; whoever finds it there finds all of it."""
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    partial.touch(mode=0o600)
+    partial.write_text(text)
+    partial.rename(path)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,20 +47,28 @@ SHARE_A_PROCESS = ("spark",)
 """Folders whose files are run by one worker: what all of them share is dear to start."""
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests stay together where several workers share the run: those of a file, for
-    they share a broker."""
-    places = {item: item.path.relative_to(TESTS) for item in items}
-    for item, place in places.items():
-        is_shared = place.parts[0] in SHARE_A_PROCESS
-        item.add_marker(pytest.mark.xdist_group(place.parts[0] if is_shared else str(place)))
+    """Begin with what takes long."""
 
     def rank(item: pytest.Item) -> int:
-        folder = places[item].parts[0]
+        folder = item.path.relative_to(TESTS).parts[0]
         return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
     items.sort(key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Among several workers the tests of a file stay together, for they share a broker."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class TogetherByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            folder = file.removeprefix("tests/").partition("/")[0]
+            return folder if folder in SHARE_A_PROCESS else file
+
+    return TogetherByFile(config, log)
 
 
 @pytest.fixture(scope="module")

@@ -68,10 +68,6 @@ def _describe(broker: Broker, topic_partition: TopicPartition) -> Any:
     partition = manager.get_partition(topic_partition)
     if partition is None:
         error = manager.hosted.online.error_of_missing(topic_partition)
-        if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and (
-            broker.metadata_cache.contains_partition(topic_partition.topic, index)
-        ):
-            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return response.PartitionResponse(partition_index=index, error_code=error)
     return response.PartitionResponse(
         partition_index=index,

@@ -7,8 +7,9 @@ A follower's fetch, for which the broker must be allowed CLUSTER_ACTION, reads t
 end and tells how far it has come.
 Version notes: 7 has sessions (KIP-227); 9 leader epochs; 11 names the consumer's rack and may
 be sent to a follower (KIP-392); 12 last fetched epochs and is
-flexible; 13 names topics by id; 15 moves the replica id into a tagged field; 17 adds
-directory ids and 18 high watermarks, which only replicas use.
+flexible; 13 names topics by id; 15 moves the replica id into a tagged field; 16 tells who leads
+where this broker does not, or in another epoch (KIP-951); 17 adds directory ids and 18 high
+watermarks, which only replicas use. Up to 5, KAFKA_STORAGE_ERROR is NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ...replication.fetch_counting import count_fetches
 from ...replication.partition import FetchIsolation
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
+from ..current_leaders import tell_fetcher
 from ..fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
+FIRST_VERSION_WITH_STORAGE_ERRORS = 6
 FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
@@ -72,7 +75,7 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
     def on_complete(results: FetchResults) -> None:
         count_fetches(broker.replica_manager.hosted, params, results)
         data = [((asked[partition]), result) for partition, result in results]
-        request.answer(_response(session, body, data + errors))
+        request.answer(_response(broker, request, session, data + errors))
 
     broker.replica_manager.fetch_messages(params, list(asked), on_complete)
     return None
@@ -202,12 +205,13 @@ def _resolve(
 
 
 def _response(
+    broker: Broker,
+    request: Request,
     session: FetchSession | None,
-    body: messages.FetchRequest,
     results: list[tuple[PartitionKey, FetchPartitionData]],
 ) -> messages.FetchResponse:
     if session is not None:
-        is_full = body.session_epoch == INITIAL_EPOCH
+        is_full = request.body.session_epoch == INITIAL_EPOCH
         with_records = [key for key, data in results if len(data.records)]
         told = []
         for key, data in results:
@@ -217,22 +221,41 @@ def _response(
                 told.append((key, data))
         session.move_to_end(with_records)
         results = told
+    response = messages.FetchResponse
+    answer = response(session_id=session.id if session is not None else 0)
     # In the order of the results: a topic stands there again where others came in between.
     topics: list[tuple[str | bytes, list[Any]]] = []
     for (topic, index), data in results:
         if not topics or topics[-1][0] != topic:
             topics.append((topic, []))
-        topics[-1][1].append(_partition_data(index, data))
-    response = messages.FetchResponse
-    return response(
-        session_id=session.id if session is not None else 0,
-        responses=[
-            response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
-            if isinstance(topic, bytes)
-            else response.FetchableTopicResponse(topic=topic, partitions=partitions)
-            for topic, partitions in topics
-        ],
-    )
+        partition = _partition_data(index, data)
+        if data.error:
+            _explain(broker, request, answer, partition, topic)
+        topics[-1][1].append(partition)
+    answer.responses = [
+        response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
+        if isinstance(topic, bytes)
+        else response.FetchableTopicResponse(topic=topic, partitions=partitions)
+        for topic, partitions in topics
+    ]
+    return answer
+
+
+def _explain(
+    broker: Broker,
+    request: Request,
+    answer: messages.FetchResponse,
+    refused: messages.FetchResponse.PartitionData,
+    topic: str | bytes,
+) -> None:
+    """Say a partition's error as the request's version has it, and who leads if that helps."""
+    version = request.api_version
+    if (
+        version < FIRST_VERSION_WITH_STORAGE_ERRORS
+        and refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    ):
+        refused.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    tell_fetcher(broker, version, request.connection.listener_name, answer, refused, topic)
 
 
 def _partition_data(index: int, data: FetchPartitionData) -> messages.FetchResponse.PartitionData:

@@ -6,8 +6,9 @@ replicas (acks -1). With acks=0 nothing is answered; if a partition failed, the
 connection is closed so that the client looks for its leader again.
 A batch that begins a transaction in a partition waits for the transaction's coordinator
 (KIP-890).
-Version notes: 7 allows zstd; 8 answers which records were refused; 11 knows
-TRANSACTION_ABORTABLE; from 12 on partitions join a transaction by being written to; 13 names
+Version notes: 7 allows zstd; 8 answers which records were refused; 10 tells who leads where
+this broker does not (KIP-951); 11 knows TRANSACTION_ABORTABLE; from 12 on partitions join a
+transaction by being written to; 13 names
 topics by id.
 Departures from Kafka: versions 0-2 are advertised, because librdkafka looks for them
 before it uses newer ones (KIP-896), and refused, both as Kafka 4 does.
@@ -23,6 +24,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.append import PartitionResponse
 from ...storage.append_origin import AppendOrigin
 from ...storage.topic_partition import TopicPartition
+from ..current_leaders import tell_producer
 from ..produce_rules import FIRST_VERSION_WITH_TOPIC_IDS, is_transactional, refusal_of
 from ..requests import AT_FLUSH, AtFlush
 from ..transactional_produce import append_transactional
@@ -75,7 +77,7 @@ def handle_produce(broker: Broker, request: Request) -> AtFlush | None:
                 entries[TopicPartition(name, partition.index)] = records
 
     def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
-        _answer(request, names, results, refused)
+        _answer(broker, request, names, results, refused)
 
     internal_topics_allowed = request.client_id == ADMIN_CLIENT_ID
     if in_transaction:
@@ -138,6 +140,7 @@ def _refuse_all(request: Request, error: ErrorCode) -> AtFlush:
 
 
 def _answer(
+    broker: Broker,
     request: Request,
     names: list[str | None],
     results: dict[TopicPartition, PartitionResponse],
@@ -149,7 +152,7 @@ def _answer(
         return
     version = request.api_version
     response = messages.ProduceResponse
-    topics = []
+    answer = response()
     for topic, name in zip(body.topic_data, names, strict=True):
         partitions = []
         for partition in topic.partition_data:
@@ -157,13 +160,19 @@ def _answer(
             result = refused.get(_key(version, topic, index)) if refused else None
             if result is None:
                 result = results[TopicPartition(name or "", index)]
-            partitions.append(partition_response(index, result))
-        topics.append(
+            told = partition_response(index, result)
+            if result.error and name is not None:
+                where = TopicPartition(name, index)
+                tell_producer(
+                    broker, version, request.connection.listener_name, answer, told, where
+                )
+            partitions.append(told)
+        answer.responses.append(
             response.TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
             )
         )
-    request.answer(response(responses=topics))
+    request.answer(answer)
 
 
 def partition_response(

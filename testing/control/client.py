@@ -111,12 +111,16 @@ class ControlClient:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.sendall(encode({"token": self._token}))
             try:
-                _receive(connection, deadline)
+                answer = _receive(connection, deadline)
             except ConnectionResetError:
                 raise ControlError(
                     f"the control channel {self.address} does not take this token: it is another "
                     "broker's, or one of an earlier run"
                 ) from None
+            if "error" in answer:
+                raise ControlError(
+                    f"the control channel {self.address} takes nobody now: {answer['error']}"
+                )
         except BaseException:
             connection.close()
             raise

@@ -29,6 +29,9 @@ BACKLOG = 64
 CONNECTIONS_MAX = 256
 HELLO_SECONDS_MAX = 5.0
 """How long a connection may take to show the token."""
+TELL_SECONDS = 1.0
+"""How long one that is too many may take to hear so."""
+TOO_MANY = f"it has {CONNECTIONS_MAX} connections already, which is all it takes at once"
 
 
 class ControlServer:
@@ -66,10 +69,14 @@ class ControlServer:
         await trio.serve_listeners(self._serve_connection, [listener])
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
-        from .framing import FrameError
+        from .framing import HELLO_BYTES_MAX, FrameError, encode
 
         if self._connections >= CONNECTIONS_MAX:
-            await stream.aclose()
+            with contextlib.suppress(trio.BrokenResourceError), trio.move_on_after(TELL_SECONDS):
+                await stream.send_all(encode({"error": TOO_MANY}))
+                await stream.send_eof()
+                await stream.receive_some(HELLO_BYTES_MAX)  # unread it would reset what was told
+            await trio.aclose_forcefully(stream)
             return
         self._connections += 1
         try:
@@ -94,7 +101,9 @@ class ControlServer:
         with trio.move_on_after(HELLO_SECONDS_MAX):
             hello = await _receive(stream, HELLO_BYTES_MAX)
             token = hello.get("token") if isinstance(hello, dict) else None
-            if isinstance(token, str) and compare_digest(token.encode(), self._token.encode()):
+            if isinstance(token, str) and compare_digest(
+                token.encode(errors="replace"), self._token.encode()
+            ):
                 await stream.send_all(encode({"welcome": True}))
                 return True
         logger.warning("somebody without the right token was turned away from the control channel")

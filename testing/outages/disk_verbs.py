@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -11,11 +12,14 @@ from ..control.verbs import VerbError
 from .faulty_files import FaultyFiles
 
 if TYPE_CHECKING:
+    from ...storage.topic_partition import TopicPartition
     from ..control.verbs import Controlled
 
 logger = logging.getLogger(__name__)
 
 NOTICED_SECONDS_MAX = 5.0
+SETTLED_SECONDS_MAX = 2.0
+"""How long the controller, which may be out of reach, is waited for."""
 LOOK_SECONDS = 0.002
 ANSWER_SECONDS = 0.02
 """How long a broker that is about to end takes to say so."""
@@ -56,11 +60,38 @@ async def fail(target: Controlled, number: int = 0) -> str:
     if len(target.broker.log_manager.directories.online) == 1:
         target.start_task(_write_soon, target, path)
         return path
+    led = _led_from(target, directory.logs)
     _write(target, path)
     with trio.fail_after(NOTICED_SECONDS_MAX):
         while directory.is_online:
             await trio.sleep(LOOK_SECONDS)
+    with trio.move_on_after(SETTLED_SECONDS_MAX):
+        while not _are_given_up(target, led):
+            await trio.sleep(LOOK_SECONDS)
     return path
+
+
+def _led_from(
+    target: Controlled, topic_partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Which partitions this broker leads, and in which leader epochs."""
+    cache, broker_id = target.broker.metadata_cache, target.broker.broker_id
+    states = {each: cache.get_partition_info(*each) for each in topic_partitions}
+    return {
+        each: state.leader_epoch
+        for each, state in states.items()
+        if state is not None and state.leader == broker_id
+    }
+
+
+def _are_given_up(target: Controlled, led: Mapping[TopicPartition, int]) -> bool:
+    """Whether the controller has heard of it, and said who leads now."""
+    cache, broker_id = target.broker.metadata_cache, target.broker.broker_id
+    states = [(cache.get_partition_info(*each), epoch) for each, epoch in led.items()]
+    return all(
+        state is None or (state.leader != broker_id and state.leader_epoch > epoch)
+        for state, epoch in states
+    )
 
 
 def _write(target: Controlled, path: str) -> None:

@@ -154,6 +154,9 @@ class Proxy:
                     await self._connection(broker, client, upstream).run()
         except OSError as error:  # it has gone before it was served
             self._recording.note(f"a connection to {broker} was not served: {error}")
+        except Exception as error:  # one connection's, which ends no other
+            cause = single_cause(error)
+            self._recording.note(f"a connection to {broker} failed: {cause!r}")
         finally:
             self._open_count -= 1
 

@@ -41,7 +41,7 @@ class Recording:
         for listener in self._listeners:  # a list that is replaced whole
             try:
                 listener.passed(frame)
-            except OSError as error:
+            except Exception as error:  # a listener may be anybody's, and traffic goes on
                 self._leave_out(listener, error)
 
     def ended(self, end: RecordedEnd) -> None:
@@ -60,12 +60,16 @@ class Recording:
         for listener in self._listeners:
             try:
                 what(listener)
-            except OSError as error:
+            except Exception as error:  # as above
                 self._leave_out(listener, error)
 
-    def _leave_out(self, listener: Listener, error: OSError) -> None:
+    def _leave_out(self, listener: Listener, error: Exception) -> None:
         self._listeners = [each for each in self._listeners if each is not listener]
-        name = os.fspath(getattr(listener, "path", "")) or type(listener).__name__
-        failure = f"{name} is not written any more: {error.strerror}; up to here it is whole"
+        path = os.fspath(getattr(listener, "path", ""))
+        if path and isinstance(error, OSError):
+            failure = f"{path} is not written any more: {error.strerror}; up to here it is whole"
+        else:
+            name = path or type(listener).__name__
+            failure = f"{name} is told nothing more, since it raised {error!r}"
         self.failures.append(failure)
         self.note(failure)

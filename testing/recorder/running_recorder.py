@@ -70,8 +70,9 @@ class Recorder:
         if not self._listens.wait(START_SECONDS_MAX):
             self._failure = TimeoutError(f"no listener within {START_SECONDS_MAX:.0f} s")
         if self._failure is not None:
+            failure, self._failure = self._failure, None
             self.close()
-            raise self._failure
+            raise failure
 
     @property
     def bootstrap_servers(self) -> str:
@@ -88,6 +89,7 @@ class Recorder:
 
         Raises:
             TimeoutError: the proxy did not end.
+            RuntimeError: it had ended before, by an error.
         """
         if self._token is not None and self._thread.is_alive():
             with contextlib.suppress(trio.RunFinishedError):
@@ -97,6 +99,9 @@ class Recorder:
             raise TimeoutError(f"the recorder did not end within {STOP_SECONDS_MAX:.0f} s")
         for writer in self._writers:
             writer.close()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise RuntimeError(f"the recorder had ended before: {failure!r}") from failure
 
     def _run(self) -> None:
         try:

@@ -20,8 +20,8 @@ from .conftest import Odradek
         (("record", "-u", "a:1", "--out", "{there}"), 1, "is there already; name another file"),
         (("record", "-u", "a:1", "--out", "{there}/x"), 1, "x: Not a directory"),
         (("replay", "{there}", "-b", "127.0.0.1:1"), 2, "there is no capture of odradek's"),
-        (("replay", "{empty}", "-b", "127.0.0.1:1"), 1, "no broker answers at 127.0.0.1:1"),
-        (("replay", "{missing}"), 1, "missing: No such file"),
+        (("replay", "{empty}", "-b", "127.0.0.1:1"), 2, "no broker answers at 127.0.0.1:1"),
+        (("replay", "{missing}"), 2, "missing: No such file"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(

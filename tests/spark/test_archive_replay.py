@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyarrow import parquet
+from support.copied_flights import (
+    PARTITIONS,
+    TopicEnd,
+    assert_same,
+    placed,
+    produce_flights,
+    rows,
+)
 from support.pipeline_worker import PipelineRun
 
 from odradek.spark_connector import SparkConnectorError
-from odradek.spark_connector.flights import read_flights
 from odradek.spark_connector.pipelines import (
     ArchiveSettings,
-    MirrorSettings,
     ReplaySettings,
     TopicSource,
     TopicTarget,
     archive_topics,
-    mirror_topics,
     read_archive,
     replay_archive,
 )
@@ -32,108 +36,7 @@ from .conftest import START_MS, Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-PARTITIONS = 3
 DAY_MS = 24 * 60 * 60 * 1000
-TRANSACTION = 400
-ABORT_EVERY = 5
-
-
-@cache
-def all_flights() -> list[Any]:
-    return read_flights()
-
-
-def produce_flights(bootstrap: str, topic: str, count: int) -> int:
-    """Flights in transactions, some aborted, with nulls, headers and tombstones among them.
-
-    Returns how many records are committed.
-    """
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "transactional.id": topic,
-            "queue.buffering.max.messages": 500_000,
-        }
-    )
-    producer.init_transactions(30)
-    flights = all_flights()[:count]
-    committed = 0
-    for number, first in enumerate(range(0, len(flights), TRANSACTION)):
-        producer.begin_transaction()
-        chunk = flights[first : first + TRANSACTION]
-        for place, flight in enumerate(chunk):
-            key, value, headers = _varied(place, flight.key, flight.value)
-            partition = sum(flight.key) % (PARTITIONS - 1)  # the last one stays empty
-            producer.produce(
-                topic, value, key, partition, timestamp=flight.timestamp_ms, headers=headers
-            )
-        if number % ABORT_EVERY == ABORT_EVERY - 1:
-            producer.flush(30)
-            producer.abort_transaction(30)
-        else:
-            producer.commit_transaction(30)
-            committed += len(chunk)
-    return committed
-
-
-def _varied(place: int, key: bytes, value: bytes) -> tuple[Any, Any, list[Any]]:
-    """Every kind of null and emptiness there is."""
-    many = [("a", b"1"), ("b", None), ("a", b""), ("\u00e9", b"\xff\x00")]
-    return {
-        0: (None, value, []),
-        1: (key, None, []),
-        2: (b"", b"", [("empty", b"")]),
-        3: (None, None, many),
-        4: (key, value, many),
-    }.get(place % 50, (key, value, []))
-
-
-def rows(spark: Any, bootstrap: str, topic: str) -> Any:
-    """A topic's committed records with their places in the order of the partition."""
-    frame = TopicSource(bootstrap, (topic,)).read(spark)
-    return placed(frame)
-
-
-def placed(frame: Any) -> Any:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    place = F.row_number().over(Window.partitionBy("partition").orderBy("offset"))
-    kept = ("partition", "key", "value", "timestamp", "timestampType", "headers")
-    return frame.select(place.alias("place"), *kept)
-
-
-def assert_same(left: Any, right: Any, count: int) -> None:
-    """No row of the one is missing in the other, either way round."""
-    left, right = left.persist(), right.persist()
-    try:
-        assert (left.count(), right.count()) == (count, count)
-        same = None
-        for name in left.columns:
-            equal = left[name].eqNullSafe(right[name])
-            same = equal if same is None else same & equal
-        assert left.join(right, same, "left_anti").count() == 0
-        assert right.join(left, same, "left_anti").count() == 0
-    finally:
-        left.unpersist()
-        right.unpersist()
-
-
-class TopicEnd:
-    """How far a topic's first two partitions reach; 0 while it is not there."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
-        self._topic = topic
-        self._is_there = False
-
-    def __call__(self) -> int:
-        if not self._is_there:
-            self._is_there = self._topic in self._consumer.list_topics(timeout=30).topics
-            return 0
-        partitions = [TopicPartition(self._topic, partition) for partition in range(2)]
-        ends = [self._consumer.get_watermark_offsets(each, timeout=30) for each in partitions]
-        return sum(end for _, end in ends)
 
 
 def part_files(folder: Path) -> list[Path]:
@@ -291,60 +194,6 @@ def test_a_topic_that_would_delete_old_records_is_not_replayed_to(
     target = TopicTarget(topics.bootstrap, prefix="week-")
     with pytest.raises(SparkConnectorError, match=r"retention\.ms"):
         replay_archive(spark, ReplaySettings(str(tmp_path), target, topic))
-
-
-def test_a_mirror_copies_each_record_once_and_goes_on(spark: Any, topics: Topics) -> None:
-    topic = topics.create(partitions=PARTITIONS)
-    count = produce_flights(topics.bootstrap, topic, 3_000)
-    settings = MirrorSettings(
-        TopicSource(topics.bootstrap, (topic,)),
-        TopicTarget(topics.bootstrap, prefix="mirror-"),
-        topic,
-        offsets_per_batch_max=2_000,
-        records_per_transaction=300,
-    )
-    assert mirror_topics(spark, settings).rows == count
-    more = produce_flights(topics.bootstrap, topic, 1_000)
-    assert mirror_topics(spark, settings).rows == more
-    assert mirror_topics(spark, settings).rows == 0
-    mirrored, original = (
-        rows(spark, topics.bootstrap, name) for name in (f"mirror-{topic}", topic)
-    )
-    assert_same(mirrored, original, count + more)
-
-
-@pytest.mark.interop
-@pytest.mark.timeout(600)
-def test_a_mirror_that_is_killed_neither_loses_nor_doubles_a_record(
-    spark: Any, topics: Topics, tmp_path: Path
-) -> None:
-    topic = topics.create(partitions=PARTITIONS)
-    count = produce_flights(topics.bootstrap, topic, 12_000)
-    settings = {
-        "bootstrap": topics.bootstrap,
-        "source": topics.bootstrap,
-        "topics": [topic],
-        "prefix": "mirror-",
-        "step": 60,
-    }
-    reached = TopicEnd(topics.bootstrap, f"mirror-{topic}")
-    with PipelineRun("mirror", settings, tmp_path / "worker.log") as run:
-        assert run.kill_when(lambda: reached() >= 2_000)
-    again = MirrorSettings(
-        TopicSource(topics.bootstrap, (topic,)), TopicTarget(topics.bootstrap, prefix="mirror-")
-    )
-    assert 0 < mirror_topics(spark, again).rows < count
-    copy = rows(spark, topics.bootstrap, f"mirror-{topic}")
-    assert_same(copy, rows(spark, topics.bootstrap, topic), count)
-
-
-def test_a_topic_is_not_mirrored_onto_itself(spark: Any, topics: Topics) -> None:
-    topic = topics.create()
-    settings = MirrorSettings(
-        TopicSource(topics.bootstrap, (topic,)), TopicTarget(topics.bootstrap)
-    )
-    with pytest.raises(SparkConnectorError, match="onto itself"):
-        mirror_topics(spark, settings)
 
 
 # --- Killed ------------------------------------------------------------------------------------

@@ -57,13 +57,12 @@ def without_offsets(rows: list[Row]) -> list[Row]:
     return [row._replace(topic="", offset=0) for row in by_place(rows)]
 
 
-@pytest.mark.parametrize("source_format", ["kafka", "odradek"])
 def test_archive_replay_and_mirror_keep_every_record_of_kafkas(
-    spark: Any, topics: Topics, tmp_path: Path, source_format: str
+    spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     topic = topics.create(partitions=PARTITIONS)
     produced = fill(topics.bootstrap, topic, COUNT, PARTITIONS)
-    source = TopicSource(topics.bootstrap, (topic,), format=source_format)
+    source = TopicSource(topics.bootstrap, (topic,))
     lake = str(tmp_path / "lake")
     archived = archive_topics(spark, ArchiveSettings(source, lake, offsets_per_batch_max=900))
     assert (archived.rows, archived.batches) == (COUNT, 2)
@@ -72,14 +71,14 @@ def test_archive_replay_and_mirror_keep_every_record_of_kafkas(
     target = TopicTarget(topics.bootstrap, prefix="again-")
     replay = ReplaySettings(lake, target, topic, records_per_transaction=400)
     assert replay_archive(spark, replay).rows == COUNT
-    again = TopicSource(topics.bootstrap, (f"again-{topic}",), format=source_format)
+    again = TopicSource(topics.bootstrap, (f"again-{topic}",))
     assert without_offsets(rows_of(again.read(spark))) == without_offsets(produced)
 
     mirror = MirrorSettings(
         again, TopicTarget(topics.bootstrap, prefix="mirror-"), topic, offsets_per_batch_max=1_000
     )
     assert mirror_topics(spark, mirror).rows == COUNT
-    mirrored = TopicSource(topics.bootstrap, (f"mirror-again-{topic}",), format=source_format)
+    mirrored = TopicSource(topics.bootstrap, (f"mirror-again-{topic}",))
     assert without_offsets(rows_of(mirrored.read(spark))) == without_offsets(produced)
 
     more = fill(topics.bootstrap, topic, 300, PARTITIONS, first=COUNT)
@@ -87,6 +86,20 @@ def test_archive_replay_and_mirror_keep_every_record_of_kafkas(
     assert rows_of(read_archive(spark, lake)) == by_place(produced + more)
     assert replay_archive(spark, replay).rows == 300
     assert mirror_topics(spark, mirror).rows == 300
+
+
+def test_the_source_without_a_jar_archives_in_batches_of_the_size_asked_for(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create(partitions=PARTITIONS)
+    produced = fill(topics.bootstrap, topic, 300, PARTITIONS)
+    source = TopicSource(topics.bootstrap, (topic,), format="odradek")
+    settings = ArchiveSettings(source, str(tmp_path), offsets_per_batch_max=120)
+    archived = archive_topics(spark, settings)
+    assert (archived.rows, archived.batches) == (300, 3)
+    produced += fill(topics.bootstrap, topic, 30, PARTITIONS, first=300)
+    assert archive_topics(spark, settings).rows == 30
+    assert rows_of(read_archive(spark, str(tmp_path))) == by_place(produced)
 
 
 def test_an_audit_of_kafkas_topics_finds_what_was_planted_and_nothing_else(

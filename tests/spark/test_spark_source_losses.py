@@ -28,7 +28,7 @@ from odradek.spark_connector import register
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(300)]
 
 BROKER_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",

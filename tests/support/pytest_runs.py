@@ -84,12 +84,12 @@ class PytestRun:
         """Folders, brokers and ports that are still there."""
         folders = [str(each) for each in self.temporary.glob("odradek-*")]
         pids = {str(note[0]) for note in self.notes()}
-        left = folders + _processes_of(pids)
+        left = folders + processes_of(pids)
         ports = {str(address) for note in self.notes() for address in note[2:] if address}
         return left + [f"port {address}" for address in sorted(ports & _listening())]
 
 
-def _processes_of(brokers: set[str]) -> list[str]:
+def processes_of(brokers: set[str]) -> list[str]:
     """Those of these brokers that are there, and others that were told of one of them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -61,8 +62,8 @@ class ScriptedUpstream:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(SECONDS_MAX)
-        with connection:
+        with connection, contextlib.suppress(OSError):  # closed before it is served
+            connection.settimeout(SECONDS_MAX)
             while True:
                 try:
                     frame = receive_frame(connection)

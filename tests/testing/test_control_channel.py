@@ -19,6 +19,7 @@ from odradek.testing import Broker
 from odradek.testing.broker_process import BrokerProcess
 from odradek.testing.control.client import ControlClient, ControlError, ControlTimeout
 from odradek.testing.control.framing import FRAME_BYTES_MAX, HELLO_BYTES_MAX, TOKEN_VARIABLE
+from odradek.testing.control.server import CONNECTIONS_MAX
 
 SECONDS_MAX = 20.0
 
@@ -239,3 +240,32 @@ def _listening_sockets(pid: int) -> list[str]:
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
                 found.append(fields[1])
     return found
+
+
+def test_who_comes_when_all_places_are_taken_is_told_so_and_the_others_go_on(
+    broker: Broker,
+) -> None:
+    first, late = (ControlClient(broker.control_address, broker.control_token) for _ in range(2))
+    assert first.call("control.ping")["pid"] == broker.pid
+    others = []
+    try:
+        while len(others) < CONNECTIONS_MAX:
+            others.append(connect(broker))
+            others[-1].sendall(frame({"token": broker.control_token}))
+            if b"error" in others[-1].recv(1000):
+                break
+        with pytest.raises(ControlError, match=f"takes nobody now.* {CONNECTIONS_MAX} connections"):
+            late.call("control.ping")
+        assert first.call("control.ping")["pid"] == broker.pid
+    finally:
+        for each in others:
+            each.close()
+        first.close()
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            assert late.call("control.ping")["pid"] == broker.pid
+            break
+        except ControlError:
+            assert time.monotonic() < deadline
+    late.close()

@@ -13,10 +13,11 @@ from support.pytest_runs import PytestRun
 
 TESTS = 200
 TRIES = 3
-START_TRIES = 15
+START_TRIES = 4
 ADDED_SECONDS_MAX = 5.0
 START_SECONDS_MAX = 2 * 0.5
-"""A machine twice as slow as the one that the documentation measures on may take twice as long."""
+"""Of the processor, so that a busy machine tells the same: one thing is done after the other. A
+machine twice as slow as the one that the documentation measures on may take twice as long."""
 
 WITHOUT = f"""
 import pytest
@@ -56,15 +57,18 @@ def test_two_hundred_tests_in_four_workers_wait_little_for_their_broker(tmp_path
 def test_the_first_test_has_its_broker_and_topic_at_once() -> None:
     program = (
         "import os, time\n"
-        "began = time.monotonic()\n"
         "from odradek.testing.shared_brokers import SharedBrokers\n"
         "brokers = SharedBrokers(os.getpid())\n"
-        "brokers.broker({}).create_topic('the-first')\n"
-        "print(time.monotonic() - began)\n"
+        "broker = brokers.broker({})\n"
+        "broker.create_topic('the-first')\n"
+        "with open(f'/proc/{broker.pid}/stat') as stat:\n"
+        "    user, system = map(int, stat.read().rpartition(')')[2].split()[11:13])\n"
+        "print(time.process_time() + (user + system) / os.sysconf('SC_CLK_TCK'))\n"
         "brokers.close()\n"
     )
     command = [sys.executable, "-c", program]
-    seconds: list[float] = []
-    while not seconds or min(seconds) >= START_SECONDS_MAX:
-        assert len(seconds) < START_TRIES, f"each time it took {START_SECONDS_MAX} s: {seconds}"
-        seconds.append(float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
+    seconds = [
+        float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        for _ in range(START_TRIES)
+    ]
+    assert min(seconds) < START_SECONDS_MAX

@@ -281,3 +281,13 @@ def test_faults_of_the_answer_go_together(broker: Broker, connect: Connect) -> N
         received = peer.receive_rest()
     assert len(received) == 8
     assert received[7] & 0x80
+
+
+def test_where_nobody_waits_for_an_answer_dropping_it_stops_nothing(
+    broker: Broker, connect: Connect
+) -> None:
+    peer = connect()
+    with broker.faults.during(faults.drop_answer("Produce", topic="orders")) as fault:
+        peer.send(produce("orders", b"x", acks=0), 9)
+        peer.ask(messages.ApiVersionsRequest(), 0)
+        assert fault.strikes == 1

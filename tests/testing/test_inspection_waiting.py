@@ -6,7 +6,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from confluent_kafka import Consumer
+from kafka import KafkaProducer
 
 from odradek.testing import Broker
 from odradek.testing.conditions import (
@@ -45,17 +46,17 @@ def test_a_consumer_in_a_thread_is_waited_for(broker: Broker) -> None:
     stop = threading.Event()
 
     def consume() -> None:
-        consumer = KafkaConsumer(
-            bootstrap_servers=broker.bootstrap_servers,
-            group_id="g",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
+        consumer = Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "group.id": "g",
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": 20,
+            }
         )
-        assert consumer.partitions_for_topic("orders") == {0}  # before it joins, and shares it
         consumer.subscribe(["orders"])
         while not stop.is_set():
-            consumer.poll(timeout_ms=20)
-            consumer.commit()
+            consumer.poll(0.02)
         consumer.close()
 
     thread = threading.Thread(target=consume)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from odradek.testing import Broker
@@ -34,22 +34,21 @@ def broker(one_broker: Broker) -> Broker:
     return one_broker
 
 
-def plain_consumer(broker: Broker, client_id: str) -> KafkaConsumer:
-    consumer = KafkaConsumer(
-        bootstrap_servers=broker.bootstrap_servers,
-        group_id="g",
-        client_id=client_id,
-        heartbeat_interval_ms=200,
-    )
-    # It is to know the topic before it joins: else it assigns nothing, and joins once more.
-    assert consumer.partitions_for_topic("orders") == {0, 1}
+def new_consumer(broker: Broker, client_id: str, protocol: str = "classic") -> Consumer:
+    settings = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "group.id": "g",
+        "group.protocol": protocol,
+        "client.id": client_id,
+    }
+    if protocol == "classic":
+        settings["heartbeat.interval.ms"] = 200
+    consumer = Consumer(settings)
     consumer.subscribe(["orders"])
     return consumer
 
 
-def poll_until_stable(
-    broker: Broker, *consumers: KafkaConsumer | Consumer, generation: int = 0
-) -> None:
+def poll_until_stable(broker: Broker, *consumers: Consumer, generation: int = 0) -> None:
     """Have consumers do their work until all of them share, in that generation or later."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while True:
@@ -59,11 +58,11 @@ def poll_until_stable(
             return
         assert time.monotonic() < deadline, "\n".join([str(group), *broker.requests.lines()])
         for each in consumers:
-            each.poll(timeout_ms=20) if isinstance(each, KafkaConsumer) else each.poll(0.02)
+            each.poll(0.02)
 
 
 def test_a_session_that_expires_gives_its_partitions_to_the_others(broker: Broker) -> None:
-    one, other = plain_consumer(broker, "one"), plain_consumer(broker, "other")
+    one, other = new_consumer(broker, "one"), new_consumer(broker, "other")
     poll_until_stable(broker, one, other)
     before = broker.group("g")
     (expired,) = broker.expire_session("g", "one")
@@ -76,7 +75,7 @@ def test_a_session_that_expires_gives_its_partitions_to_the_others(broker: Broke
 
 
 def test_a_rebalance_is_forced_on_a_classic_group(broker: Broker) -> None:
-    consumer = plain_consumer(broker, "one")
+    consumer = new_consumer(broker, "one")
     poll_until_stable(broker, consumer)
     before = broker.group("g")
     broker.force_rebalance("g")
@@ -87,9 +86,7 @@ def test_a_rebalance_is_forced_on_a_classic_group(broker: Broker) -> None:
 
 
 def test_sessions_and_rebalances_of_a_consumer_group(broker: Broker) -> None:
-    settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"}
-    consumer = Consumer({**settings, "group.protocol": "consumer", "client.id": "one"})
-    consumer.subscribe(["orders"])
+    consumer = new_consumer(broker, "one", "consumer")
     poll_until_stable(broker, consumer)
     first = broker.group("g").generation
     broker.force_rebalance("g")
@@ -106,7 +103,7 @@ def test_what_is_not_there_cannot_expire(broker: Broker) -> None:
         broker.expire_session("g")
     with pytest.raises(ControlError, match="there is no transactional id x on this broker"):
         broker.fence_producer("x")
-    consumer = plain_consumer(broker, "one")
+    consumer = new_consumer(broker, "one")
     poll_until_stable(broker, consumer)
     with pytest.raises(ControlError, match="group g has no member two: in it is one-"):
         broker.expire_session("g", "two")

@@ -31,6 +31,14 @@ def test_another_process_makes_the_same_broker_of_its_facts(shared: SharedBroker
     assert same.control().call("control.ping")["pid"] == shared.pid
 
 
+def test_all_tests_of_a_process_share_one_connection_of_the_control_channel(
+    shared: SharedBroker,
+) -> None:
+    # A run has more tests than the channel takes connections, and remembers all of them.
+    tests = [shared.for_test(f"test {number}") for number in range(3)]
+    assert len({test.control() for test in tests}) == 1
+
+
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [

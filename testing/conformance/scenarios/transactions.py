@@ -175,7 +175,7 @@ def new_producer_aborts_the_old_ones_transaction(talk: Talk) -> None:
     talk.settled(written(producer, talk.name()), PRODUCE_THAT_ADDS)
     talk.settled(initiation(talk.name()), talk.version)
     stable_end(talk, talk.name(), 3)
-    talk.ask(written(producer, talk.name(), 2), PRODUCE_THAT_ADDS)
+    talk.settled(written(producer, talk.name(), 2), PRODUCE_THAT_ADDS)
     talk.ask(fetched(talk.name(), {0: 0}, isolation_level=READ_COMMITTED), BY_NAME)
 
 
@@ -284,8 +284,8 @@ def transaction_of_the_second_generation_is(talk: Talk, committed: bool) -> None
     talk.settled(ending(producer, committed=committed), talk.version)
     later = producer._replace(id=answer.producer_id, epoch=answer.producer_epoch)
     talk.settled(written(later, talk.name()), PRODUCE_THAT_ADDS)
-    talk.ask(written(producer, talk.name(), 2), PRODUCE_THAT_ADDS)
-    talk.ask(ending(later, committed=not committed), talk.version)
+    talk.settled(written(producer, talk.name(), 2), PRODUCE_THAT_ADDS)
+    talk.settled(ending(later, committed=not committed), talk.version)
 
 
 @scenario(ApiKey.END_TXN, cases={"committed": True, "aborted": False})

@@ -205,4 +205,4 @@ def transaction_that_nobody_ends_is_aborted(talk: Talk) -> None:
     producer = started(talk, transaction_timeout_ms=500)
     talk.settled(written(producer, talk.name()), PRODUCE_THAT_ADDS)
     stable_end(talk, talk.name(), 3)
-    talk.ask(ending(producer))
+    talk.settled(ending(producer))
