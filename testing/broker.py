@@ -24,6 +24,7 @@ from ..broker.surroundings import Surroundings
 from .control.framing import TOKEN_VARIABLE
 from .control.server import ADDRESS_PREFIX, ControlServer
 from .process_end import wait_for_end
+from .secret_settings import take_secret_settings
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -46,6 +47,7 @@ def _serve(options: argparse.Namespace, stop: threading.Event) -> int:
     folder = options.data_dir
     settings = {"listeners": f"PLAINTEXT://{options.listen}", "log.dirs": folder}
     settings |= dict(setting.split("=", 1) for setting in options.settings)
+    settings |= take_secret_settings()
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,

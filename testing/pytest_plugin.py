@@ -34,6 +34,8 @@ MARKER = (
 SETTING_HELP = "a setting of the brokers that tests use, by Kafka's name"
 BOOTSTRAP_HELP = "have tests use this Kafka, which runs already, in place of a broker of their own"
 POOL = pytest.StashKey["SharedBrokers"]()
+RUNS: list[pytest.Config] = []
+"""Those under way in this process: a test may run pytest itself."""
 WATCHED = pytest.StashKey[list["Watched"]]()
 
 
@@ -55,10 +57,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line("markers", MARKER)
+    RUNS.append(config)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the brokers of the run, if this process is the one that runs it all."""
+    if config in RUNS:
+        RUNS.remove(config)
+    if RUNS:  # it was a run within a test of another, whose brokers these are, too
+        return
     has_workers = config.getoption("dist", "no") != "no"  # of xdist: they may have used brokers
     if hasattr(config, "workerinput") or not (has_workers or POOL in config.stash):
         return

@@ -11,6 +11,7 @@ when the process that made it is gone, however that one ended.
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import secrets
 import shutil
@@ -27,6 +28,7 @@ from .control.controlled_broker import ControlledBroker
 from .control.framing import TOKEN_VARIABLE
 from .folder_guard import FolderGuard
 from .outages.breakable_process import BreakableProcess
+from .secret_settings import SECRET_SETTINGS, SETTINGS_VARIABLE
 
 if TYPE_CHECKING:
     from .control.client import ControlClient
@@ -150,12 +152,15 @@ class Broker(ControlledBroker, BreakableProcess):
         if self.tls is not None:
             command += ["-o", f"listeners=SSL://{self.bootstrap}"]
         for key, value in self.settings.items():
-            command += ["-o", f"{key}={value}"]
+            if not key.endswith(SECRET_SETTINGS):  # everybody on the machine sees command lines
+                command += ["-o", f"{key}={value}"]
         return command + self.start_state.arguments() + self.arguments
 
     def environment(self) -> dict[str, str]:
-        """The environment of the next start: this process's, and the channel's token."""
-        return {**os.environ, TOKEN_VARIABLE: self.control_token}
+        """The environment of the next start: this process's, the channel's token, and secrets."""
+        secret = {k: value for k, value in self.settings.items() if k.endswith(SECRET_SETTINGS)}
+        handed = {SETTINGS_VARIABLE: json.dumps(secret)} if secret else {}
+        return {**os.environ, TOKEN_VARIABLE: self.control_token, **handed}
 
     def control(self) -> ControlClient:
         """The control channel of the running broker; another one after each start.

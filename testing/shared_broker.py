@@ -13,6 +13,7 @@ from .control.controlled_broker import ControlledBroker
 if TYPE_CHECKING:
     from .control.client import ControlClient
     from .faults.broker_faults import BrokerFaults
+    from .inspection.requests import Requests
     from .running_broker import Broker
 
 
@@ -64,6 +65,7 @@ class SharedBroker(ControlledBroker):
         self._control_token = control_token
         self._control: ControlClient | None = None
         self._test = ""
+        self._began = 0
         self._has_faults = False
 
     def for_test(self, test: str) -> SharedBroker:
@@ -76,6 +78,8 @@ class SharedBroker(ControlledBroker):
             self.control()  # one channel for all tests: each of their own would stay open
         mine = copy(self)
         mine._test = test
+        if self.control_address:
+            mine.requests.clear()
         return mine
 
     @property
@@ -131,6 +135,20 @@ class SharedBroker(ControlledBroker):
 
         self._has_faults = True
         return BrokerFaults(self.control, self._test, must_be_narrow=True)
+
+    @property
+    def requests(self) -> Requests:
+        """The requests it was sent since the test began; those of tests beside it are among them.
+
+        What came before may be forgotten already, of a run that has many tests. `clear()` has the
+        test begin anew, and takes nothing from others.
+        """
+        from .inspection.requests import Requests
+
+        def begin_anew(latest: int) -> None:
+            self._began = latest
+
+        return Requests(self.control, begin_anew, since=self._began)
 
     def lift_faults(self) -> None:
         """Lift what faults this test has added and not lifted."""

@@ -8,8 +8,7 @@ A batch that begins a transaction in a partition waits for the transaction's coo
 (KIP-890).
 Version notes: 7 allows zstd; 8 answers which records were refused; 10 tells who leads where
 this broker does not (KIP-951); 11 knows TRANSACTION_ABORTABLE; from 12 on partitions join a
-transaction by being written to; 13 names
-topics by id.
+transaction by being written to; 13 names topics by id.
 Departures from Kafka: versions 0-2 are advertised, because librdkafka looks for them
 before it uses newer ones (KIP-896), and refused, both as Kafka 4 does.
 """

@@ -194,6 +194,8 @@ class Cluster:
                 for each, spec in asked.items()
                 if (each.topic, each.partition) not in found
             }
+            # librdkafka asks those again whom it remembers as leaders; a new client remembers none.
+            self._admin = None
             time.sleep(LOOK_AGAIN_S)
 
     def _listed_once(self, asked: dict[Any, Any], isolation: Any, left_s: float) -> Offsets:

@@ -69,11 +69,19 @@ class Requests:
 
     Args:
         control: of the broker, when it is needed.
+        forget: how they are forgotten where the broker is to keep them for others: it is told the
+            number of the latest.
         wanted: which.
     """
 
-    def __init__(self, control: Callable[[], ControlClient], **wanted: Any) -> None:
+    def __init__(
+        self,
+        control: Callable[[], ControlClient],
+        forget: Callable[[int], None] | None = None,
+        **wanted: Any,
+    ) -> None:
         self._control = control
+        self._forget = forget
         self._wanted = {name: value for name, value in wanted.items() if value is not None}
 
     def of(
@@ -112,11 +120,11 @@ class Requests:
             "transactional_id": transactional_id,
             "error": None if error is None else _error_name(error),
         }
-        return Requests(self._control, **{**self._wanted, **_given(more)})
+        return Requests(self._control, self._forget, **{**self._wanted, **_given(more)})
 
     def since(self, mark: int) -> Requests:
         """Those of them that came after the request of this number."""
-        return Requests(self._control, **{**self._wanted, "since": mark})
+        return Requests(self._control, self._forget, **{**self._wanted, "since": mark})
 
     def count(self) -> int:
         """How many there are.
@@ -152,7 +160,10 @@ class Requests:
 
     def clear(self) -> None:
         """Have the broker forget all its requests; their numbers go on."""
-        self._control().call("requests.clear")
+        if self._forget is not None:
+            self._forget(self.mark())
+        else:
+            self._control().call("requests.clear")
 
     def __repr__(self) -> str:
         wanted = ", ".join(f"{name}={value!r}" for name, value in self._wanted.items())

@@ -16,11 +16,9 @@ from ...protocol.errors import EncodeError, ProtocolError, UnsupportedVersionErr
 from ...protocol.headers import read_request_header, read_response_header
 from ...protocol.messages import request_message, response_message
 from ...protocol.varints import Buffer
+from ..secret_settings import SECRET_SETTINGS
 
 HIDDEN = "(not recorded)"
-
-SECRET_SETTINGS = ("password", "jaas.config", "keystore.key", "secret")
-"""What the names of settings end in whose values Kafka tells nobody."""
 
 
 def _without_auth_bytes(message: Any) -> bool:

@@ -36,6 +36,7 @@ NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 FENCED = ErrorCode.FENCED_LEADER_EPOCH
 NOT_TOLD = (-1, -1)
+T0 = TopicPartition("t", 0)
 
 
 class Cluster:
@@ -87,14 +88,29 @@ class Cluster:
         for broker in self.brokers.values():
             await wait_until_told(broker, partitions_are_led([("t", 1)]))
 
-    async def move_leader(self, *replicas: int) -> None:
-        """Have the first of the same replicas lead; returns when every broker knows."""
-        controller, t0 = self.brokers[1].controller, TopicPartition("t", 0)
-        assert await controller.reassign({t0: replicas}) == {t0: None}
-        assert await controller.elect_leaders(ElectionType.PREFERRED, [t0]) == {t0: None}
+    async def put_in_order(self, *replicas: int) -> None:
+        """Have the first of the same replicas preferred; returns when every broker knows.
+
+        The leader stays, in epochs of its own: those are over before a client comes.
+        """
+        controller = self.brokers[1].controller
+        assert await controller.reassign({T0: replicas}) == {T0: None}
+        assert await controller.reassignments(None) == {}
+        topic = controller.term.context.topic("t")
+        assert topic is not None
+        epoch = topic.partition_state(0).leader_epoch
         for broker in self.brokers.values():
             await wait_until_told(
-                broker, lambda now: now.partition_states["t"][0].leader == replicas[0]
+                broker, lambda now: now.partition_states["t"][0].leader_epoch == epoch
+            )
+
+    async def elect(self, preferred: int) -> None:
+        """Have the preferred replica lead; returns when every broker knows."""
+        controller = self.brokers[1].controller
+        assert await controller.elect_leaders(ElectionType.PREFERRED, [T0]) == {T0: None}
+        for broker in self.brokers.values():
+            await wait_until_told(
+                broker, lambda now: now.partition_states["t"][0].leader == preferred
             )
 
     def freeze_metadata(self) -> None:
@@ -277,7 +293,8 @@ async def test_who_fetches_in_an_older_epoch_is_told_of_the_leader_in_the_presen
     await cluster.create(2, 1)
     topic_id = cluster.brokers[3].metadata_cache.topic_id("t")
     assert topic_id is not None
-    await cluster.move_leader(1, 2)
+    await cluster.put_in_order(1, 2)
+    await cluster.elect(1)
     state = cluster.brokers[3].metadata_cache.get_partition_info("t", 0)
     assert state is not None
     assert state.leader_epoch > 0
@@ -317,6 +334,7 @@ async def test_our_producer_and_fetcher_go_to_a_new_leader_without_metadata(
     cluster: Cluster,
 ) -> None:
     await cluster.create(2, 1)
+    await cluster.put_in_order(1, 2)
     async with KafkaClient(cluster.bootstrap(3)) as client:
         producer, fetcher = Producer(client), Fetcher(client)
         assert (await producer.send("t", 0, [(None, b"1", NOW_MS, ())])).base_offset == 0
@@ -325,7 +343,7 @@ async def test_our_producer_and_fetcher_go_to_a_new_leader_without_metadata(
             while not await fetcher.poll():
                 pass
             cluster.freeze_metadata()
-            await cluster.move_leader(1, 2)
+            await cluster.elect(1)
             assert (await producer.send("t", 0, [(None, b"2", NOW_MS, ())])).base_offset == 1
             while not (records := await fetcher.poll()):
                 pass
@@ -336,6 +354,7 @@ async def test_librdkafkas_producer_goes_to_a_new_leader_without_metadata(
     cluster: Cluster,
 ) -> None:
     await cluster.create(2, 1)
+    await cluster.put_in_order(1, 2)
     offsets: list[int] = []
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": cluster.bootstrap(3), "delivery.timeout.ms": SECONDS_MAX * 1000}
@@ -352,7 +371,7 @@ async def test_librdkafkas_producer_goes_to_a_new_leader_without_metadata(
 
     await trio.to_thread.run_sync(send)
     cluster.freeze_metadata()
-    await cluster.move_leader(1, 2)
+    await cluster.elect(1)
     await trio.to_thread.run_sync(send)
     assert offsets == [0, 1]
 
@@ -361,6 +380,7 @@ async def test_librdkafkas_consumer_goes_to_a_new_leader_without_metadata(
     cluster: Cluster,
 ) -> None:
     await cluster.create(2, 1)
+    await cluster.put_in_order(1, 2)
     settings = {"bootstrap.servers": cluster.bootstrap(3), "group.id": "g"}
     consumer = confluent_kafka.Consumer(settings)
 
@@ -375,7 +395,7 @@ async def test_librdkafkas_consumer_goes_to_a_new_leader_without_metadata(
         consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
         assert await trio.to_thread.run_sync(read) == b"value"
         cluster.freeze_metadata()
-        await cluster.move_leader(1, 2)
+        await cluster.elect(1)
         answer = await cluster.ask(1, produce("t"), 10)
         assert only(answer).error_code == ErrorCode.NONE
         assert await trio.to_thread.run_sync(read) == b"value"

@@ -127,6 +127,22 @@ def test_it(kafka_cluster):
     assert run.left_over() == []
 
 
+def test_a_run_within_a_test_leaves_the_brokers_of_the_run_around_it(tmp_path: Path) -> None:
+    run = PytestRun(
+        tmp_path,
+        """
+def test_around(kafka, tmp_path):
+    note(kafka)
+    inner = tmp_path / "test_inner.py"
+    inner.write_text("def test_inner(kafka): kafka.create_topic('inner')")
+    assert pytest.main(["-q", "-p", "no:cacheprovider", str(inner)]) == 0
+    assert "inner" in kafka.topics()
+""",
+    )
+    assert "1 passed" in run.finish().splitlines()[-1]
+    wait_until(lambda: not run.left_over())
+
+
 def test_a_failure_shows_what_the_broker_logged_during_the_test(tmp_path: Path) -> None:
     run = PytestRun(
         tmp_path,

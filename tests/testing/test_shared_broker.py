@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.fault_peer import FaultPeer
 from support.pytest_runs import PytestRun
 
+from odradek.protocol import messages
 from odradek.testing import Broker, faults
 from odradek.testing.control.client import ControlError
+from odradek.testing.inspection.request_log import CAPACITY
 from odradek.testing.shared_broker import SharedBroker, SharedBrokerError, shared_broker_of
 
 
@@ -145,3 +148,25 @@ def test_of_a_bad_marker(kafka):
     assert printed.count("I am wrong, too") >= 2
     assert "tls is True or False" in printed
     assert run.left_over() == []
+
+
+def test_a_test_sees_the_requests_since_it_began_though_earlier_ones_are_forgotten(
+    broker: Broker, shared: SharedBroker
+) -> None:
+    other = shared.for_test("one beside it")
+    broker.control().call("requests.remember", most=100)
+    try:
+        with FaultPeer(broker.port, "earlier") as peer:
+            for _ in range(101):
+                peer.ask(messages.ApiVersionsRequest(), 0)
+        with pytest.raises(ControlError, match="are forgotten"):
+            other.requests.of("ApiVersions").count()
+        mine = shared.for_test("this one")
+        with FaultPeer(broker.port, "mine") as peer:
+            peer.ask(messages.ApiVersionsRequest(), 0)
+        assert mine.requests.of("ApiVersions").count() == 1
+        mine.requests.clear()
+        assert mine.requests.of("ApiVersions").count() == 0
+        assert other.requests.of(client_id="mine").list()
+    finally:
+        broker.control().call("requests.remember", most=CAPACITY)

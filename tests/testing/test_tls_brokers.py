@@ -3,11 +3,14 @@
 import socket
 import ssl
 import sys
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from cryptography.hazmat.primitives import serialization
 
 from odradek.testing import Broker, Cluster
+from odradek.testing.broker_process import BrokerStartError
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 from odradek.testing.client_settings import CLIENTS, client_settings
 
@@ -96,3 +99,26 @@ def test_plain_bytes_at_a_tls_broker_do_it_no_harm(broker):
         while plain.recv(1000):
             pass
     assert produce(broker) == [None]
+
+
+def test_a_keys_password_reaches_the_broker_and_is_on_no_command_line(tmp_path):
+    tls = make_tls_files(tmp_path)
+    password = "a password of the test"
+    pem = Path(tls.keystore).read_bytes()
+    key = serialization.load_pem_private_key(pem, None)
+    kind = serialization.BestAvailableEncryption(password.encode())
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, kind
+    )
+    keystore = tmp_path / "encrypted.pem"
+    keystore.write_bytes(encrypted + pem[pem.index(b"-----BEGIN CERTIFICATE") :])
+    settings = {"ssl.keystore.location": str(keystore), "ssl.key.password": password}
+    with Broker(settings, tls=tls) as broker:
+        assert produce(broker) == [None]
+        command_line = Path(f"/proc/{broker.pid}/cmdline").read_bytes()
+        assert b"ssl.keystore.location" in command_line
+        assert password.encode() not in command_line
+        assert password not in broker.log
+    with pytest.raises(BrokerStartError) as failed:
+        Broker({**settings, "ssl.key.password": "another"}, tls=tls)
+    assert "another" not in str(failed.value)

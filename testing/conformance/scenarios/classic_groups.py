@@ -132,7 +132,6 @@ def member_joins_alone(talk: Talk) -> None:
 @scenario(ApiKey.JOIN_GROUP, "4-")
 def member_is_given_its_id_first(talk: Talk) -> None:
     talk.ask(joining(talk.name()), talk.version)
-    talk.ask(describing(talk.name()))
 
 
 @scenario(ApiKey.JOIN_GROUP)
@@ -404,4 +403,3 @@ def nobody_leaves(talk: Talk) -> None:
 def member_that_was_only_given_an_id_leaves(talk: Talk) -> None:
     answer = talk.ask(joining(talk.name()))
     talk.ask(leaving(talk.version, talk.name(), (answer.member_id, None)), talk.version)
-    talk.ask(describing(talk.name()))

@@ -1,0 +1,18 @@
+"""Settings that are not for a command line, where everybody on the machine may read them."""
+
+from __future__ import annotations
+
+import json
+import os
+
+SECRET_SETTINGS = ("password", "jaas.config", "keystore.key", "secret")
+"""What the names of settings end in whose values Kafka tells nobody."""
+
+SETTINGS_VARIABLE = "ODRADEK_SECRET_SETTINGS"
+"""The environment variable that hands them to the broker's process, as a JSON object."""
+
+
+def take_secret_settings() -> dict[str, str]:
+    """Take them out of this process's environment, so that no child inherits them."""
+    settings: dict[str, str] = json.loads(os.environ.pop(SETTINGS_VARIABLE, "{}"))
+    return settings
