@@ -63,6 +63,12 @@ class SimulatedMetadata:
         """Nobody asks for others."""
         return topic == self._topic
 
+    def get_partition_info(self, topic: str, partition: int) -> None:
+        """Who leads is known from the replica itself."""
+
+    def get_alive_broker_node(self, broker_id: int, listener_name: str) -> None:
+        """Followers are not told addresses."""
+
 
 class ReplicatingBroker:
     """A broker's process, one life after another on the same disk.

@@ -8,7 +8,7 @@ connection breaks, the request may still arrive, at any time later; only its ans
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...protocol import decode_body, encode_body
 from ...protocol.api_keys import ApiKey
@@ -48,13 +48,28 @@ class Call:
         self.answer: bytes | None = None
 
 
+class ReceivedBy(NamedTuple):
+    """The connection of a request as the broker's handlers see it."""
+
+    listener_name: str
+
+
 class ReceivedRequest:
     """A request as the broker's handlers see it (`broker.requests.Request`)."""
 
-    __slots__ = ("api_key", "api_version", "body", "call", "client_id", "is_from_follower")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "body",
+        "call",
+        "client_id",
+        "connection",
+        "is_from_follower",
+    )
 
     def __init__(self, call: Call) -> None:
         self.call = call
+        self.connection = ReceivedBy("PLAINTEXT")
         self.api_key = call.api_key
         self.api_version = call.version
         self.client_id = "fetcher"

@@ -15,7 +15,7 @@ from odradek.broker.config.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
 from odradek.storage.log_config import LogConfig
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("broker", "cli", "client", "replication", "runtime", "storage", "testing")
+ROOMS = ("broker", "cli", "client", "replication", "runtime", "storage")
 ALSO_READ = {
     "delegation.token.master.key": "delegation.token.secret.key",
     "internal.segment.bytes": "segment.bytes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -60,6 +61,8 @@ class PytestRun:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # Workers of xdist ignore Ctrl-C, and what they start would do so, too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def finish(self, seconds_max: float = SECONDS_MAX) -> str:
