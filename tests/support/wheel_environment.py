@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
@@ -38,10 +37,9 @@ def _built(folder: Path) -> Path:
     """The wheel, built from a copy: the checkout stays as it is."""
     copy = folder / "checkout"
     shutil.copytree(CHECKOUT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    how = ["--no-build-isolation"] if find_spec("setuptools") else []
     _run(
         *(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"),
-        *("--no-deps", *how, "--wheel-dir", str(folder), str(copy)),
+        *("--no-deps", "--wheel-dir", str(folder), str(copy)),
     )
     shutil.rmtree(copy)
     (wheel,) = folder.glob("odradek-*.whl")
