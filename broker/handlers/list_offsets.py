@@ -13,7 +13,6 @@ as in a Kafka without it.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
@@ -57,7 +56,7 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
     """Look every partition up on its own."""
     body: messages.ListOffsetsRequest = request.body
     response = messages.ListOffsetsResponse
-    named = Counter((t.name, p.partition_index) for t in body.topics for p in t.partitions)
+    doubled = _named_twice(body)
     answered: set[tuple[str, int]] = set()
     topics = []
     for topic in body.topics:
@@ -72,7 +71,7 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
             try:
                 if not is_authorized:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                if named[key] > 1:
+                if key in doubled:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 found = _look_up(broker, request.api_version, topic.name, asked, body)
             except KafkaError as refusal:
@@ -89,6 +88,17 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
             )
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return response(topics=topics)
+
+
+def _named_twice(body: messages.ListOffsetsRequest) -> set[tuple[str, int]]:
+    """Partitions that the request names more than once: mostly none, and it names just one."""
+    seen: set[tuple[str, int]] = set()
+    doubled: set[tuple[str, int]] = set()
+    for topic in body.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            (doubled if key in seen else seen).add(key)
+    return doubled
 
 
 def _look_up(
