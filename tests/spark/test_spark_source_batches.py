@@ -6,7 +6,6 @@ every column, and so each other's.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -18,10 +17,13 @@ from support.spark_options import OF_BATCHES, not_proved
 from support.spark_rows import (
     LOG_APPEND_TIME,
     START_MS,
-    STEP_MS,
     Row,
+    Selects,
+    at,
     by_place,
     fill,
+    first,
+    places,
     rows_of,
     send,
 )
@@ -40,8 +42,6 @@ SOURCES = ("kafka", "odradek")
 PARTITIONS = 3
 COUNT, OTHER_COUNT = 300, 50
 LAST = COUNT // PARTITIONS
-
-Selects = Callable[[Row], bool]
 
 
 class Filled(NamedTuple):
@@ -76,21 +76,6 @@ def read(spark: Any, broker: Any) -> Callable[..., Any]:
         return reader.options(**options).load()
 
     return load
-
-
-def places(*numbers: int) -> str:
-    """Numbers for the partitions of FIRST, as JSON."""
-    return json.dumps({"FIRST": {str(place): number for place, number in enumerate(numbers)}})
-
-
-def at(number: int) -> int:
-    """The timestamp of record `number`."""
-    return START_MS + number * STEP_MS
-
-
-def first(selects: Selects = lambda row: True) -> Selects:
-    """Only records of FIRST."""
-    return lambda row: row.topic.endswith("-first") and selects(row)
 
 
 def between(starts: tuple[int, ...], ends: tuple[int, ...]) -> Selects:

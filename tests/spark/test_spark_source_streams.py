@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.admin import KafkaAdminClient
 from support.spark_options import OF_STREAMS, not_proved
-from support.spark_rows import START_MS, STEP_MS, Row, by_place, fill
+from support.spark_rows import Row, Selects, at, by_place, fill, first, places
 from support.spark_streams import AS_SOON_AS_POSSIBLE, AVAILABLE_NOW, Stream
 
 from odradek.spark_connector import register
@@ -27,7 +26,6 @@ PARTITIONS = 3
 COUNT, OTHER_COUNT = 150, 30
 LIMIT = 50
 
-Selects = Callable[[Row], bool]
 Start = Callable[..., dict[str, Stream]]
 
 
@@ -69,21 +67,6 @@ def start(spark: Any, broker: Any, tmp_path: Path) -> Any:
             }
 
         yield begin
-
-
-def places(*numbers: int) -> str:
-    """Numbers for the partitions of FIRST, as JSON."""
-    return json.dumps({"FIRST": {str(place): number for place, number in enumerate(numbers)}})
-
-
-def at(number: int) -> int:
-    """The timestamp of record `number`."""
-    return START_MS + number * STEP_MS
-
-
-def first(selects: Selects = lambda row: True) -> Selects:
-    """Only records of FIRST."""
-    return lambda row: row.topic.endswith("-first") and selects(row)
 
 
 class Case(NamedTuple):

@@ -29,6 +29,7 @@ from odradek.protocol.messages import response_message
 from odradek.runtime.clock import SystemClock
 from odradek.testing.broker_process import BrokerProcess
 
+from . import looking
 from .raw_connection import RawConnection
 from .zookeeper_process import ZooKeeperProcess
 
@@ -343,7 +344,4 @@ def wait_until(
     holds: Callable[[], bool], seconds: float = AGREE_SECONDS_MAX, say: Iterable[str] = ()
 ) -> None:
     """Poll until something holds. Raises AssertionError."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, " ".join(say) or "it did not come to hold in time"
-        time.sleep(POLL_SECONDS)  # processes of their own have no event to wait for
+    looking.wait_until(holds, lambda: " ".join(say) or "it did not come to hold in time", seconds)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from odradek.protocol import messages
 from odradek.protocol.headers import request_header
+from odradek.testing import Broker
 
 from .group_peer import GroupPeer
 from .raw_connection import build_batch
@@ -91,3 +93,31 @@ def produce_error(peer: GroupPeer, request: messages.ProduceRequest) -> int:
     response = peer.ask(request, 9)
     error: int = response.responses[0].partition_responses[0].error_code
     return error
+
+
+Connect = Callable[..., FaultPeer]
+"""Open a connection, under a client id if one is given."""
+
+
+@contextmanager
+def broker_of_orders() -> Iterator[Broker]:
+    """A broker with the topics `orders`, of two partitions, and `others`."""
+    with Broker() as broker:
+        broker.create_topic("orders", partitions=2)
+        broker.create_topic("others")
+        yield broker
+
+
+@contextmanager
+def peers_of(broker: Broker) -> Iterator[Connect]:
+    """Connections to a broker; in the end they are closed, and its faults lifted."""
+    made: list[FaultPeer] = []
+
+    def connect(client_id: str = "peer") -> FaultPeer:
+        made.append(FaultPeer(broker.port, client_id))
+        return made[-1]
+
+    yield connect
+    broker.faults.lift_all()
+    for peer in made:
+        peer.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.05
 
 
 def wait_until(is_so: Callable[[], bool], otherwise: Callable[[], str], seconds_max: float) -> None:

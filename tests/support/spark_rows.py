@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -132,3 +133,23 @@ def _row(found: Any) -> Row:
             for each in headers
         ),
     )
+
+
+# -- cases: options, in which FIRST stands for a topic, and the records that they select ------
+
+Selects = Callable[[Row], bool]
+
+
+def places(*numbers: int) -> str:
+    """Numbers for the partitions of FIRST, as JSON."""
+    return json.dumps({"FIRST": {str(place): number for place, number in enumerate(numbers)}})
+
+
+def at(number: int) -> int:
+    """The timestamp of record `number`."""
+    return START_MS + number * STEP_MS
+
+
+def first(selects: Selects = lambda row: True) -> Selects:
+    """Only records of FIRST."""
+    return lambda row: row.topic.endswith("-first") and selects(row)

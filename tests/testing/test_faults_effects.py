@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from support.fault_peer import FaultPeer, fetch, produce, produce_error
+from support.fault_peer import (
+    Connect,
+    broker_of_orders,
+    fetch,
+    peers_of,
+    produce,
+    produce_error,
+)
 
 from odradek.protocol import messages
 from odradek.protocol.errors import ErrorCode
@@ -15,29 +22,17 @@ from odradek.testing import Broker, faults
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
 LONG_MS = 10_000
 
-Connect = Callable[..., FaultPeer]
-
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        broker.create_topic("orders", partitions=2)
-        broker.create_topic("others")
+    with broker_of_orders() as broker:
         yield broker
 
 
 @pytest.fixture
 def connect(broker: Broker) -> Iterator[Connect]:
-    made: list[FaultPeer] = []
-
-    def connect(client_id: str = "peer") -> FaultPeer:
-        made.append(FaultPeer(broker.port, client_id))
-        return made[-1]
-
-    yield connect
-    broker.faults.lift_all()
-    for peer in made:
-        peer.close()
+    with peers_of(broker) as connect:
+        yield connect
 
 
 # --- What exactly comes of it ----------------------------------------------------------------

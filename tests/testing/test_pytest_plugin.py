@@ -7,23 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.looking import wait_until
 from support.pytest_runs import SECONDS_MAX, PytestRun
 
 PLUGIN_MILLISECONDS_MAX = 20
-LOOK_SECONDS = 0.05
-
-
-def wait_until(shown: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not shown():
-        assert time.monotonic() < deadline
-        threading.Event().wait(LOOK_SECONDS)
 
 
 @pytest.fixture(params=[(), ("-n", "2")], ids=["one process", "two workers"])
@@ -140,7 +130,7 @@ def test_around(kafka, tmp_path):
 """,
     )
     assert "1 passed" in run.finish().splitlines()[-1]
-    wait_until(lambda: not run.left_over())
+    wait_until(lambda: not run.left_over(), lambda: str(run.left_over()), SECONDS_MAX)
 
 
 def test_a_failure_shows_what_the_broker_logged_during_the_test(tmp_path: Path) -> None:
@@ -185,14 +175,14 @@ def test_it(kafka, kafka_broker, kafka_cluster):
 """,
         workers,
     )
-    wait_until(lambda: len(run.notes()) == 5)
+    wait_until(lambda: len(run.notes()) == 5, lambda: str(run.notes()), SECONDS_MAX)
     assert len(run.left_over()) >= 4 * len(["a folder", "a process", "two ports"])
     if number is signal.SIGINT:
         os.killpg(run.process.pid, number)
     else:
         run.process.send_signal(number)
     run.finish()
-    wait_until(lambda: not run.left_over())
+    wait_until(lambda: not run.left_over(), lambda: str(run.left_over()), SECONDS_MAX)
 
 
 def test_a_run_of_pytest_that_uses_no_fixture_of_it_imports_only_the_plugin(tmp_path: Path) -> None:
