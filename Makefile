@@ -20,11 +20,11 @@ NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 FUZZ_SECONDS ?= 60
 KAFKA := tests/interop/java
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
-BENCHMARKS = $(filter-out $(patsubst %,benchmarks/%.py,measure clusters side_by_side),\
+BENCHMARKS = $(filter-out $(patsubst %,benchmarks/%.py,measure clusters side_by_side profiles),\
 	$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-goals bench-codec wheel clean
+.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -39,6 +39,7 @@ help:
 	@echo 'make docs     write the generated pages and stubs anew'
 	@echo 'make bench    odradek beside Apache Kafka and kfake on this machine, in turns'
 	@echo 'make bench-goals  what each part costs, beside its goal'
+	@echo 'make profiles  where the time of a Produce and a Fetch goes: docs/performance.md'
 	@echo 'make bench-codec  our codecs beside kafka-python and construct'
 	@echo 'make wheel    build dist/odradek-*.whl'
 	@echo 'make clean    remove .venv and everything that was built; data folders stay'
@@ -136,6 +137,9 @@ bench: $(VENV)/test.stamp
 bench-goals: $(VENV)/test.stamp
 	@missed=0; for script in $(BENCHMARKS); do echo "== $$script"; \
 		$(BIN)/python "$$script" || missed=1; done; exit $$missed
+
+profiles: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/profiles.py $(ARGS)
 
 bench-codec: $(VENV)/test.stamp
 	@$(BIN)/python benchmarks/codec.py $(ARGS)

@@ -144,7 +144,9 @@ class Broker:
         )
         self.transaction_verifier = TransactionVerifier(self)
         self.fetch_sessions = FetchSessionCache(
-            config["max.incremental.fetch.session.cache.slots"], chance
+            config["max.incremental.fetch.session.cache.slots"],
+            chance,
+            self.replica_manager.delayed_fetch,
         )
         self.dispatcher = Dispatcher(self, load_handlers())
         self.server = Server(

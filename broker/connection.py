@@ -21,7 +21,8 @@ from ..protocol.frames import FrameReader
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
-    from .produce_shortcut import ProduceShortcut
+    from .fetch_shortcut import FetchShortcut
+    from .shortcuts import Shortcut
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Connection:
         "_on_ready",
         "backlog",
         "dispatcher",
+        "fetch_shortcut",
         "is_closed",
         "is_closing",
         "is_parked",
@@ -70,7 +72,7 @@ class Connection:
         "peer",
         "principal",
         "reader",
-        "shortcut",
+        "shortcuts",
         "unanswered",
         "unsent_bytes",
     )
@@ -94,7 +96,8 @@ class Connection:
         self._handled = 0
         self.unanswered: deque[Answerable] = deque()
         self.backlog: deque[memoryview] = deque()
-        self.shortcut: ProduceShortcut | None = None
+        self.shortcuts: dict[int, Shortcut] = {}
+        self.fetch_shortcut: FetchShortcut | None = None
         self.is_parked = False
         self.is_closing = False
         self.is_closed = False
@@ -113,11 +116,17 @@ class Connection:
         line that says why.
         """
         dispatch = self.dispatcher.dispatch
-        self.start_turn()
+        self._handled = 0
         for index, frame in enumerate(frames):
             if self.is_closing:
                 return
-            if self.backlog or self._must_wait:
+            if (
+                self.backlog
+                or self.is_parked
+                or self._handled >= REQUESTS_PER_PASS_MAX
+                or self.unsent_bytes >= UNSENT_BYTES_MAX
+                or len(self.unanswered) >= PRODUCES_WAITING_MAX
+            ):
                 self.backlog.extend(memoryview(bytearray(later)) for later in frames[index:])
                 return
             try:
@@ -125,7 +134,8 @@ class Connection:
             except ProtocolError as error:
                 self.fail(str(error))
                 return
-        self.close_if_broken()
+        if self.reader.failure is not None:
+            self.close_if_broken()
 
     def process_backlog(self) -> None:
         """Go on with the frames that waited."""
@@ -190,6 +200,12 @@ class Connection:
         """All output has been sent."""
         self.unsent_bytes = 0
 
+    def send_at_once(self, answer: bytes) -> None:
+        """Send the framed answer to a request that nothing on this connection is before."""
+        self.output.append(answer)
+        self.unsent_bytes += len(answer)
+        self._on_ready()
+
     def note_answered(self) -> None:
         """Move answers that are next in order to the output."""
         unanswered = self.unanswered
@@ -217,3 +233,5 @@ class Connection:
         self.output.clear()
         self.backlog.clear()
         self.unanswered.clear()
+        if self.fetch_shortcut is not None:
+            self.fetch_shortcut.close()

@@ -19,11 +19,12 @@ from ..protocol.errors import ErrorCode, KafkaError, ProtocolError
 from ..protocol.headers import read_request_header, response_header_version
 from ..protocol.messages import request_message, response_message
 from .error_counts import ErrorCounts
+from .fetch_shortcut import decode_fetch
 from .handlers.registry import Registration
 from .long_work import run_in_steps
-from .produce_shortcut import MISSES_BEFORE_LEARNING, learn_shortcut
 from .request_times import RequestTimes
 from .requests import AT_FLUSH, Request
+from .shortcuts import LEARNERS
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -48,6 +49,9 @@ class Route:
         times: of the requests that were answered.
         follower_times: of a Fetch: of those that came from other brokers, which `times` leaves
             out; None of all other APIs.
+        key: API key and version as the first four bytes of a request have them.
+        learn: makes a connection's shortcut for requests like the one it is given; None if the
+            API has none.
     """
 
     __slots__ = (
@@ -60,6 +64,8 @@ class Route:
         "errors",
         "follower_times",
         "handler",
+        "key",
+        "learn",
         "name",
         "times",
     )
@@ -68,6 +74,8 @@ class Route:
         api_key = registration.api_key
         self.api_key = api_key
         self.api_version = api_version
+        self.key = api_key << 16 | api_version
+        self.learn = LEARNERS.get(api_key)
         self.name = api_key.name
         self.handler = registration.function
         message = request_message(api_key)
@@ -129,13 +137,14 @@ class Dispatcher:
             ProtocolError: the frame is no request that this broker can read; the connection
                 is to be closed.
         """
-        shortcut = connection.shortcut
-        if shortcut is not None and shortcut.take(connection, frame):
-            return
         try:
-            route = self._routes.get(_unpack_route(frame)[0])
+            route_key = _unpack_route(frame)[0]
         except struct.error:
             raise ProtocolError(f"a request of {len(frame)} bytes has no whole header") from None
+        shortcut = connection.shortcuts.get(route_key)
+        if shortcut is not None and shortcut.take(connection, frame):
+            return
+        route = self._routes.get(route_key)
         if route is None:
             route = self._find_route(connection, frame)
             if route is None:
@@ -153,7 +162,10 @@ class Dispatcher:
             return
         try:
             # What trails the body is ignored, as Kafka does.
-            body = route.decode(frame, position)[0]
+            if route.api_key is ApiKey.FETCH:
+                body = decode_fetch(connection, route, frame, position)
+            else:
+                body = route.decode(frame, position)[0]
         except ProtocolError as error:
             raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
         connection.note_handled()
@@ -163,10 +175,8 @@ class Dispatcher:
             connection.is_parked = request.buffers is None
         else:
             self._handle(request)
-            if route.api_key == ApiKey.PRODUCE and (
-                shortcut is None or shortcut.misses >= MISSES_BEFORE_LEARNING
-            ):
-                connection.shortcut = learn_shortcut(self.broker, route, frame, body)
+            if route.learn is not None:
+                route.learn(self.broker, connection, route, frame, body)
 
     def resume(self, request: Request) -> None:
         """Handle a request that `on_request` took over; its body keeps no frame's memory."""

@@ -20,6 +20,7 @@ from ..storage.append_origin import AppendOrigin
 from ..storage.topic_partition import TopicPartition
 from .current_leaders import tell_producer
 from .produce_rules import (
+    ATTRIBUTES_LOW_BYTE,
     FIRST_FLEXIBLE_VERSION,
     FIRST_VERSION_WITH_LOG_START,
     FIRST_VERSION_WITH_TOPIC_IDS,
@@ -39,19 +40,17 @@ NO_TAGS = b"\0\0\0"
 """What ends a flexible request: no tagged fields of partition, topic and request."""
 MISSES_BEFORE_LEARNING = 16
 """A connection that writes to many partitions in turn is not worth learning each time."""
+CLIENT = AppendOrigin.CLIENT
 BASE_OFFSET_MARK = 0x1122334455667788
 APPEND_TIME_MARK = 0x99AABBCCDDEEFF0
 
-_unpack_route = struct.Struct(">I").unpack_from
 _unpack_int32 = struct.Struct(">i").unpack_from
-_pack_prefix = struct.Struct(">ii").pack
 
 
 class ProduceShortcut:
     """What one connection's plain Produce requests have in common."""
 
     __slots__ = (
-        "_acks",
         "_answer_head",
         "_answer_size",
         "_answer_tail",
@@ -59,12 +58,13 @@ class ProduceShortcut:
         "_has_transactional_id",
         "_is_flexible",
         "_manager",
-        "_pack_offsets",
+        "_pack_answer",
         "_prefix",
         "_prefix_end",
-        "_route_key",
         "_snapshot",
+        "_unpack_head",
         "_with_log_start",
+        "acks",
         "index",
         "misses",
         "partition",
@@ -85,14 +85,14 @@ class ProduceShortcut:
         self.partition = partition
         self.timeout_ms: int = body.timeout_ms
         self.misses = 0
-        self._acks: int = body.acks
+        self.acks: int = body.acks
         self._has_transactional_id = body.transactional_id is not None
         self._broker = broker
         self._manager = broker.replica_manager
         self._snapshot = broker.metadata_cache.snapshot
-        self._route_key = route.api_key << 16 | route.api_version
         self._prefix = prefix
         self._prefix_end = PREFIX_AT + len(prefix)
+        self._unpack_head = struct.Struct(f">4xi{len(prefix)}s").unpack_from
         version = route.api_version
         self._is_flexible = version >= FIRST_FLEXIBLE_VERSION
         self._with_log_start = version >= FIRST_VERSION_WITH_LOG_START
@@ -100,19 +100,26 @@ class ProduceShortcut:
 
     def _cut_answer(self, version: int) -> None:
         """Take an encoded answer apart where its offsets stand."""
-        offsets = struct.Struct(">qqq" if self._with_log_start else ">qq")
+        offsets = "qqq" if self._with_log_start else "qq"
         marked = self._answer(PartitionResponse(ErrorCode.NONE, BASE_OFFSET_MARK, APPEND_TIME_MARK))
         encoded = b"".join(self.route.encode_answer(0, marked))
         at = encoded.index(struct.pack(">qq", BASE_OFFSET_MARK, APPEND_TIME_MARK))
-        self._pack_offsets = offsets.pack
+        tail_at = at + struct.calcsize(f">{offsets}")
         self._answer_size = len(encoded) - 4
         self._answer_head = encoded[PREFIX_AT:at]
-        self._answer_tail = encoded[at + offsets.size :]
+        self._answer_tail = encoded[tail_at:]
+        self._pack_answer = struct.Struct(
+            f">ii{at - PREFIX_AT}s{offsets}{len(encoded) - tail_at}s"
+        ).pack
 
     def take(self, connection: Connection, frame: memoryview) -> bool:
         """Stage the request if it is like the last; returns whether that was done."""
-        at = self._prefix_end
-        if frame[PREFIX_AT:at] != self._prefix or _unpack_route(frame)[0] != self._route_key:
+        try:
+            correlation_id, prefix = self._unpack_head(frame)
+        except struct.error:  # it is shorter than the last request's head
+            self.misses += 1
+            return False
+        if prefix != self._prefix:
             self.misses += 1
             return False
         partition = self.partition
@@ -125,24 +132,21 @@ class ProduceShortcut:
         ):
             self.misses = MISSES_BEFORE_LEARNING
             return False
-        records = self._records(frame, at)
-        if (
-            records is None
-            or refusal_of(self.route.api_version, records, self._has_transactional_id) is not None
-            or (self._has_transactional_id and begins_transaction(partition, records))
+        records = self._records(frame, self._prefix_end)
+        if records is None or (
+            (len(records) <= ATTRIBUTES_LOW_BYTE or records[ATTRIBUTES_LOW_BYTE])
+            and not self._may_append(records)
         ):
             return False
         now_ms = self._broker.clock.now_ms()
         try:
-            info = partition.append_records_to_leader(
-                records, AppendOrigin.CLIENT, self._acks, now_ms
-            )
+            info = partition.append_records_to_leader(records, CLIENT, self.acks, now_ms)
         except KafkaError:
             return False  # nothing was staged; the handler answers with all the details
         produce = QuickProduce(
             self,
             connection,
-            _unpack_int32(frame, 4)[0],
+            correlation_id,
             info.first_offset,
             info.last_offset + 1,
             info.log_append_time_ms,
@@ -151,6 +155,13 @@ class ProduceShortcut:
         connection.unanswered.append(produce)
         self._broker.replica_manager.note_staged(partition, produce)
         return True
+
+    def _may_append(self, records: memoryview) -> bool:
+        """Whether a compressed or transactional batch is one that needs no more than an append."""
+        version, has_id = self.route.api_version, self._has_transactional_id
+        return refusal_of(version, records, has_id) is None and not (
+            has_id and begins_transaction(self.partition, records)
+        )
 
     def _records(self, frame: memoryview, at: int) -> memoryview | None:
         """The records behind the prefix, if they and nothing else end the frame."""
@@ -175,9 +186,7 @@ class ProduceShortcut:
         return frame[at:end]
 
     def wait_for_replicas(self, produce: QuickProduce) -> bool:
-        """Whether acks=all has to wait; then the general way goes on with it."""
-        if self._acks != -1:
-            return False
+        """Whether one with acks=all has to wait; then the general way goes on with it."""
         done, error = self.partition.has_replicated(produce.required_offset)
         if done and not error:
             return False
@@ -196,19 +205,15 @@ class ProduceShortcut:
 
     def fill_answer(
         self, correlation_id: int, base_offset: int, append_time_ms: int
-    ) -> tuple[bytes, ...]:
+    ) -> tuple[bytes]:
         """The answer to a request that succeeded."""
+        offsets = [base_offset, append_time_ms]
         if self._with_log_start:
-            log_start_offset = self.partition.log.log_start_offset
-            offsets = self._pack_offsets(base_offset, append_time_ms, log_start_offset)
-        else:
-            offsets = self._pack_offsets(base_offset, append_time_ms)
-        return (
-            _pack_prefix(self._answer_size, correlation_id),
-            self._answer_head,
-            offsets,
-            self._answer_tail,
+            offsets.append(self.partition.log.log_start_offset)
+        answer: bytes = self._pack_answer(
+            self._answer_size, correlation_id, self._answer_head, *offsets, self._answer_tail
         )
+        return (answer,)
 
     def note_flushed(self, received_ms: int) -> None:
         """A request that came at this wall time is answered by the flush that was just done."""
@@ -303,7 +308,7 @@ class QuickProduce:
         shortcut = self._shortcut
         if self._failure is not None:
             self.answer(self._failure)
-        elif not shortcut.wait_for_replicas(self):
+        elif shortcut.acks != -1 or not shortcut.wait_for_replicas(self):
             self.buffers = shortcut.fill_answer(
                 self._correlation_id, self._base_offset, self._append_time_ms
             )
@@ -330,10 +335,24 @@ class QuickProduce:
             self.connection.note_answered()
 
 
-def learn_shortcut(
+def learn_produce(
+    broker: Broker, connection: Connection, route: Route, frame: memoryview, body: Any
+) -> None:
+    """Have the connection's next requests take the shortcut if they are like this one."""
+    shortcut = connection.shortcuts.get(route.key)
+    if isinstance(shortcut, ProduceShortcut) and shortcut.misses < MISSES_BEFORE_LEARNING:
+        return
+    learnt = _shortcut_for(broker, route, frame, body)
+    if learnt is not None:
+        connection.shortcuts[route.key] = learnt
+    elif shortcut is not None:
+        del connection.shortcuts[route.key]
+
+
+def _shortcut_for(
     broker: Broker, route: Route, frame: memoryview, body: Any
 ) -> ProduceShortcut | None:
-    """A shortcut for requests like this one; None if it is not of the common kind."""
+    """None if the request is not of the common kind."""
     if body.acks == 0 or len(body.topic_data) != 1:
         return None
     (topic,) = body.topic_data

@@ -81,6 +81,11 @@ class Request:
         self.route.errors.count(response)
         self._send_unless_taken(buffers)
 
+    def answer_framed(self, buffers: list[Any]) -> None:
+        """Send an answer that the caller has encoded and counted, as `answer` would."""
+        if not self.connection.is_closed:
+            self._send_unless_taken(buffers)
+
     def answer_nothing(self) -> None:
         """Let the connection go on without an answer."""
         if not self.connection.is_closed:

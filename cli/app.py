@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from .bench import bench
 from .cluster import cluster
 from .consume import consume
 from .demo import demo
@@ -98,6 +99,7 @@ app.command(name="record")(record)
 app.command(name="replay")(replay)
 app.add_typer(log, name="log")
 app.add_typer(spark, name="spark")
+app.command(name="bench")(bench)
 app.command(name="demo")(demo)
 
 

@@ -36,8 +36,16 @@ def tls_of(command_config: Path | None) -> SSLContext | None:
 
     Raises CommandError for what cannot be used, and OSError for a file that cannot be read.
     """
+    return kafka_settings(command_config)[0]
+
+
+def kafka_settings(command_config: Path | None) -> tuple[SSLContext | None, dict[str, str]]:
+    """How TLS is spoken with the cluster, and the settings that say so; None and none: it is not.
+
+    Raises CommandError for what cannot be used, and OSError for a file that cannot be read.
+    """
     if command_config is None:
-        return None
+        return None, {}
     from ..broker.config.definition import ConfigError
     from ..broker.config.properties import parse_properties
 
@@ -47,7 +55,7 @@ def tls_of(command_config: Path | None) -> SSLContext | None:
         fail(str(error))
     protocol = settings.get("security.protocol", PLAINTEXT).strip().upper()
     if protocol == PLAINTEXT:
-        return None
+        return None, {}
     if protocol != SSL:
         fail(
             f"{command_config} has security.protocol={protocol}; these commands speak"
@@ -57,9 +65,11 @@ def tls_of(command_config: Path | None) -> SSLContext | None:
     from ..client.tls_settings import TlsError, tls_settings_of
 
     try:
-        return client_context(tls_settings_of(settings), lambda path: Path(path).read_bytes())
+        read = tls_settings_of(settings)
+        context = client_context(read, lambda path: Path(path).read_bytes())
     except TlsError as error:
         fail(f"{command_config}: {error}")
+    return context, {key: value for key, value in settings.items() if key.startswith("ssl.")}
 
 
 def kafka_python_settings(tls: SSLContext | None) -> dict[str, Any]:

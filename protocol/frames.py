@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import overload
 
 LENGTH_BYTES = 4
-TAIL_BYTES_MIN = 4096
-"""What an unfinished frame's buffer starts with."""
+TAIL_BYTES_MIN = 32 * 1024
+"""What an unfinished frame's buffer starts with, if the frame is as long: room for a batch of the
+usual 16 KB in one receive, however little of it has come."""
 
 FRAMES_AT_ONCE_MAX = 1000
 """Frames that were received together are made at once, up to so many."""
@@ -118,6 +119,12 @@ class FrameReader:
         if self.failure is not None:
             return frames
         position, end = 0, len(received)
+        if (
+            LENGTH_BYTES <= end <= self._frame_bytes_max
+            and _unpack_length(received)[0] == end - LENGTH_BYTES
+        ):  # one, and all of it, as most come
+            frames.append(received[LENGTH_BYTES:])
+            return frames
         while end - position >= LENGTH_BYTES:
             size = _unpack_length(received, position)[0]
             if not self._allows(size):

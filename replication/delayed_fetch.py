@@ -8,6 +8,7 @@ from ..protocol.errors import KafkaError
 from ..storage.topic_partition import TopicPartition
 from .delayed_operation import DelayedOperation
 from .fetch import FetchCallback, FetchParams, FetchPartition
+from .fetch_memory import FetchMemory
 from .partition_table import PartitionTable
 from .reading import read_from_log
 
@@ -15,10 +16,19 @@ from .reading import read_from_log
 class DelayedFetch(DelayedOperation):
     """A fetch that waits until enough bytes are there (Kafka's DelayedFetch).
 
-    Each look re-reads only the partitions that moved on since the last one.
+    Each look re-reads only the partitions that moved on since the last one, and none looks at
+    those that are idle for its reader.
     """
 
-    __slots__ = ("_callback", "_hosted", "_params", "_partitions", "_seen")
+    __slots__ = (
+        "_callback",
+        "_has_included",
+        "_hosted",
+        "_memory",
+        "_params",
+        "_partitions",
+        "_seen",
+    )
 
     def __init__(
         self,
@@ -26,13 +36,21 @@ class DelayedFetch(DelayedOperation):
         params: FetchParams,
         partitions: Sequence[FetchPartition],
         callback: FetchCallback,
+        memory: FetchMemory | None = None,
     ) -> None:
         super().__init__()
         self._hosted = hosted
         self._params = params
         self._partitions = partitions
         self._callback = callback
+        self._memory = memory
+        self._has_included = False
         self._seen: dict[TopicPartition, tuple[int, int]] = {}
+
+    def include(self, asked: FetchPartition) -> None:
+        """Look at a partition, too, that was idle so far."""
+        self._partitions = [*self._partitions, asked]
+        self._has_included = True
 
     def is_satisfied(self) -> bool:
         """Whether min_bytes are there, or any partition now answers with an error."""
@@ -65,5 +83,10 @@ class DelayedFetch(DelayedOperation):
         return False
 
     def on_complete(self) -> None:
-        """Read again, all partitions, and answer with whatever is there."""
-        self._callback(read_from_log(self._hosted, self._params, self._partitions))
+        """Read again, all partitions that are not idle, and answer with whatever is there."""
+        partitions, memory = self._partitions, self._memory
+        if memory is not None:
+            if self._has_included:
+                partitions = memory.in_order(partitions)
+            memory.wait_no_more()
+        self._callback(read_from_log(self._hosted, self._params, partitions))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .fetch import FetchParams, FetchResults
 from .hosted_partitions import HostedPartitions
 
@@ -25,3 +27,17 @@ def count_fetches(hosted: HostedPartitions, params: FetchParams, results: FetchR
         stats.count_fetch(
             data.error, len(data.records), follower=params.is_from_follower, moving=is_moving
         )
+
+
+def count_idle(hosted: HostedPartitions, idle: Mapping[str, int]) -> None:
+    """Count the partitions that a fetch asked for and did not look at, since they were idle.
+
+    Args:
+        hosted: the partitions hosted here.
+        idle: topic to how many of its partitions.
+    """
+    find = hosted.topic_stats.find
+    for topic, count in idle.items():
+        stats = find(topic)
+        if stats is not None:
+            stats.total_fetch_requests += count

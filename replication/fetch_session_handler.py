@@ -8,6 +8,7 @@ fetch names everything again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from ..protocol import ZERO_UUID
 from ..protocol.errors import ErrorCode
@@ -33,7 +34,7 @@ class FetchSessionHandler:
         self._leader_id = leader_id
         self.session_id = NO_SESSION_ID
         self.session_epoch = INITIAL_EPOCH
-        self._wanted: dict[TopicPartition, WantedPartition] = {}
+        self._wanted: Mapping[TopicPartition, WantedPartition] = {}
         self._topic_names: dict[bytes, str] = {}
 
     @property
@@ -41,11 +42,12 @@ class FetchSessionHandler:
         """Whether the next fetch names every partition."""
         return self.session_epoch == INITIAL_EPOCH
 
-    def build(self, wanted: dict[TopicPartition, WantedPartition]) -> FetchAsk:
+    def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> FetchAsk:
         """The next fetch, for the partitions wanted now.
 
         Args:
-            wanted: in the order in which the leader shall fill its answer. Kept.
+            wanted: in the order in which the leader shall fill its answer. Kept; if it is the
+                same object as the last time, nothing has changed.
         """
         if self.is_full:
             self._wanted = wanted
@@ -54,6 +56,10 @@ class FetchSessionHandler:
                 self.session_id, self.session_epoch, dict(wanted), (), (), wanted, self._topic_names
             )
         session = self._wanted
+        if wanted is session:
+            return FetchAsk(
+                self.session_id, self.session_epoch, {}, (), (), wanted, self._topic_names
+            )
         to_send: dict[TopicPartition, WantedPartition] = {}
         altered: dict[TopicPartition, WantedPartition] = {}
         replaced: list[ForgottenPartition] = []
@@ -146,7 +152,7 @@ class FetchSessionHandler:
         return ""
 
 
-def _names_in(wanted: dict[TopicPartition, WantedPartition]) -> dict[bytes, str]:
+def _names_in(wanted: Mapping[TopicPartition, WantedPartition]) -> dict[bytes, str]:
     """The names of the topics that have ids."""
     names = {partition.topic_id: tp.topic for tp, partition in wanted.items()}
     names.pop(ZERO_UUID, None)

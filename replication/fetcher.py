@@ -132,6 +132,8 @@ class ReplicaFetcher(ResettingFetcher):
                 self._delay(self.topic_partitions, now_ms + self.settings.fetch_backoff_ms)
             return
         changed: list[TopicPartition] = []
+        if answer.partitions:
+            self._states.has_changed = True  # if only in where their logs start
         try:
             for tp, fetched in answer.partitions.items():
                 state = self._states.get(tp)

@@ -5,6 +5,8 @@ Kafka's maybeTruncate and maybeFetch (article 004), and RemoteLeaderEndPoint's b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..storage.topic_partition import TopicPartition
 from .fetcher_partition import (
     UNBOUNDED_QUOTA,
@@ -28,9 +30,17 @@ from .fetcher_requests import (
 )
 from .fetcher_settings import FIRST_BACKOFF_MS
 
+LOOK_AGAIN_MS = 5000
+"""How long a fetcher at rest takes its partitions to be as they were. Retention may have moved a
+log's start here, of which the leader may hear so much later."""
+
 
 class AskingFetcher(FetcherPartitions):
     """A fetcher that knows what to ask."""
+
+    _at_rest: Mapping[TopicPartition, WantedPartition] | None = None
+    """What is wanted again as long as no state changes; None if each is to be looked at."""
+    _look_again_ms = 0
 
     def next_request(self, now_ms: int) -> Ask | Wait:
         """What to send; the next call comes after its answer, or `request_failed`.
@@ -40,6 +50,12 @@ class AskingFetcher(FetcherPartitions):
         Args:
             now_ms: monotonic.
         """
+        at_rest = self._at_rest
+        if at_rest is not None:
+            if not self._states.has_changed and now_ms < self._look_again_ms:
+                self.requests_count += 1
+                return self._session.build(at_rest)
+            self._at_rest = None
         epochs: dict[TopicPartition, EpochWanted] = {}
         earliest: dict[TopicPartition, int] = {}
         latest: dict[TopicPartition, int] = {}
@@ -88,7 +104,13 @@ class AskingFetcher(FetcherPartitions):
         self._truncate(tp, partition, state.fetch_offset)
 
     def _build_fetch(self, now_ms: int) -> FetchAsk | Wait:
-        """A fetch of all that is ready for it, if anything is."""
+        """A fetch of all that is ready for it, if anything is.
+
+        Where that is every partition, and none could be held back, the next one is the same
+        until something happens to one of them.
+        """
+        self._states.has_changed = False
+        all_are_in_sync = True
         wanted: dict[TopicPartition, WantedPartition] = {}
         max_bytes = self.settings.fetch_max_bytes
         names_epochs = self.settings.truncation is Truncation.FETCH
@@ -98,9 +120,11 @@ class AskingFetcher(FetcherPartitions):
         for tp, state in self._states.items():
             if not state.is_ready_for_fetch(now_ms):
                 continue
-            if has_quota and self._must_wait_for_quota(tp, state):
-                held_back = True
-                continue
+            if has_quota and not state.is_in_sync:
+                all_are_in_sync = False
+                if self._must_wait_for_quota(tp):
+                    held_back = True
+                    continue
             partition = self._partition_of(tp)
             if partition is None:
                 gone.append(tp)
@@ -120,15 +144,13 @@ class AskingFetcher(FetcherPartitions):
         if not ask.wanted and not ask.to_forget:
             return self._wait(now_ms, held_back)
         self.requests_count += 1
+        if wanted and all_are_in_sync and len(wanted) == len(self._states):
+            self._at_rest, self._look_again_ms = wanted, now_ms + LOOK_AGAIN_MS
         return ask
 
-    def _must_wait_for_quota(self, tp: TopicPartition, state: PartitionFetchState) -> bool:
-        """Partitions in sync are fetched whatever the quota says, or the ISR would flap."""
-        return (
-            not state.is_in_sync
-            and self._quota.is_throttled(tp)
-            and self._quota.is_quota_exceeded()
-        )
+    def _must_wait_for_quota(self, tp: TopicPartition) -> bool:
+        """Of one that is not in sync: others are fetched anyway, or the ISR would flap."""
+        return self._quota.is_throttled(tp) and self._quota.is_quota_exceeded()
 
     def _wait(self, now_ms: int, held_back: bool) -> Wait:
         moments = [

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ..protocol.errors import ErrorCode, KafkaError
 from ..storage.topic_partition import TopicPartition
 from .fetch_session_handler import FetchSessionHandler
+from .fetch_states import FetchStates
 from .fetcher_partition import (
     UNBOUNDED_QUOTA,
     FetchEvent,
@@ -85,7 +86,7 @@ class FetcherPartitions:
         self._session = FetchSessionHandler(leader_id)
         self._failures = 0
         """Requests without an answer, one after the other."""
-        self._states: dict[TopicPartition, PartitionFetchState] = {}
+        self._states = FetchStates()
         """The first to be fetched comes first."""
 
     # -- which partitions -----------------------------------------------------------------
@@ -98,7 +99,7 @@ class FetcherPartitions:
         """
         for tp, begin in initial.items():
             self.failed.discard(tp)
-            state = self._states.pop(tp, None)
+            state: PartitionFetchState | None = self._states.pop(tp, None)
             if state is None or not _is_same_following(state, begin):
                 state = begin_state(begin, self._partition_of(tp), self.settings.truncation)
             elif any(begin.topic_id):

@@ -251,6 +251,5 @@ class FutureReplicas:
             move.fetcher.failed.add(topic_partition)
             raise
         del self._moves[topic_partition]
-        partition.log = log
-        log.high_watermark_moved(partition.high_watermark)
+        partition.use_log(log)
         logger.info("%s has moved to %s", topic_partition, log.directory)

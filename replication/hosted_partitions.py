@@ -194,6 +194,7 @@ class HostedPartitions:
                 followed[topic_partition] = _initial_fetch_state(partition)
         except StorageError as failure:
             logger.error("%s cannot be led or followed: %s", topic_partition, failure.message)
+            self.progressed(topic_partition)
             return failure.code
         if was_leader != partition.is_leader:
             for listener in self.leadership_listeners:

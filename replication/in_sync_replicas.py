@@ -110,6 +110,33 @@ class InSyncReplicas:
         """Whether replicas are being added or removed (KIP-455)."""
         return bool(self.adding_replicas or self.removing_replicas)
 
+    # -- its log ----------------------------------------------------------------------
+
+    def use_log(self, log: Log) -> None:
+        """Have a log as this replica's from now on."""
+        self.log = log
+        log.high_watermark_moved(self.high_watermark)
+        log.on_start_moved = self.tell_readers
+        self.tell_readers()
+
+    def tell_readers(self) -> None:
+        """Something has changed that no append and no order of the controller's tells."""
+        self.host.progressed(self.topic_partition)
+
+    def note_registration(self, replica: Replica, broker_epoch: int) -> None:
+        """A follower's broker has registered anew: what it asked before counts no more."""
+        replica.broker_epoch = broker_epoch
+        self.tell_readers()
+
+    def keep_high_watermark_in_log(self) -> None:
+        """The log was cut: the high watermark is not outside of it."""
+        log = self.log
+        self.high_watermark = max(
+            min(self.high_watermark, log.log_end_offset), log.log_start_offset
+        )
+        log.high_watermark_moved(self.high_watermark)
+        self.tell_readers()
+
     # -- assignment -------------------------------------------------------------------
 
     def update_assignment_and_isr(self, state: PartitionState, *, is_leader: bool) -> None:

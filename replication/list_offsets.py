@@ -19,6 +19,25 @@ EARLIEST_PENDING_UPLOAD = -6
 
 NOTHING = TimestampAndOffset(-1, -1, -1)
 
+READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
+CONSUMER_REPLICA_ID = -1
+
+
+def isolation_for(replica_id: int, isolation_level: int) -> FetchIsolation:
+    """How far whoever asks may see.
+
+    Raises:
+        KafkaError: UNKNOWN_SERVER_ERROR, there is no such level.
+    """
+    if replica_id != CONSUMER_REPLICA_ID:
+        return FetchIsolation.LOG_END
+    if isolation_level not in ISOLATION_LEVELS:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    if isolation_level == READ_COMMITTED:
+        return FetchIsolation.TRANSACTION_COMMITTED
+    return FetchIsolation.HIGH_WATERMARK
+
 
 def find_offset(
     partition: Partition, timestamp: int, isolation: FetchIsolation

@@ -73,7 +73,7 @@ class Partition(InSyncReplicas):
         self.topic_id = topic_id
         self.topic_stats = topic_stats or TopicStats()
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
-        log.high_watermark_moved(self.high_watermark)
+        self.use_log(log)
 
     @property
     def log_end_offset(self) -> int:
@@ -259,7 +259,8 @@ class Partition(InSyncReplicas):
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"broker {broker_id} has registered anew since it asked for {self.topic_partition}",
             )
-        replica.broker_epoch = max(replica.broker_epoch, broker_epoch)
+        if broker_epoch > replica.broker_epoch:
+            self.note_registration(replica, broker_epoch)
         return replica
 
     def update_follower_fetch_state(
@@ -366,19 +367,12 @@ class Partition(InSyncReplicas):
     def truncate_to(self, offset: int) -> None:
         """Cut the log, so that it ends at `offset` or before. Raises StorageError."""
         self.log.truncate_to(offset)
-        self._keep_high_watermark_in_log()
+        self.keep_high_watermark_in_log()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and begin at `offset`. Raises StorageError."""
         self.log.truncate_fully_and_start_at(offset)
-        self._keep_high_watermark_in_log()
-
-    def _keep_high_watermark_in_log(self) -> None:
-        log = self.log
-        self.high_watermark = max(
-            min(self.high_watermark, log.log_end_offset), log.log_start_offset
-        )
-        log.high_watermark_moved(self.high_watermark)
+        self.keep_high_watermark_in_log()
 
     def update_follower_high_watermark(self, leader_high_watermark: int) -> int:
         """Take over the leader's high watermark as far as the log goes; returns the new one.

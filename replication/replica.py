@@ -88,6 +88,17 @@ class Replica:
         )
         self.last_fetch_ms = now_ms
 
+    def note_idle_fetches(self, offset: int, fetched_ms: int) -> None:
+        """It went on asking for an offset that was the leader's end, until this moment.
+
+        Args:
+            offset: if it has asked for another one since, somebody else fetches in its place.
+            fetched_ms: monotonic, when the last of those fetches came.
+        """
+        if self.log_end_offset == offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, fetched_ms)
+            self.last_fetch_ms = max(self.last_fetch_ms, fetched_ms)
+
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
         """Whether it has what the leader has, or had it `lag_ms_max` milliseconds ago."""
         return (

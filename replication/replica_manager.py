@@ -34,6 +34,8 @@ from .delayed_delete_records import DelayedDeleteRecords, DeleteRecordsCallback
 from .delayed_fetch import DelayedFetch
 from .delayed_operation import Purgatory
 from .fetch import FetchCallback, FetchParams, FetchPartition
+from .fetch_memory import FetchMemory
+from .fetch_purgatory import FetchPurgatory
 from .hosted_partitions import HostedPartitions, ReplicaSettings, StoppedReplica
 from .internal_topics import INTERNAL_TOPICS
 from .partition import Partition
@@ -80,7 +82,7 @@ class ReplicaManager:
         self.hosted = HostedPartitions(settings, log_manager, clock, self._progressed)
         self.leadership_listeners = self.hosted.leadership_listeners
         self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock)
-        self.delayed_fetch: Purgatory[TopicPartition] = Purgatory(timers, clock)
+        self.delayed_fetch = FetchPurgatory(timers, clock)
         self.delayed_delete_records: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.on_directories_failed: Callable[[Sequence[FailedDirectory]], None] | None = None
         """Told of log directories that have just gone offline."""
@@ -252,11 +254,14 @@ class ReplicaManager:
                     pending.fail_partition(partition, ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
                 continue
             moved = partition.maybe_increment_high_watermark()
-            if not moved and self.delayed_fetch.has_watchers(partition.topic_partition):
+            if not moved and self.delayed_fetch.note_change(partition.topic_partition):
                 self._later(self.delayed_fetch.check_and_complete, partition.topic_partition)
         self.flushed_ms = self._clock.now_ms()
         for pending in staged:
-            self._complete(pending.complete)
+            try:
+                pending.complete()
+            except Exception:  # it must not keep the others from their answers
+                logger.exception("an append could not be answered")
 
     def _take_directories_offline(self) -> None:
         """What lies in log directories that have failed is hosted no more (Kafka's
@@ -292,7 +297,7 @@ class ReplicaManager:
     def _progressed(self, topic_partition: TopicPartition) -> None:
         if self.delayed_produce.has_watchers(topic_partition):
             self._later(self.delayed_produce.check_and_complete, topic_partition)
-        if self.delayed_fetch.has_watchers(topic_partition):
+        if self.delayed_fetch.note_change(topic_partition):
             self._later(self.delayed_fetch.check_and_complete, topic_partition)
         if self.delayed_delete_records.has_watchers(topic_partition):
             self._later(self.delayed_delete_records.check_and_complete, topic_partition)
@@ -300,15 +305,26 @@ class ReplicaManager:
     # -- fetching -----------------------------------------------------------------
 
     def fetch_messages(
-        self, params: FetchParams, partitions: Sequence[FetchPartition], on_complete: FetchCallback
+        self,
+        params: FetchParams,
+        partitions: Sequence[FetchPartition],
+        on_complete: FetchCallback,
+        memory: FetchMemory | None = None,
     ) -> None:
         """Read from partitions led here; wait for more where that is asked and allowed.
 
         It answers at once when no waiting is wished, nothing is asked, enough bytes are
         there, or any partition has an error; else when one of these comes true.
+
+        Args:
+            params: of the whole fetch.
+            partitions: to be looked at.
+            on_complete: gets what they answer, and those that were idle and have changed.
+            memory: knows of idle partitions that the reader asks for besides.
         """
         results = read_from_log(self._partitions, params, partitions, note_follower=True)
-        if params.max_wait_ms <= 0 or not partitions:
+        asks_for_idle = memory is not None and memory.asks_for_idle()
+        if params.max_wait_ms <= 0 or not (partitions or asks_for_idle):
             on_complete(results)
             return
         total = 0
@@ -320,10 +336,11 @@ class ReplicaManager:
         if total >= params.min_bytes:
             on_complete(results)
             return
+        operation = DelayedFetch(self._partitions, params, partitions, on_complete, memory)
+        if memory is not None:
+            memory.wait(operation)
         self.delayed_fetch.try_complete_else_watch(
-            DelayedFetch(self._partitions, params, partitions, on_complete),
-            [asked.topic_partition for asked in partitions],
-            params.max_wait_ms,
+            operation, [asked.topic_partition for asked in partitions], params.max_wait_ms
         )
 
     # -- the controller's orders ---------------------------------------------------

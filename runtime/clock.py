@@ -9,6 +9,10 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+precise_seconds = time.perf_counter
+"""For how long a piece of work of ours took, if that is less than a millisecond: no timer's time,
+and none that a test or a simulator sets."""
+
 
 class Clock(Protocol):
     """The time as the broker sees it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .errors import StorageError, is_disk_failure
 from .files import Files
 from .log_keeper import STANDALONE, LogKeeper
@@ -23,6 +25,8 @@ class KeptLog:
         """Told of failures, rolls and deletions; whoever opened the log may take its place."""
         self.directory = directory
         self.topic_partition = topic_partition
+        self.on_start_moved: Callable[[], None] | None = None
+        """Called when less can be read of its beginning."""
 
     def flush_failed(self, error: OSError) -> None:
         """A flush could not be run to its end.

@@ -182,6 +182,8 @@ class Log(FlushingLog):
         self.log_start_offset = offset
         self.producers.log_start_moved(offset)
         self.epochs.truncate_from_start(offset)
+        if self.on_start_moved is not None:
+            self.on_start_moved()
         try:
             self.epochs.flush()
         except OSError as error:  # written again by `flush_to_disk`

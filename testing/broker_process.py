@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from .held_port import HeldPort
 from .process_end import is_alive
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class BrokerProcess:
     """A broker process on this machine; a context manager that stops it at the end.
 
     The first start takes the port that `listen` names (0: any free one); every later start
-    takes that same port again, so that clients find the broker where it was.
+    takes that same port again, so that clients find the broker where it was. While it is down
+    the port is held for it, so that no other program gets it.
 
     Args:
         data_dir: where topics are kept; None: in a temporary folder (`--ephemeral`).
@@ -63,6 +65,7 @@ class BrokerProcess:
     """
 
     _process: subprocess.Popen[bytes] | None = None
+    _held: HeldPort | None = None
     own_session = False
     """Whether a Ctrl-C on the terminal passes it by."""
 
@@ -138,6 +141,7 @@ class BrokerProcess:
         if self.is_running:
             raise RuntimeError("the broker is running already")
         self._parent = os.getpid()
+        self._hold_port()
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(),
@@ -154,6 +158,27 @@ class BrokerProcess:
         except BaseException:
             self.kill()
             raise
+
+    def _hold_port(self) -> None:
+        """Keep the port of the next start for this broker, from before its first one.
+
+        What `settings` or `--brokers` say of ports is theirs; a name may have several addresses.
+        """
+        is_theirs = "listeners" in self.settings or "--brokers" in self.arguments
+        if self._held is not None or is_theirs or not self._host[:1].isdigit():
+            return
+        try:
+            held = HeldPort(self._port, self._host)
+        except OSError:
+            return  # the broker itself says best what is wrong with the address
+        if held.is_held:
+            self._held, self._port = held, held.port
+
+    def let_go_of_port(self) -> None:
+        """Have the port given to others again, once the broker is down."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def environment(self) -> dict[str, str] | None:
         """The environment of the next start; None: this process's own."""
@@ -253,6 +278,7 @@ class BrokerProcess:
         if self.is_running and not self._is_forked:
             self.stop()
         self.kill()
+        self.let_go_of_port()
 
 
 def _default_log_path(data_dir: Path | None) -> Path:

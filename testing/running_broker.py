@@ -224,6 +224,7 @@ class Broker(ControlledBroker, BreakableProcess):
         atexit.unregister(self.close)
         self._let_go_of_control()
         self.kill()
+        self.let_go_of_port()
         if self._is_forked:
             return
         self._end_guard_of_folder()

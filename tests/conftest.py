@@ -25,6 +25,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # makes `support` importable
 from support.external_broker import ExternalBroker
 from support.kafka_process import KafkaProcess
 
+# Every broker that a test starts imports the package anew: it is compiled once, and not each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 EXTERNAL_BOOTSTRAP = os.environ.get("ODRADEK_TEST_BOOTSTRAP")
 KAFKA_LIBS = os.environ.get("ODRADEK_TEST_KAFKA_LIBS")
 

@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker",
         "spark_connector",
     },
+    "bench": {"protocol", "client", "testing"},
     "cli": {
         "protocol",
         "runtime",
@@ -47,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker",
         "spark_connector",
         "testing",
+        "bench",
     },
 }
 ROOMS = frozenset(MAY_IMPORT)

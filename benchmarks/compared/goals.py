@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .loads.performance import ACKS, COMPRESSIONS, SIZES
+from .slots import Medians, ratio
+
 KAFKA, KFAKE, ITSELF = "Apache Kafka", "kfake", "odradek"
 
 
@@ -21,25 +24,39 @@ class Goal(NamedTuple):
     at_most: bool = False
 
 
-def _produced(size: str) -> list[Goal]:
+class Verdict(NamedTuple):
+    """A goal beside what was measured.
+
+    Attributes:
+        measured: None where one of both gave no figure, or the peer's is nothing.
+        reached: None where that cannot be said, since the peer has no figure.
+    """
+
+    goal: Goal
+    measured: float | None
+    reached: bool | None
+
+
+def _produced(load: str) -> list[Goal]:
     return [
-        goal
-        for acks in ("1", "all")
-        for load in (f"ProducerPerformance {size}, acks={acks}, none",)
-        for goal in (
-            Goal(load, "rate", KAFKA, 1.0),
-            Goal(load, "cpu_us", KAFKA, 0.5, at_most=True),
-            Goal(load, "rate", KFAKE, 1.0),
-        )
+        Goal(load, "rate", KAFKA, 1.0),
+        Goal(load, "cpu_us", KAFKA, 0.5, at_most=True),
+        Goal(load, "rate", KFAKE, 1.0),
     ]
 
 
-def _consumed(size: str) -> list[Goal]:
-    load = f"ConsumerPerformance {size}, none"
+def _consumed(load: str) -> list[Goal]:
     return [
         Goal(load, "rate", KAFKA, 1.1),
         Goal(load, "cpu_us", KAFKA, 1 / 3, at_most=True),
         Goal(load, "rate", KFAKE, 1.8),
+    ]
+
+
+def _round_trip(figure: str) -> list[Goal]:
+    return [
+        Goal("kafka-python round trip", figure, KAFKA, 0.6, at_most=True),
+        Goal("kafka-python round trip", figure, KFAKE, 1.0, at_most=True),
     ]
 
 
@@ -52,21 +69,43 @@ GOALS = [
     Goal("Produce, 4 connections x 8 in flight", "rate", KAFKA, 4.0),
     Goal("Produce, 4 connections x 8 in flight", "cpu_us", ITSELF, 10, at_most=True),
     Goal("Produce, 4 connections x 8 in flight", "rate", KFAKE, 2.0),
-    *_produced("100 B"),
-    *_produced("1 KB"),
-    *_consumed("100 B"),
-    *_consumed("1 KB"),
     *(
         goal
-        for figure in ("p50_ms", "p99_ms")
-        for goal in (
-            Goal("kafka-python round trip", figure, KAFKA, 0.6, at_most=True),
-            Goal("kafka-python round trip", figure, KFAKE, 1.0, at_most=True),
-        )
+        for size in SIZES.values()
+        for acks in ACKS
+        for compression in COMPRESSIONS
+        for goal in _produced(f"ProducerPerformance {size}, acks={acks}, {compression}")
     ),
+    *(
+        goal
+        for size in SIZES.values()
+        for compression in COMPRESSIONS
+        for goal in _consumed(f"ConsumerPerformance {size}, {compression}")
+    ),
+    *_round_trip("p50_ms"),
+    *_round_trip("p99_ms"),
     Goal("start", "ready_s", KAFKA, 0.1, at_most=True),
     Goal("start", "memory_mb", KAFKA, 0.12, at_most=True),
     Goal("memory after 1 GB produced", "memory_mb", ITSELF, 80, at_most=True),
     Goal("5000 idle connections", "kb_each", ITSELF, 20, at_most=True),
     Goal("5000 idle connections", "busy_loss", ITSELF, 0.1, at_most=True),
 ]
+
+
+def judged(table: Medians, goals: list[Goal] | None = None) -> list[Verdict]:
+    """Each goal whose load was asked of anyone."""
+    return [_judged(goal, table) for goal in goals or GOALS if goal.load in table]
+
+
+def _judged(goal: Goal, table: Medians) -> Verdict:
+    by_peer = table[goal.load]
+    ours = by_peer.get(ITSELF, {}).get(goal.figure)
+    theirs = 1.0 if goal.peer == ITSELF else by_peer.get(goal.peer, {}).get(goal.figure)
+    measured = ratio(ours, theirs)
+    if ours is None:
+        return Verdict(goal, None, False)
+    if measured is None:
+        return Verdict(goal, None, None)
+    return Verdict(
+        goal, measured, measured <= goal.value if goal.at_most else measured >= goal.value
+    )

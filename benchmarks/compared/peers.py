@@ -1,71 +1,89 @@
-"""The brokers that are compared, each a process, with what the operating system says of it."""
+"""A peer: one broker or a cluster of them, as processes, with what the operating system says."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-HERE = Path(__file__).parent
 START_SECONDS_MAX = 60.0
+END_SECONDS_MAX = 30.0
 ADMIN_SECONDS_MAX = 30.0
-KAFKA_HEAP = "1g"
-KAFKA_CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
+ANSWER_BYTES_MAX = 1 << 20
+METADATA_V1_NO_TOPICS = b"\x00\x03\x00\x01\x00\x00\x00\x2a\xff\xff\x00\x00\x00\x00"
+
+
+class Failed(Exception):
+    """A broker, or a program beside it, did not do what was asked of it; the text says what."""
 
 
 class Peer(ABC):
-    """One broker, of one make.
+    """Brokers of one make: one of them, or a cluster.
+
+    Args:
+        brokers: how many.
 
     Attributes:
         name: in tables.
-        keeps_files: whether its records are on disk.
-        ready_seconds: from its start to the first answer.
+        folder: for what it keeps.
+        ports: one for each broker, at 127.0.0.1.
+        ready_seconds: from its start until each of its brokers knows all of them.
     """
 
     name: str
-    keeps_files = True
 
-    def __init__(self) -> None:
+    def __init__(self, brokers: int = 1) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="odradek-bench-"))
-        self.port = _free_port()
+        self.ports = free_ports(brokers)
         self.ready_seconds = 0.0
         self._topics = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     @property
     def address(self) -> str:
-        """`host:port`."""
-        return f"127.0.0.1:{self.port}"
+        """`host:port`; of a cluster all of them, with commas between."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    @property
+    def pid(self) -> int:
+        """Of its first process. Raises Failed where it has none."""
+        if not self._processes:
+            raise Failed(f"{self.name} does not run")
+        return self._processes[0].pid
 
     @abstractmethod
-    def command(self) -> list[str]:
-        """The command line."""
+    def commands(self) -> Sequence[list[str]]:
+        """The command line of each of its processes; the last one is ended first."""
 
     def start(self) -> None:
-        """Start it and wait for its first answer.
+        """Start it and wait until it can be used.
 
         Raises:
-            SystemExit: it did not start; the text names its log.
+            Failed: it did not start; the text names its logs.
         """
-        log = (self.folder / "log").open("ab")
         # Compiled bytecode is cached, as it is for anyone who has not turned that off.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        commands = self.commands()
         began = time.monotonic()
-        with log:
-            self._process = subprocess.Popen(
-                self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
-            )
-        while not answers(self.port):
-            if self._process.poll() is not None or time.monotonic() - began > START_SECONDS_MAX:
-                raise SystemExit(f"{self.name} did not start: {log.name} says why")
+        for number, command in enumerate(commands):
+            with (self.folder / f"log-{number}").open("ab") as log:
+                process = subprocess.Popen(
+                    command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
+                )
+            self._processes.append(process)
+        while not all(brokers_known(port) == len(self.ports) for port in self.ports):
+            if not self.runs() or time.monotonic() - began > START_SECONDS_MAX:
+                raise Failed(f"{self.name} did not start: {self.folder}/log-* say why")
             time.sleep(0.005)
         self.ready_seconds = time.monotonic() - began
 
@@ -76,123 +94,123 @@ class Peer(ABC):
 
     def end(self) -> None:
         """End it, and leave its data."""
-        if self._process is not None:
-            self._process.terminate()
+        while self._processes:
+            process = self._processes.pop()
+            process.terminate()
             try:
-                self._process.wait(30)
+                process.wait(END_SECONDS_MAX)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
+                process.kill()
+                process.wait()
+
+    def runs(self) -> bool:
+        """Whether all its processes do."""
+        return bool(self._processes) and all(each.poll() is None for each in self._processes)
 
     def topic(self, partitions: int = 1) -> str:
-        """Make a topic of a new name."""
+        """Make a topic of a new name, with a replica on each broker.
+
+        Raises:
+            Failed: it could not be made.
+        """
         self._topics += 1
         name = f"bench-{self._topics}"
-        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(ADMIN_SECONDS_MAX)
+        topic = NewTopic(name, partitions, len(self.ports))
+        admin = self._admin()
+        try:
+            admin.create_topics([topic])[name].result(ADMIN_SECONDS_MAX)
+        except (KafkaException, TimeoutError) as error:
+            raise Failed(f"{self.name} made no topic: {error}") from error
+        self._wait_until_led(admin, name, partitions)
         return name
 
+    def _wait_until_led(self, admin: AdminClient, topic: str, partitions: int) -> None:
+        """A broker of Kafka's says that a topic is made a moment before it leads it."""
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+        deadline = time.monotonic() + ADMIN_SECONDS_MAX
+        while True:
+            try:
+                for answer in admin.list_offsets(asked).values():
+                    answer.result(ADMIN_SECONDS_MAX)
+                return
+            except (KafkaException, TimeoutError) as error:
+                if time.monotonic() > deadline:
+                    raise Failed(f"{self.name} does not lead a topic that it made") from error
+            time.sleep(0.01)
+
     def delete(self, topic: str) -> None:
-        """Remove a topic and its records."""
-        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
-        admin.delete_topics([topic])[topic].result(ADMIN_SECONDS_MAX)
+        """Remove a topic and its records.
+
+        Raises:
+            Failed: it could not be removed.
+        """
+        admin = self._admin()
+        try:
+            admin.delete_topics([topic])[topic].result(ADMIN_SECONDS_MAX)
+        except (KafkaException, TimeoutError) as error:
+            raise Failed(f"{self.name} did not delete a topic: {error}") from error
 
     def cpu_seconds(self) -> float:
-        """User and system time so far, of all its threads."""
-        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """User and system time so far, of all threads of all its processes.
+
+        Raises:
+            Failed: a process of it has ended.
+        """
+        ticks = 0
+        for process in self._processes:
+            fields = self._told_of(process, "stat").rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def resident_mb(self) -> float:
-        """Resident memory, in MB of 10^6 bytes."""
-        for line in Path(f"/proc/{self._pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024 / 1e6
-        raise SystemExit(f"{self.name} is gone")
+        """Resident memory of all its processes, in MB of 10^6 bytes.
 
-    @property
-    def _pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        Raises:
+            Failed: a process of it has ended.
+        """
+        kilobytes = 0
+        for process in self._processes:
+            lines = self._told_of(process, "status").splitlines()
+            found = [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+            if not found:  # it ended, and nobody has asked how
+                raise Failed(f"{self.name} has ended")
+            kilobytes += found[0]
+        return kilobytes * 1024 / 1e6
 
+    def _told_of(self, process: subprocess.Popen[bytes], file: str) -> str:
+        try:
+            return Path(f"/proc/{process.pid}/{file}").read_text()
+        except OSError as error:
+            raise Failed(f"{self.name} has ended") from error
 
-class Odradek(Peer):
-    """This checkout's broker, as anybody starts it."""
-
-    name = "odradek"
-
-    def command(self) -> list[str]:
-        command = [sys.executable, "-m", "odradek", "serve", "--listen", self.address]
-        return [*command, "--data-dir", str(self.folder / "data")]
-
-
-class ApacheKafka(Peer):
-    """Apache Kafka, broker and controller in one, with its own defaults."""
-
-    name = "Apache Kafka"
-
-    def __init__(self, jars: Path) -> None:
-        super().__init__()
-        self._class_path = f"{jars}/*"
-        self._properties = self.folder / "server.properties"
-        controller = _free_port()
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
-            "log.dirs": str(self.folder / "data"),
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-        }
-        self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-
-    def start(self) -> None:
-        if (self.folder / "data").exists():
-            super().start()
-            return
-        format_ = [*self._java(), "kafka.tools.StorageTool", "format", "-t", KAFKA_CLUSTER_ID]
-        subprocess.run([*format_, "-c", str(self._properties)], check=True, capture_output=True)
-        super().start()
-
-    def command(self) -> list[str]:
-        return [*self._java(), "kafka.Kafka", str(self._properties)]
-
-    def _java(self) -> list[str]:
-        heap = [f"-Xmx{KAFKA_HEAP}", f"-Xms{KAFKA_HEAP}"]
-        collector = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]  # as Kafka's own scripts have it
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return ["java", *heap, *collector, quiet, "-cp", self._class_path]
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
 
-class Kfake(Peer):
-    """franz-go's fake cluster, one broker of it, in Go; it keeps all in memory."""
-
-    name = "kfake"
-    keeps_files = False
-
-    def __init__(self, program: Path) -> None:
-        super().__init__()
-        self._program = program
-
-    def command(self) -> list[str]:
-        return [str(self._program), "-port", str(self.port)]
+def brokers_known(port: int) -> int:
+    """How many brokers the one there says there are; 0 where nothing answers as Kafka does."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as sock:
+        sock.sendall(len(METADATA_V1_NO_TOPICS).to_bytes(4, "big") + METADATA_V1_NO_TOPICS)
+        answer = _exactly(sock, 12)  # its size, the correlation id, the number of brokers
+        if 8 <= int.from_bytes(answer[:4], "big") <= ANSWER_BYTES_MAX:
+            return int.from_bytes(answer[8:], "big")
+    return 0
 
 
-def answers(port: int) -> bool:
-    """Whether a broker there answers a Metadata request."""
-    request = b"\x00\x03\x00\x01\x00\x00\x00\x2a\xff\xff\xff\xff\xff\xff"
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
-            sock.sendall(len(request).to_bytes(4, "big") + request)
-            return len(sock.recv(4)) == 4
-    except OSError:
-        return False
+def _exactly(sock: socket.socket, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        part = sock.recv(size - len(received))
+        if not part:
+            raise ConnectionError("the broker closed the connection")
+        received += part
+    return received
 
 
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody has, all different."""
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in socks:
+            sock.bind(("127.0.0.1", 0))
+        return [int(sock.getsockname()[1]) for sock in socks]

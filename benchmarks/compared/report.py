@@ -1,17 +1,14 @@
-"""The table, the ratios beside their goals, a plot and a file of all figures."""
+"""Tables: all medians and ratios, goals, and a run beside an earlier one."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from .goals import GOALS, ITSELF
-from .loads import Figures
-from .rounds import Slot
+from .goals import ITSELF, judged
+from .slots import Medians, changes, figures_of, ratio
 
 UNITS = {
     "rate": "/s",
@@ -23,90 +20,71 @@ UNITS = {
     "kb_each": "KB each",
     "busy_loss": "of the busy rate lost",
 }
-
-Medians = dict[str, dict[str, Figures]]
+VERDICTS = {True: "reached", False: "MISSED", None: "-"}
 
 
 def show(table: Medians, peers: Sequence[str], console: Console) -> None:
     """Print every median, and ours over the others'."""
-    shown = Table("load", "figure", *peers, *(f"/ {peer}" for peer in peers if peer != ITSELF))
+    others = [peer for peer in peers if peer != ITSELF] if ITSELF in peers else []
+    shown = Table("load", "figure", *peers, *(f"/ {peer}" for peer in others))
     for load, by_peer in table.items():
-        names = next(iter(by_peer.values()))
-        for name in names:
-            values = {peer: figures[name] for peer, figures in by_peer.items()}
-            row = [load, UNITS[name], *(_number(values.get(peer)) for peer in peers)]
-            for peer in peers:
-                if peer != ITSELF:
-                    ours, theirs = values.get(ITSELF), values.get(peer)
-                    row.append(f"{ours / theirs:.2f}" if ours is not None and theirs else "-")
-            shown.add_row(*row)
+        for name in figures_of(table, load):
+            values = {peer: figures.get(name) for peer, figures in by_peer.items()}
+            times = [ratio(values.get(ITSELF), values.get(peer)) for peer in others]
+            row = [number(values.get(peer)) for peer in peers]
+            shown.add_row(load, _unit(name), *row, *map(_times, times))
     console.print(shown)
 
 
 def show_goals(table: Medians, console: Console) -> bool:
-    """Print each goal beside what was measured; whether all were reached."""
-    all_reached = True
+    """Print each goal beside what was measured; whether none was missed."""
     shown = Table("load", "figure", "beside", "measured", "goal", "")
-    for goal in GOALS:
-        by_peer = table.get(goal.load, {})
-        ours = by_peer.get(ITSELF, {}).get(goal.figure)
-        theirs = 1.0 if goal.peer == ITSELF else by_peer.get(goal.peer, {}).get(goal.figure)
-        if ours is None or not theirs:
-            continue
-        value = ours / theirs
-        reached = value <= goal.value if goal.at_most else value >= goal.value
-        all_reached &= reached
+    verdicts = judged(table)
+    for goal, measured, reached in verdicts:
         beside = "itself" if goal.peer == ITSELF else goal.peer
-        sign = "<=" if goal.at_most else ">="
-        verdict = "reached" if reached else "MISSED"
-        wanted = f"{sign} {goal.value:.3g}"
-        shown.add_row(goal.load, UNITS[goal.figure], beside, f"{value:.3g}", wanted, verdict)
+        wanted = f"{'<=' if goal.at_most else '>='} {goal.value:.3g}"
+        shown.add_row(
+            *(goal.load, _unit(goal.figure), beside),
+            *(number(measured), wanted, VERDICTS[reached]),
+        )
+    if verdicts:
+        console.print(shown)
+    return all(verdict.reached is not False for verdict in verdicts)
+
+
+def show_changes(
+    earlier: Medians, later: Medians, peers: Sequence[str], name: str, console: Console
+) -> None:
+    """Print this run's medians over those of an earlier one.
+
+    Args:
+        earlier: its medians.
+        later: this one's.
+        peers: whose.
+        name: of the earlier one, for the title.
+        console: where to.
+    """
+    found = {(each.load, each.figure, each.peer): each for each in changes(earlier, later)}
+    shown = Table("load", "figure", *peers, title=f"this run over {name} (and that run's median)")
+    for load, figure in dict.fromkeys((each.load, each.figure) for each in found.values()):
+        cells = []
+        for peer in peers:
+            change = found.get((load, figure, peer))
+            cells.append(f"{_times(change.times)} ({number(change.earlier)})" if change else "-")
+        shown.add_row(load, _unit(figure), *cells)
     console.print(shown)
-    return all_reached
 
 
-def save(path: Path, machine: str, versions: dict[str, str], slots: Sequence[Slot]) -> None:
-    """Write everything that was measured, for comparing runs."""
-    content = {
-        "machine": machine,
-        "versions": versions,
-        "slots": [slot._asdict() for slot in slots],
-    }
-    path.write_text(json.dumps(content, indent=1))
-
-
-def plot(path: Path, table: Medians, peers: Sequence[str], machine: str) -> None:
-    """Draw the rates of every load that has one, a bar for each broker."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    loads = [load for load, by_peer in table.items() if "rate" in next(iter(by_peer.values()))]
-    figure, (rates, costs) = pyplot.subplots(
-        1, 2, figsize=(14, 1.5 + 0.5 * len(loads)), sharey=True, layout="constrained"
-    )
-    height = 0.8 / len(peers)
-    for axes, name, title in (
-        (rates, "rate", "requests or records a second (log)"),
-        (costs, "cpu_us", "broker CPU for each, us (log)"),
-    ):
-        for number, peer in enumerate(peers):
-            places = [n + number * height for n in range(len(loads))]
-            values = [table[load].get(peer, {}).get(name, 0.0) for load in loads]
-            bars = axes.barh(places, values, height, label=peer)
-            axes.bar_label(bars, labels=[_number(value) for value in values], fontsize=7, padding=2)
-        axes.set_xscale("log")
-        axes.set_title(title)
-        axes.margins(x=0.15)
-    rates.set_yticks([n + 0.4 - height / 2 for n in range(len(loads))], loads)
-    rates.invert_yaxis()
-    costs.legend()
-    figure.suptitle(machine, fontsize=8)
-    figure.savefig(path, dpi=110)
-
-
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """For people; `-` for none."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _unit(figure: str) -> str:
+    return UNITS.get(figure, figure)

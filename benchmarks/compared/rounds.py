@@ -1,30 +1,38 @@
-"""Turns: every load on every broker, again and again, and the medians of what came of it."""
+"""Turns: every load on every peer, again and again, and which of the slots count."""
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from .loads import Figures, Load, Tools
-from .peers import Peer
+from .loads.load import LeftOut, Load, Tools
+from .peers import Failed, Peer
+from .slots import Slot
 
 SLOWED = 1.15
 """A slot around which a fixed piece of work took so much longer than at its best is dropped."""
 TRIES_MAX = 3
 WARM_UP_SLOTS_MAX = 12
+WARM_UP_SLOTS_MIN = 3
 STILL_FASTER = 1.03
+CALIBRATIONS_BEFORE = 5
 
 
-class Slot(NamedTuple):
-    """One load on one broker, once."""
+class Watcher(Protocol):
+    """Hears what goes on."""
 
-    load: str
-    peer: str
-    figures: Figures
-    calibration: float
+    def say(self, line: str) -> None:
+        """A line to be kept."""
+
+    def at(self, what: str) -> None:
+        """What is being done now."""
+
+    def took(self, load: str, peer: str, seconds: float) -> None:
+        """A slot was done, with all its tries."""
+
+    def no_more(self, load: str, peer: str) -> None:
+        """This will not be done again."""
 
 
 def calibrate() -> float:
@@ -38,83 +46,142 @@ class Turns:
     """Runs the slots, and keeps those that nobody else slowed.
 
     Args:
-        peers: running brokers.
         tools: for the loads.
-        tell: takes a line for each slot.
+        watcher: hears of each slot.
+        calibration: seconds of a fixed piece of work, measured when called.
 
     Attributes:
         slots: what was measured.
         dropped: how many were done again, since something slowed them.
         slowed: how many of `slots` something slowed in every try.
+        failures: why a load was asked of a peer no more; by load and peer.
+        left_out: why a load was asked of none; by load.
     """
 
-    def __init__(self, peers: Sequence[Peer], tools: Tools, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, tools: Tools, watcher: Watcher, calibration: Callable[[], float] = calibrate
+    ) -> None:
         self.slots: list[Slot] = []
         self.dropped = 0
         self.slowed = 0
-        self._peers = peers
+        self.failures: dict[tuple[str, str], str] = {}
+        self.left_out: dict[str, str] = {}
         self._tools = tools
-        self._tell = tell
-        self._best = min(calibrate() for _ in range(5))
+        self._watcher = watcher
+        self._calibration = calibration
+        self._best = min(calibration() for _ in range(CALIBRATIONS_BEFORE))
+
+    def start(self, peers: Sequence[Peer], times: int, name: str = "start") -> None:
+        """Start each so often, and leave it running at last; how long that took, and its memory.
+
+        A peer that does not start is told of, and has ended.
+
+        Args:
+            peers: none of them runs.
+            times: how often.
+            name: of the slots.
+        """
+        for number in range(times):
+            for peer in peers:
+                if (name, peer.name) in self.failures:
+                    continue
+                self._watcher.at(f"starting {peer.name}")
+                try:
+                    peer.start()
+                    memory = peer.resident_mb()
+                except Failed as error:
+                    self.failures[name, peer.name] = str(error)
+                    self._watcher.say(str(error))
+                    peer.end()
+                    continue
+                figures = {"ready_s": peer.ready_seconds, "memory_mb": memory}
+                self.slots.append(Slot(name, peer.name, figures, 0.0, memory, memory))
+                if number < times - 1:
+                    peer.end()
 
     def warm_up(self, load: Load, peer: Peer) -> None:
-        """Run a load until its rate rises no more."""
+        """Run a load until its rate rises no more; one that fails warms nothing."""
         best = 0.0
         for number in range(WARM_UP_SLOTS_MAX):
-            rate = load.run(peer, self._tools)["rate"]
-            self._tell(f"warming up {peer.name}: {rate:,.0f}/s")
-            if number >= 2 and rate < best * STILL_FASTER:
+            self._watcher.at(f"warming up {peer.name}: {load.name}")
+            try:
+                rate = load.run(peer, self._tools)["rate"]
+            except Exception as error:  # the load's own turn will tell what became of it
+                self._watcher.say(f"{peer.name} was not warmed up by {load.name}: {_told(error)}")
+                self._revive(peer)
+                return
+            self._watcher.say(f"warming up {peer.name}: {load.name}: {rate:,.0f}/s")
+            if number + 1 >= WARM_UP_SLOTS_MIN and rate < best * STILL_FASTER:
                 return
             best = max(best, rate)
 
-    def run(self, loads: Sequence[Load], rounds: int) -> None:
-        """Every load on every broker, `rounds` times; who begins changes with each round."""
-        for number in range(rounds):
-            for load in loads:
-                first = number % len(self._peers)
-                for peer in [*self._peers[first:], *self._peers[:first]]:
-                    self._slot(load, peer, f"round {number + 1} of {rounds}")
+    def run(self, loads: Sequence[Load], peers: Sequence[Peer], rounds: int) -> None:
+        """Every load on every peer, `rounds` times; who begins changes with each round.
 
-    def _slot(self, load: Load, peer: Peer, where: str) -> None:
+        A load that a peer fails is not asked of it again; the others go on.
+        """
+        for number in range(rounds):
+            first = number % len(peers)
+            for load in loads:
+                for peer in [*peers[first:], *peers[:first]]:
+                    if load.name in self.left_out or (load.name, peer.name) in self.failures:
+                        continue
+                    self._turn(load, peer, f"round {number + 1} of {rounds}")
+                if load.name in self.left_out:
+                    for peer in peers:
+                        self._watcher.no_more(load.name, peer.name)
+
+    def _turn(self, load: Load, peer: Peer, where: str) -> None:
+        began = time.perf_counter()
+        what = f"{where}: {load.name} on {peer.name}"
+        self._watcher.at(what)
+        try:
+            slot = self._slot(load, peer)
+        except LeftOut as error:
+            self.left_out[load.name] = str(error)
+            self._watcher.say(f"{load.name} is left out: {error}")
+        except Exception as error:  # of whatever kind: one peer's failure must not end the run
+            self.failures[load.name, peer.name] = _told(error)
+            self._watcher.say(f"{what} failed: {_told(error)}")
+            self._watcher.no_more(load.name, peer.name)
+            self._revive(peer)
+        else:
+            told = ", ".join(f"{name} {value:,.4g}" for name, value in slot.figures.items())
+            self._watcher.say(f"{what}: {told}")
+            self._watcher.took(load.name, peer.name, time.perf_counter() - began)
+            self.slots.append(slot)
+
+    def _slot(self, load: Load, peer: Peer) -> Slot:
         tried = []
         for _ in range(TRIES_MAX):
-            before = calibrate()
+            memory = peer.resident_mb()
+            before = self._calibration()
             figures = load.run(peer, self._tools)
-            calibration = max(before, calibrate())
+            calibration = max(before, self._calibration())
             self._best = min(self._best, before)
-            tried.append(Slot(load.name, peer.name, figures, calibration))
+            tried.append(
+                Slot(load.name, peer.name, figures, calibration, memory, peer.resident_mb())
+            )
             if calibration <= self._best * SLOWED:
                 break
             self.dropped += 1
         else:  # a machine that is never quiet: the least disturbed is better than none
             self.dropped -= 1
             self.slowed += 1
-        kept = min(tried, key=lambda slot: slot.calibration)
-        told = ", ".join(f"{name} {value:,.4g}" for name, value in kept.figures.items())
-        self._tell(f"{where}: {load.name} on {peer.name}: {told}")
-        self.slots.append(kept)
+        return min(tried, key=lambda slot: slot.calibration)
+
+    def _revive(self, peer: Peer) -> None:
+        if peer.runs():
+            return
+        self._watcher.say(f"{peer.name} has ended, and is started again")
+        peer.end()
+        try:
+            peer.start()
+        except Failed as error:  # its next loads fail, too, and their rows say so
+            self._watcher.say(str(error))
 
 
-def medians(slots: Sequence[Slot]) -> dict[str, dict[str, Figures]]:
-    """By load and broker, each figure's median."""
-    found: defaultdict[tuple[str, str], list[Figures]] = defaultdict(list)
-    for slot in slots:
-        found[slot.load, slot.peer].append(slot.figures)
-    table: dict[str, dict[str, Figures]] = {}
-    for (load, peer), figures in found.items():
-        table.setdefault(load, {})[peer] = {
-            name: statistics.median(each[name] for each in figures) for name in figures[0]
-        }
-    return table
-
-
-def ratios(
-    table: dict[str, dict[str, Figures]], ours: str
-) -> Iterator[tuple[str, str, str, float]]:
-    """Ours over each other's: load, other broker, figure, ratio."""
-    for load, by_peer in table.items():
-        for peer, figures in by_peer.items():
-            if peer != ours and ours in by_peer:
-                for name, value in figures.items():
-                    if value:
-                        yield load, peer, name, by_peer[ours][name] / value
+def _told(error: Exception) -> str:
+    if isinstance(error, Failed):
+        return str(error)
+    return f"{type(error).__name__}: {error}".partition("\n")[0]

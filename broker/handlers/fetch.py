@@ -14,47 +14,44 @@ watermarks, which only replicas use. Up to 5, KAFKA_STORAGE_ERROR is NOT_LEADER_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.fetch import (
-    FetchParams,
-    FetchPartition,
-    FetchPartitionData,
-    FetchResults,
-)
-from ...replication.fetch_counting import count_fetches
-from ...replication.partition import FetchIsolation
+from ...replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
+from ...replication.fetch_counting import count_fetches, count_idle
+from ...replication.fetch_memory import idle_partition
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
-from ..current_leaders import tell_fetcher
+from ..fetch_rules import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    ISOLATION_LEVELS,
+    Results,
+    fetch_params,
+    fetch_response,
+)
 from ..fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     FetchSession,
-    PartitionKey,
     RequestedPartition,
 )
+from ..repeated_fetch import RepeatedFetch
 from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
-FIRST_VERSION_WITH_STORAGE_ERRORS = 6
-FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
-FIRST_VERSION_WITH_TOPIC_IDS = 13
-READ_COMMITTED = 1
-ISOLATION_LEVELS = (0, READ_COMMITTED)
-
-Asked = dict[FetchPartition, PartitionKey]
-
 
 @handles(ApiKey.FETCH, versions="4-18")
 def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | None:
     """Read what is asked; the answer may come later."""
+    if type(request.body) is RepeatedFetch:
+        if request.body.start(request):
+            return None
+        request.body = request.body.decode(request)  # something in it needs to be explained
     body: messages.FetchRequest = request.body
     if body.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there is no such isolation level")
@@ -63,22 +60,64 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
         session = _session(broker, body, by_id)
     except KafkaError as refusal:
         return messages.FetchResponse(error_code=refusal.code)
+    params = fetch_params(broker, body, request.api_version)
+    request.is_from_follower = params.is_from_follower
     if session is None:
         # A partition named twice is answered once, as it was named last.
         requested = list({wish.key: wish for wish in _requested(body, by_id)}.values())
     else:
-        requested = [cached.requested for cached in session.partitions.values()]
-    params = _params(broker, body, request.api_version)
-    request.is_from_follower = params.is_from_follower
+        _check_idle(broker, request, session, params)
+        requested = session.wanted()
     asked, errors = _resolve(broker, request, requested, by_id)
 
     def on_complete(results: FetchResults) -> None:
-        count_fetches(broker.replica_manager.hosted, params, results)
-        data = [((asked[partition]), result) for partition, result in results]
-        request.answer(_response(broker, request, session, data + errors))
+        hosted = broker.replica_manager.hosted
+        count_fetches(hosted, params, results)
+        data: Results = [
+            (
+                (
+                    each.topic_id if by_id else each.topic_partition.topic,
+                    each.topic_partition.partition,
+                ),
+                result,
+            )
+            for each, result in results
+        ]
+        if session is not None:
+            count_idle(hosted, session.idle_topics)
+        request.answer(fetch_response(broker, request, session, data + errors))
+        if session is not None:
+            for (key, _), (each, result) in zip(data, results, strict=False):
+                idle = idle_partition(hosted.online, params, each, result)
+                if idle is not None:
+                    session.leave_alone(key, idle)
 
-    broker.replica_manager.fetch_messages(params, list(asked), on_complete)
+    broker.replica_manager.fetch_messages(params, asked, on_complete, session)
     return None
+
+
+def _check_idle(
+    broker: Broker, request: Request, session: FetchSession, params: FetchParams
+) -> None:
+    """Have a session's idle partitions looked at, unless what they rest on is still so."""
+    terms = (
+        params.isolation,
+        params.replica_id,
+        params.replica_epoch,
+        params.rack,
+        params.may_ask_followers,
+        broker.replica_manager.hosted.online.select_replica,
+    )
+    session.rest_on(broker.metadata_cache.snapshot, terms)
+    if params.is_from_follower:
+        may_read = broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
+    else:
+        may_read = all(
+            broker.authorize(request, "READ", "TOPIC", topic) for topic in session.idle_topics
+        )
+    if not may_read:
+        session.wake_all()
+    session.fetched_ms = broker.clock.monotonic_ms()
 
 
 def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchSession | None:
@@ -125,43 +164,17 @@ def _requested(body: messages.FetchRequest, by_id: bool) -> list[RequestedPartit
     ]
 
 
-def _params(broker: Broker, body: messages.FetchRequest, version: int) -> FetchParams:
-    replica_id = max(body.replica_id, body.replica_state.replica_id)
-    if replica_id >= 0:
-        return FetchParams(
-            max_wait_ms=body.max_wait_ms,
-            min_bytes=min(body.min_bytes, body.max_bytes),
-            max_bytes=body.max_bytes,
-            isolation=FetchIsolation.LOG_END,
-            replica_id=replica_id,
-            replica_epoch=body.replica_state.replica_epoch,
-        )
-    max_bytes = min(body.max_bytes, broker.config["fetch.max.bytes"])
-    return FetchParams(
-        max_wait_ms=body.max_wait_ms,
-        min_bytes=min(body.min_bytes, max_bytes),
-        max_bytes=max_bytes,
-        isolation=(
-            FetchIsolation.TRANSACTION_COMMITTED
-            if body.isolation_level == READ_COMMITTED
-            else FetchIsolation.HIGH_WATERMARK
-        ),
-        rack=body.rack_id,
-        may_ask_followers=version >= FIRST_VERSION_THAT_ASKS_FOLLOWERS,
-    )
-
-
 def _resolve(
     broker: Broker, request: Request, requested: list[RequestedPartition], by_id: bool
-) -> tuple[Asked, list[tuple[PartitionKey, FetchPartitionData]]]:
+) -> tuple[list[FetchPartition], Results]:
     """Names for ids, and errors for what cannot be read at all."""
     is_from_follower = request.is_from_follower
     may_read_all = is_from_follower and broker.authorize(
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     )
     topic_names: dict[bytes, str | None] = {}
-    asked: Asked = {}
-    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
+    asked: list[FetchPartition] = []
+    errors: Results = []
     for partition in requested:
         topic, index = partition.key
         name: str | None
@@ -190,7 +203,7 @@ def _resolve(
             errors.append((partition.key, FetchPartitionData(error, aborted_transactions=())))
             continue
         assert name is not None
-        asked[
+        asked.append(
             FetchPartition(
                 TopicPartition(name, index),
                 topic_id,
@@ -200,86 +213,5 @@ def _resolve(
                 partition.last_fetched_epoch,
                 partition.log_start_offset,
             )
-        ] = partition.key
+        )
     return asked, errors
-
-
-def _response(
-    broker: Broker,
-    request: Request,
-    session: FetchSession | None,
-    results: list[tuple[PartitionKey, FetchPartitionData]],
-) -> messages.FetchResponse:
-    if session is not None:
-        is_full = request.body.session_epoch == INITIAL_EPOCH
-        with_records = [key for key, data in results if len(data.records)]
-        told = []
-        for key, data in results:
-            cached = session.partitions.get(key)
-            has_news = cached.take_news(data) if cached is not None else True
-            if has_news or is_full:
-                told.append((key, data))
-        session.move_to_end(with_records)
-        results = told
-    response = messages.FetchResponse
-    answer = response(session_id=session.id if session is not None else 0)
-    # In the order of the results: a topic stands there again where others came in between.
-    topics: list[tuple[str | bytes, list[Any]]] = []
-    for (topic, index), data in results:
-        if not topics or topics[-1][0] != topic:
-            topics.append((topic, []))
-        partition = _partition_data(index, data)
-        if data.error:
-            _explain(broker, request, answer, partition, topic)
-        topics[-1][1].append(partition)
-    answer.responses = [
-        response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
-        if isinstance(topic, bytes)
-        else response.FetchableTopicResponse(topic=topic, partitions=partitions)
-        for topic, partitions in topics
-    ]
-    return answer
-
-
-def _explain(
-    broker: Broker,
-    request: Request,
-    answer: messages.FetchResponse,
-    refused: messages.FetchResponse.PartitionData,
-    topic: str | bytes,
-) -> None:
-    """Say a partition's error as the request's version has it, and who leads if that helps."""
-    version = request.api_version
-    if (
-        version < FIRST_VERSION_WITH_STORAGE_ERRORS
-        and refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    ):
-        refused.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    tell_fetcher(broker, version, request.connection.listener_name, answer, refused, topic)
-
-
-def _partition_data(index: int, data: FetchPartitionData) -> messages.FetchResponse.PartitionData:
-    response = messages.FetchResponse
-    partition = response.PartitionData(
-        partition_index=index,
-        error_code=data.error,
-        high_watermark=data.high_watermark,
-        last_stable_offset=data.last_stable_offset,
-        log_start_offset=data.log_start_offset,
-        aborted_transactions=(
-            None
-            if data.aborted_transactions is None
-            else [
-                response.AbortedTransaction(
-                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
-                )
-                for aborted in data.aborted_transactions
-            ]
-        ),
-        preferred_read_replica=data.preferred_read_replica,
-        records=data.records,
-    )
-    if data.diverging_epoch is not None:
-        epoch, end_offset = data.diverging_epoch
-        partition.diverging_epoch = response.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return partition

@@ -25,8 +25,8 @@ from ...replication.list_offsets import (
     MAX_TIMESTAMP,
     NOTHING,
     find_offset,
+    isolation_for,
 )
-from ...replication.partition import FetchIsolation
 from ...storage.topic_partition import TopicPartition
 from .registry import handles
 
@@ -44,9 +44,6 @@ FIRST_VERSION_OF = {
 FIRST_VERSION_WITH_LEADER_EPOCHS = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
-READ_COMMITTED = 1
-ISOLATION_LEVELS = (0, READ_COMMITTED)
-CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
 """May ask a follower as well."""
 
@@ -115,14 +112,7 @@ def _look_up(
     partition.check_leader(
         asked.current_leader_epoch, must_lead=body.replica_id != DEBUGGING_REPLICA_ID
     )
-    isolation = FetchIsolation.LOG_END
-    if body.replica_id == CONSUMER_REPLICA_ID:
-        isolation = FetchIsolation.HIGH_WATERMARK
-        if body.isolation_level not in ISOLATION_LEVELS:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if body.isolation_level == READ_COMMITTED:
-            isolation = FetchIsolation.TRANSACTION_COMMITTED
-    return find_offset(partition, timestamp, isolation)
+    return find_offset(partition, timestamp, isolation_for(body.replica_id, body.isolation_level))
 
 
 def _error_for(error: ErrorCode, version: int) -> ErrorCode:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ProtocolError
 from ...protocol.messages import ApiVersionsRequest
 from ..broker_process import BrokerProcess, BrokerStartError
+from ..held_port import HeldPort
 from .connection import Connection, ConnectionClosedError
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
@@ -47,8 +47,9 @@ class KafkaProcess(BrokerProcess):
     ) -> None:
         self._class_path = f"{libs}/*"
         self._properties = data_dir.with_name(f"{data_dir.name}.properties")
-        self._controller_port = _free_port()
-        super().__init__(data_dir, listen=f"127.0.0.1:{_free_port()}", settings=settings)
+        self._ports_held = HeldPort(), HeldPort()
+        port, self._controller_port = (held.port for held in self._ports_held)
+        super().__init__(data_dir, listen=f"127.0.0.1:{port}", settings=settings)
 
     def command(self) -> list[str]:
         """The command line of the next start."""
@@ -109,9 +110,3 @@ class KafkaProcess(BrokerProcess):
         # The JVM exits with 128 + signal after its shutdown hooks.
         code = super().stop(signal_number)
         return 0 if code in (128 + signal_number, -signal_number) else code
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])

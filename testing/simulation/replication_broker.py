@@ -50,10 +50,15 @@ LOG_CONFIG = LogConfig(segment_bytes=700, retention_ms=2**60, file_delete_delay_
 
 
 class SimulatedMetadata:
-    """What a broker's handlers ask of its metadata cache."""
+    """What a broker's handlers ask of its metadata cache.
+
+    Attributes:
+        snapshot: always the same, for nothing in it changes.
+    """
 
     def __init__(self, topics: Collection[str]) -> None:
         (self._topic,) = topics
+        self.snapshot = self._topic
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The one topic there is."""
@@ -135,7 +140,6 @@ class ReplicatingBroker:
         self.alive_brokers = frozenset()
         self.drivers = []
         self.timers = Timers()
-        self.fetch_sessions = FetchSessionCache(SESSION_SLOTS, self._chance)
         self.log_manager = LogManager(
             ["/data"],
             clock=self.clock,
@@ -154,6 +158,9 @@ class ReplicatingBroker:
             self.log_manager,
             self.clock,
             self.timers,
+        )
+        self.fetch_sessions = FetchSessionCache(
+            SESSION_SLOTS, self._chance, self.replica_manager.delayed_fetch
         )
         endpoint = LeaderEndpoint(self._settings, lambda: self.epoch)
 

@@ -163,6 +163,27 @@ def test_a_frame_larger_than_a_receive_arrives_whole(bench: Bench) -> None:
     assert answer == stream
 
 
+def test_what_a_busy_java_producer_has_in_flight_is_one_pass(bench: Bench) -> None:
+    """batch.size and max.in.flight.requests.per.connection are 16384 and 5 unless set."""
+    client, _ = bench.connect()
+    stream = framed(*(b"%d" % index + b"x" * 16_384 for index in range(5)))
+    client.sendall(stream)
+    bench.pass_over_ready()
+    assert len(bench.dispatcher.seen) == 5
+
+
+def test_a_batch_cut_off_at_its_beginning_takes_one_more_receive(bench: Bench) -> None:
+    client, _ = bench.connect()
+    payloads = [b"first", b"x" * 16_500]
+    stream = framed(*payloads)
+    cut = len(framed(payloads[0])) + 100
+    client.sendall(stream[:cut])
+    bench.pass_over_ready()
+    client.sendall(stream[cut:])
+    bench.pass_over_ready()
+    assert bench.dispatcher.seen == payloads
+
+
 def test_answers_that_the_socket_does_not_take_wait_and_stop_the_reading(bench: Bench) -> None:
     client, link = bench.connect()
     big = b"y" * (2 * 1024 * 1024)

@@ -11,10 +11,13 @@ from odradek.broker.fetch_sessions import (
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.replication.fetch import FetchPartitionData
+from odradek.replication.fetch_purgatory import FetchPurgatory
+from odradek.runtime.clock import ManualClock
+from odradek.runtime.timers import Timers
 
 
 def cache(slots_max: int = 2) -> FetchSessionCache:
-    return FetchSessionCache(slots_max, random.Random(1))
+    return FetchSessionCache(slots_max, random.Random(1), FetchPurgatory(Timers(), ManualClock()))
 
 
 def wish(index: int, offset: int = 0) -> RequestedPartition:

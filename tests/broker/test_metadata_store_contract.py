@@ -320,7 +320,7 @@ class Events:
         self._changed.set()
 
     async def wait_for(self, count: int) -> list[WatchEvent]:
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             while len(self.seen) < count:
                 self._changed = trio.Event()
                 await self._changed.wait()

@@ -31,7 +31,7 @@ from odradek.runtime.clock import SystemClock
 LONG_MS = 60_000
 """A lease that does not run out while a test lasts."""
 SHORT_MS = 2_000
-SECONDS_MAX = 10
+SECONDS_MAX = 60
 INCREMENTS = 150
 
 

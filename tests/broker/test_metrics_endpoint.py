@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from support.ports import ports_in_a_row
 
 from odradek.broker.config.definition import ConfigError
 from odradek.broker.metrics.endpoint import (
@@ -110,11 +111,9 @@ def test_an_address_that_is_taken_is_told_with_the_option():
 
 
 def test_the_next_port_is_the_next_brokers():
-    (free,) = bind_metrics("127.0.0.1:0")
-    port = free.sockets[0].getsockname()[1]
-    close_all([free])
-    bound = bind_metrics(f"127.0.0.1:{port}", 2)
-    close_all(bound)
+    with ports_in_a_row(2) as port:
+        bound = bind_metrics(f"127.0.0.1:{port}", 2)
+        close_all(bound)
     assert [each.url for each in bound] == [
         f"http://127.0.0.1:{port}/metrics",
         f"http://127.0.0.1:{port + 1}/metrics",

@@ -30,11 +30,11 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]
     arguments = ["--brokers", "3", "--metrics", "127.0.0.1:0"]
     with BrokerProcess(data, arguments=arguments) as process:
         admin = AdminClient({"bootstrap.servers": process.bootstrap})
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(10)
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(60)
         producer = Producer({"bootstrap.servers": process.bootstrap, "acks": "all"})
         for number in range(RECORDS):
             producer.produce(TOPIC, b"x" * 200, partition=number % PARTITIONS)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         yield process
 
 

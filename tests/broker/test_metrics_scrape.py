@@ -71,21 +71,21 @@ SMALL = {"max.message.bytes": "1000"}
 def create(broker: BrokerProcess, *topics: NewTopic) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.create_topics(list(topics)).values():
-        future.result(10)
+        future.result(60)
 
 
 def produce(broker: BrokerProcess, topic: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all", "linger.ms": 5})
     for number in range(RECORDS):
         producer.produce(topic, b"x" * 100, partition=number % PARTITIONS)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def produce_one(broker: BrokerProcess, topic: str, value: bytes) -> None:
     failures = []
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     if failures[0] is not None:
         raise KafkaException(failures[0])
 
@@ -253,11 +253,11 @@ def test_the_common_produce_is_counted_like_any_other(scraped):
     errors = "kafka_network_requestmetrics_errors_total"
     producer = Producer({"bootstrap.servers": scraped.broker.bootstrap, "acks": "1"})
     producer.produce("steady", b"the first")
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     before = scrape(scraped.url)
     for number in range(50):
         producer.produce("steady", b"%d" % number)
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
     after = scrape(scraped.url)
 
     def grew(name: str, **labels: str) -> float:
@@ -294,7 +294,7 @@ def test_a_deleted_topic_takes_its_counters_along_and_the_total_stays(scraped):
     before = scrape(scraped.url)
     assert before.of(TOPICS + "messagesin_total", topic="gone") == RECORDS
     admin = AdminClient({"bootstrap.servers": scraped.broker.bootstrap})
-    admin.delete_topics(["gone"])["gone"].result(10)
+    admin.delete_topics(["gone"])["gone"].result(60)
 
     def is_gone() -> bool:
         counted = scrape(scraped.url).all_of(TOPICS + "messagesin_total")
@@ -307,7 +307,7 @@ def test_a_deleted_topic_takes_its_counters_along_and_the_total_stays(scraped):
 
 def ask(address: tuple[str, int], data: bytes, *, end: bool = False) -> bytes:
     """Send bytes, and read the answer to its end."""
-    with socket.create_connection(address, timeout=10) as connection:
+    with socket.create_connection(address, timeout=60) as connection:
         connection.sendall(data)
         if end:
             connection.shutdown(socket.SHUT_WR)
@@ -335,5 +335,5 @@ def test_what_is_no_scrape_is_refused_and_the_next_one_answered(scraped, data, s
 def test_a_client_that_leaves_within_its_request_harms_nobody(scraped):
     assert ask(scraped.address, b"GET /met", end=True).startswith(b"HTTP/1.1 400")
     for _ in range(50):
-        socket.create_connection(scraped.address, timeout=10).close()
+        socket.create_connection(scraped.address, timeout=60).close()
     assert scrape(scraped.url)["kafka_server_kafkaserver_brokerstate"] == 3

@@ -124,7 +124,7 @@ def test_it_is_live_on_a_terminal_and_ends_with_ctrl_c(three):
                 pass
         except OSError:
             pass  # Linux's way to say that nobody has the terminal any more
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     os.close(terminal)
 
 

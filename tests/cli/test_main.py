@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from support.ports import nobody_listens
 
 from .conftest import Odradek
 
@@ -85,12 +86,6 @@ def test_every_command_explains_itself_with_an_example(
     assert "Usage" in shown_usage
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -105,11 +100,11 @@ def test_no_broker_is_one_sentence_with_the_next_step(
     odradek: Odradek, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", 300)
-    port = free_port()
-    outcome = odradek(*arguments, "--bootstrap-server", f"127.0.0.1:{port}")
+    with nobody_listens() as address:
+        outcome = odradek(*arguments, "--bootstrap-server", address)
     assert outcome.code == 1
     assert outcome.err == (
-        f"odradek: error: no broker answers at 127.0.0.1:{port}; start one with"
+        f"odradek: error: no broker answers at {address}; start one with"
         " 'odradek serve', or give the address of another with --bootstrap-server\n"
     )
     assert outcome.out == ""

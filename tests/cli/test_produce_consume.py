@@ -26,7 +26,7 @@ def records_of(broker: Any, topic: str, count: int) -> list[Any]:
         client.assign([TopicPartition(topic, p) for p in client.partitions_for_topic(topic)])
         records: list[Any] = []
         while len(records) < count:
-            batches = client.poll(timeout_ms=10_000)
+            batches = client.poll(timeout_ms=60_000)
             assert batches, f"{len(records)} of {count} records"
             records += [record for batch in batches.values() for record in batch]
     return records

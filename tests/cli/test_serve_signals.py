@@ -23,7 +23,7 @@ def test_an_ephemeral_broker_stopped_while_it_starts_leaves_nothing(
     while not any(tmp_path.iterdir()):
         assert process.poll() is None, "it ended before it made its folder"
     process.send_signal(number)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from support.kafka_process import KafkaProcess
 from support.raw_connection import RawConnection
 
 from odradek.testing.broker_process import BrokerProcess, BrokerStartError
+from odradek.testing.held_port import HeldPort
 
 pytestmark = pytest.mark.clients
 
@@ -41,14 +41,6 @@ def odradek() -> Iterator[StartOdradek]:
             return stack.enter_context(BrokerProcess(data_dir, **how))
 
         yield start
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
 
 
 def advertised(port: int, host: str = "127.0.0.1") -> tuple[str, int]:
@@ -80,7 +72,8 @@ def test_ready_line_tells_address_data_folder_and_seconds(
 
 
 def test_each_listener_tells_its_own_address(odradek: StartOdradek, tmp_path: Path) -> None:
-    first, second = free_ports(2)
+    held = HeldPort(), HeldPort()
+    first, second = (each.port for each in held)
     settings = {
         "listeners": f"INSIDE://127.0.0.1:{first},OUTSIDE://127.0.0.1:{second}",
         "advertised.listeners": f"INSIDE://127.0.0.1:{first},OUTSIDE://broker.example:9999",

@@ -30,7 +30,7 @@ from odradek.protocol.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 
-READ_SECONDS_MAX = 20.0
+READ_SECONDS_MAX = 60.0
 OLD, NEW = 11, 12
 """Produce of clients that add partitions themselves, and of those that leave it to the broker."""
 

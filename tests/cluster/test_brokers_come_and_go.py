@@ -116,7 +116,7 @@ def produced(topic: str, value: bytes) -> messages.ProduceRequest:
     data = [make.PartitionProduceData(index=0, records=records)]
     return make(
         acks=1,
-        timeout_ms=5_000,
+        timeout_ms=30_000,
         topic_data=[make.TopicProduceData(name=topic, partition_data=data)],
     )
 
@@ -180,13 +180,13 @@ def test_three_brokers_of_one_process_are_a_cluster(tmp_path: Path) -> None:
             for address in addresses:
                 client = confluent_kafka.admin.AdminClient({"bootstrap.servers": address})
                 topic = confluent_kafka.admin.NewTopic(f"by-{address[-3:]}", 3, 3)
-                client.create_topics([topic])[topic.topic].result(10)
+                client.create_topics([topic])[topic.topic].result(60)
             for address in addresses:
                 client = confluent_kafka.admin.AdminClient({"bootstrap.servers": address})
                 views.append(
                     {
                         (name, index): (each.leader, each.replicas)
-                        for name, topic in client.list_topics(timeout=10).topics.items()
+                        for name, topic in client.list_topics(timeout=60).topics.items()
                         for index, each in topic.partitions.items()
                     }
                 )
@@ -194,6 +194,6 @@ def test_three_brokers_of_one_process_are_a_cluster(tmp_path: Path) -> None:
             assert len(views[0]) == 9
             assert {leader for leader, _ in views[0].values()} == {1, 2, 3}
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()

@@ -12,7 +12,7 @@ from support.cut_links import Cut, CuttableLinks
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
 
-SECONDS_MAX = 10
+SECONDS_MAX = 60
 SILENCE_SECONDS = 0.3
 
 

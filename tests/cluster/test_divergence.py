@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.broker_cluster import wait_until
 from support.load_history import History, token_of
-from support.load_senders import send_once
+from support.load_senders import DELIVERY_SECONDS_MAX, send_once
 from support.replica_files import read_replica, values_of
 from support.replicated_cluster import TOPIC, ReplicatedCluster
 
@@ -34,13 +33,14 @@ class Divided:
 
     def send(self, leader: int, count: int) -> int:
         """Send records to who leads; returns the end of its log."""
-        return send_once(self.cluster.ports[leader], TOPIC, "all", count, self.history)
+        port = self.cluster.ports[leader]
+        return send_once(port, TOPIC, "all", count, self.history, DELIVERY_SECONDS_MAX)
 
     def let_lead_alone(self, leader: int, other: int) -> None:
         """The other goes, and then this one comes, without what the other got last."""
         self.cluster.brokers[other].kill()
         self.cluster.brokers[leader].start()
-        wait_until(lambda: self.cluster.partitions()[0].leader == leader)
+        self.cluster.agreed(lambda view: view.topics[TOPIC][0].leader == leader)
 
     def bring_back(self, broker_id: int) -> str:
         """Start a broker and wait until it is in sync; returns what it logged meanwhile."""

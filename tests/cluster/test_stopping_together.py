@@ -54,5 +54,5 @@ def stop_soon(broker: BrokerProcess) -> None:
 def create_topic(port: int, replicas: int) -> None:
     make = messages.CreateTopicsRequest
     topic = make.CreatableTopic(name="t", num_partitions=6, replication_factor=replicas)
-    answer = ask(port, make(topics=[topic], timeout_ms=10_000), CREATE_VERSION)
+    answer = ask(port, make(topics=[topic], timeout_ms=30_000), CREATE_VERSION)
     assert [each.error_code for each in answer.topics] == [ErrorCode.NONE]

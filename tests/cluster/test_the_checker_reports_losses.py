@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.broker_cluster import wait_until
 from support.load_history import History
-from support.load_senders import send_once
+from support.load_senders import DELIVERY_SECONDS_MAX, send_once
 from support.replicated_cluster import TOPIC, ReplicatedCluster, finish_and_check
 from support.replication_checker import ReplicationChecker
 from support.steady_load import SteadyLoad
@@ -28,10 +28,10 @@ def lead_alone_die_and_lead_again(folder: Path, fault: str) -> ReplicationChecke
         cluster.create_topic((FIRST, SECOND, THIRD))
         history = History()
         port = cluster.ports[FIRST]
-        assert send_once(port, TOPIC, "all", ALONE, history) == ALONE
+        assert send_once(port, TOPIC, "all", ALONE, history, DELIVERY_SECONDS_MAX) == ALONE
         for follower in (SECOND, THIRD):
             cluster.pause(follower)
-        assert send_once(port, TOPIC, "1", ALONE, history) == 2 * ALONE
+        assert send_once(port, TOPIC, "1", ALONE, history, DELIVERY_SECONDS_MAX) == 2 * ALONE
         send_once(port, TOPIC, "all", ALONE, history)  # the leader has them, whatever it says
         cluster.brokers[FIRST].kill()
         for follower in (SECOND, THIRD):

@@ -16,6 +16,7 @@ from support.transaction_errors import provokes
 from support.transaction_peer import Marker, TransactionPeer, settled
 
 from odradek.protocol.errors import ErrorCode as E
+from odradek.protocol.messages import DescribeGroupsRequest, DescribeTransactionsRequest
 
 SETTINGS = {
     "transaction.state.log.num.partitions": "3",
@@ -140,6 +141,22 @@ def test_a_marker_does_not_wait_for_ever(tmp_path: Path) -> None:
         assert answer == {("patient", 0): E.REQUEST_TIMED_OUT}
 
 
+def wait_loaded(cluster: BrokerCluster, broker_id: int, name: str) -> None:
+    """Wait until a broker has read what it coordinates of a transaction and a group so named.
+
+    It reads both anew under each leader epoch, and answers until then that it is loading.
+    """
+    transactions = DescribeTransactionsRequest(transactional_ids=[name])
+    groups = DescribeGroupsRequest(groups=[name])
+
+    def is_loaded() -> bool:
+        (transaction,) = cluster.ask(broker_id, transactions, 0).transaction_states
+        (group,) = cluster.ask(broker_id, groups, 5).groups
+        return bool(transaction.error_code == group.error_code == E.NONE)
+
+    wait_until(is_loaded, SETTLE_SECONDS_MAX)
+
+
 @provokes("InitProducerId", E.COORDINATOR_NOT_AVAILABLE)
 @provokes("AddPartitionsToTxn", E.COORDINATOR_NOT_AVAILABLE)
 @provokes("AddOffsetsToTxn", E.COORDINATOR_NOT_AVAILABLE)
@@ -159,14 +176,14 @@ def test_a_coordinator_that_may_not_write_is_not_available(tmp_path: Path) -> No
         assert peer.add_offsets(transactional_id) == E.NONE
         for broker_id in set(running.running) - {survivor}:
             running.brokers[broker_id].kill()
-        wait_until(
-            lambda: all(
+        running.agreed(
+            lambda view: all(
                 each.isr == {survivor} == {each.leader}
-                for topic in running.tree().topics.values()
+                for topic in view.topics.values()
                 for each in topic.values()
-            ),
-            SETTLE_SECONDS_MAX,
+            )
         )
+        wait_loaded(running, survivor, transactional_id)
         error = E.COORDINATOR_NOT_AVAILABLE
         assert peer.commit_offsets(transactional_id, {("topic", 0): 1}) == {("topic", 0): error}
         assert peer.add_partitions({"topic": [0, 1]}) == {

@@ -122,7 +122,7 @@ def test_a_damaged_payload_is_caught_by_the_clients_checksum(damaged, topic) -> 
 
     def receive_all() -> None:
         while len(received) < BATCHES:
-            for records in consumer.poll(timeout_ms=10_000).values():
+            for records in consumer.poll(timeout_ms=60_000).values():
                 received.extend(record.offset for record in records)
 
     with pytest.raises(CorruptRecordError):

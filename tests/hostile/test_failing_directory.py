@@ -20,7 +20,7 @@ from odradek.testing.broker_process import BrokerProcess, BrokerStartError
 
 TOPIC = "spread"
 PARTITIONS = 4
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 NONE = 0
 LEADER_NOT_AVAILABLE = 5
 KAFKA_STORAGE_ERROR = 56
@@ -81,7 +81,7 @@ def produce(broker: BrokerProcess, size: int = 10) -> list[int]:
     request = ProduceRequest(
         transactional_id=None,
         acks=-1,
-        timeout_ms=5000,
+        timeout_ms=30_000,
         topic_data=[topic_type(name=TOPIC, partition_data=parts)],
     )
     with RawConnection(broker.port) as connection:

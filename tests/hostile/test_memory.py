@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from support.kafka_process import KafkaProcess
+from support.processor_time import seconds_of
 from support.raw_connection import RawConnection, encode
 
 CONNECTIONS = 100
@@ -21,6 +21,7 @@ UNREAD_CONNECTIONS = 10
 UNREAD_REQUESTS = 8000
 PARTITIONS = 100
 SERVED_SECONDS_MAX = 2.0
+"""Of the processor: that is what the broker does before it comes to the next connection."""
 
 
 def resident_bytes(pid: int) -> int:
@@ -65,9 +66,9 @@ def test_answers_that_nobody_reads_cost_little(start_broker, topic: str) -> None
 
         for _ in range(UNREAD_CONNECTIONS):
             stack.enter_context(RawConnection(broker.port)).send_bytes(requests)
-            started = time.monotonic()
+            started = seconds_of(broker.pid)
             witness.assert_served()
-            assert time.monotonic() - started < SERVED_SECONDS_MAX
+            assert seconds_of(broker.pid) - started < SERVED_SECONDS_MAX
 
         grown = resident_bytes(broker.pid) - before
         assert grown < GROWTH_BYTES_MAX, f"{grown / 1e6:.1f} MB more for answers not read"

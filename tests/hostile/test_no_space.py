@@ -116,7 +116,7 @@ def produce_one(connection: RawConnection, value: bytes) -> int:
     request = ProduceRequest(
         transactional_id=None,
         acks=-1,
-        timeout_ms=5000,
+        timeout_ms=30_000,
         topic_data=[topic_type(name=TOPIC, partition_data=[part])],
     )
     response = connection.ask(request, ProduceResponse, 9)

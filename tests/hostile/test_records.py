@@ -132,7 +132,7 @@ def produce(connect: Connect) -> Callable[..., Appended]:
         part = topic_type.PartitionProduceData(index=partition, records=records)
         topic_data = [topic_type(name=topic, partition_data=[part])]
         request = ProduceRequest(
-            transactional_id=None, acks=acks, timeout_ms=5000, topic_data=topic_data
+            transactional_id=None, acks=acks, timeout_ms=30_000, topic_data=topic_data
         )
         for _ in range(LEADER_TRIES):
             response = connection.ask(request, ProduceResponse, 9)
@@ -242,7 +242,7 @@ def test_client_cannot_write_to_the_offsets_topic(broker, create_topic, produce)
 @pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a/b", "a b", "ä", "../../etc", "a\0"])
 def test_topic_of_a_bad_name_is_refused_with_a_message(connect: Connect, name: str) -> None:
     wanted = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000)
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)
 
     (refused,) = connect().ask(request, CreateTopicsResponse, 5).topics
 

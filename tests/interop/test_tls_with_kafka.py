@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from support.kafka_process import KafkaProcess
 from odradek.testing import Broker
 from odradek.testing.certificates import CertificateAuthority, broker_settings, make_tls_files
 from odradek.testing.client_settings import TlsFiles, client_settings
+from odradek.testing.held_port import HeldPort
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -27,9 +27,8 @@ class KafkaWithTls(KafkaProcess):
     tls_port = 0
 
     def _format(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.tls_port = probe.getsockname()[1]
+        self._tls_held = HeldPort()
+        self.tls_port = self._tls_held.port
         tls = f"SSL://127.0.0.1:{self.tls_port}"
         plain = f"PLAINTEXT://{self.bootstrap}"
         controller = f"CONTROLLER://127.0.0.1:{self._controller_port}"

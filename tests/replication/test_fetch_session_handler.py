@@ -16,6 +16,7 @@ from odradek.broker.fetch_sessions import (
     RequestedPartition,
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.replication.fetch_purgatory import FetchPurgatory
 from odradek.replication.fetch_session_handler import FetchSessionHandler
 from odradek.replication.fetcher_requests import (
     FetchAnswer,
@@ -24,6 +25,8 @@ from odradek.replication.fetcher_requests import (
     ForgottenPartition,
     WantedPartition,
 )
+from odradek.runtime.clock import ManualClock
+from odradek.runtime.timers import Timers
 from odradek.storage import TopicPartition
 
 IDS = {"t": b"t" * 16, "u": b"u" * 16}
@@ -45,7 +48,8 @@ class BrokerSide:
     """Takes fetches as a broker's handler does, by topic id."""
 
     def __init__(self) -> None:
-        self.cache = FetchSessionCache(10, random.Random(1))
+        purgatory = FetchPurgatory(Timers(), ManualClock())
+        self.cache = FetchSessionCache(10, random.Random(1), purgatory)
         self.session: FetchSession | None = None
 
     def take(self, ask: FetchAsk) -> FetchAnswer:

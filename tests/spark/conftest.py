@@ -90,7 +90,7 @@ class Topics:
             )
             records: list[Any] = []
             while len(records) < count:
-                batches = consumer.poll(timeout_ms=10_000)
+                batches = consumer.poll(timeout_ms=60_000)
                 assert batches, f"{topic} has only {len(records)} of {count} records"
                 records += [record for batch in batches.values() for record in batch]
         return records

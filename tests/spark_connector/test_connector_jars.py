@@ -118,7 +118,7 @@ def test_two_at_once_resolve_once(spark: FakeSpark, tmp_path: Path) -> None:
         thread.start()
     (tmp_path / "go").touch()
     for thread in threads:
-        thread.join(timeout=20)
+        thread.join(timeout=60)
     assert found == [["a.jar", "b.jar"]] * 2
     assert spark.call_count == 1
 

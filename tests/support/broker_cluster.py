@@ -36,9 +36,9 @@ from .zookeeper_process import ZooKeeperProcess
 BROKER_IDS = (1, 2, 3)
 SESSION_TIMEOUT_MS = 2_500
 METADATA_FILE = "odradek-metadata.sqlite"
-AGREE_SECONDS_MAX = 10.0
+AGREE_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.05
-ASK_SECONDS_MAX = 8.0
+ASK_SECONDS_MAX = 30.0
 METADATA_VERSION = 9
 
 ReadT = TypeVar("ReadT")
@@ -93,7 +93,7 @@ class BrokerCluster:
         else:
             server = self._ways.get(broker_id, self.zookeeper.address)
             where = ["--zookeeper", f"{server}/{self.folder.name}"]
-            settings["zookeeper.session.timeout.ms"] = str(SESSION_TIMEOUT_MS)
+            settings.setdefault("zookeeper.session.timeout.ms", str(SESSION_TIMEOUT_MS))
         return BrokerProcess(
             self.folder / f"broker-{broker_id}",
             settings=settings,

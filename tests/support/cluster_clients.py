@@ -26,7 +26,7 @@ def create(cluster: BrokerCluster, broker_id: int, name: str, *replicas: tuple[i
             for index, ids in enumerate(replicas)
         ],
     )
-    request = make(topics=[topic], timeout_ms=5_000)
+    request = make(topics=[topic], timeout_ms=30_000)
     (result,) = cluster.ask(broker_id, request, CREATE_VERSION).topics
     return result.error_code
 
@@ -52,7 +52,7 @@ def seen_by_kafka_python(cluster: BrokerCluster) -> dict[str, dict[int, Partitio
 
 def seen_by_confluent(cluster: BrokerCluster) -> View:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": ",".join(cluster.bootstrap)})
-    found = admin.list_topics(timeout=10)
+    found = admin.list_topics(timeout=60)
     return View(
         found.controller_id,
         frozenset(found.brokers),

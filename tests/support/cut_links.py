@@ -69,7 +69,7 @@ class CuttableLinks:
 
     def __enter__(self) -> CuttableLinks:
         self._thread.start()
-        assert self._started.wait(10)
+        assert self._started.wait(60)
         return self
 
     def __exit__(
@@ -79,7 +79,7 @@ class CuttableLinks:
         traceback: TracebackType | None,
     ) -> None:
         self._tell(self._stopping.set)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def cut(self, pair: Collection[int], how: Cut) -> None:
         """Cut the link between two brokers; returns when it is cut."""

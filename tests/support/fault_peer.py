@@ -64,7 +64,7 @@ def produce(
     batch = build_batch([*values], timestamp_ms=int(time.time() * 1000))
     part = request.PartitionProduceData(index=partition, records=batch)
     data = request.TopicProduceData(name=topic, partition_data=[part])
-    return request(acks=acks, timeout_ms=5000, topic_data=[data])
+    return request(acks=acks, timeout_ms=30_000, topic_data=[data])
 
 
 def fetch(

@@ -16,7 +16,7 @@ from odradek.testing.faults.table_of_faults import AIOKAFKA, CONFLUENT, KAFKA_PY
 
 from .fault_clients import GIVE_UP_MS
 
-READ_SECONDS_MAX = 20.0
+READ_SECONDS_MAX = 60.0
 """For all records; a consumer that is silent for longer has hung."""
 
 

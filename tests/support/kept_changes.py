@@ -13,7 +13,7 @@ from odradek.broker.coordinator.transaction.keeping import Keeping, Kept
 from odradek.broker.coordinator.transaction.transaction import Transaction, TransactionalId
 from odradek.protocol.errors import ErrorCode
 
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 
 
 class KeptChanges:

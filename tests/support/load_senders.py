@@ -14,7 +14,8 @@ from .replication_checker import Token
 
 DELIVERY_SECONDS_MAX = 120
 REQUEST_SECONDS_MAX = 3
-SEND_ONCE_MS_MAX = 1_500
+SEND_ONCE_SECONDS_MAX = 1.5
+"""Of records that a leader keeps whether or not it answers in time."""
 METADATA_MS_MAX = 500
 """How long a client may know only those brokers that were there when it last asked."""
 LIBRDKAFKA_LOG_LEVEL = 2
@@ -117,7 +118,14 @@ class KafkaPythonSender:
         self._producer.close()
 
 
-def send_once(port: int, topic: str, acks: str, count: int, history: History) -> int:
+def send_once(
+    port: int,
+    topic: str,
+    acks: str,
+    count: int,
+    history: History,
+    seconds_max: float = SEND_ONCE_SECONDS_MAX,
+) -> int:
     """Send records to partition 0, each once, and wait for what comes of it.
 
     With acks=1 nothing is promised once the leader is gone; with acks=all the history is told
@@ -133,7 +141,7 @@ def send_once(port: int, topic: str, acks: str, count: int, history: History) ->
             "acks": acks,
             "retries": 0,
             "batch.num.messages": 1,
-            "message.timeout.ms": SEND_ONCE_MS_MAX,
+            "message.timeout.ms": int(seconds_max * 1000),
         }
     )
     ends = [-1]
@@ -149,5 +157,5 @@ def send_once(port: int, topic: str, acks: str, count: int, history: History) ->
     for _ in range(count):
         token = history.send(sender, 0)
         producer.produce(topic, value_of(token), partition=0, on_delivery=on_delivery)
-    assert producer.flush(2 * SEND_ONCE_MS_MAX / 1000) == 0
+    assert producer.flush(seconds_max + DELIVERY_SECONDS_MAX) == 0
     return max(ends)

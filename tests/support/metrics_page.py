@@ -58,6 +58,6 @@ class MetricsPage:
 
 def scrape(url: str) -> MetricsPage:
     """Read a page. Raises OSError."""
-    with urllib.request.urlopen(url, timeout=20) as response:
+    with urllib.request.urlopen(url, timeout=60) as response:
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return MetricsPage(response.read().decode())

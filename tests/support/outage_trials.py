@@ -19,7 +19,7 @@ from .fault_clients import PRODUCERS
 
 TOPIC = "orders"
 GROUP = "shop"
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 OUTAGE_SECONDS = 0.5
 """How long one lasts at least that a client outlives by trying again."""
 

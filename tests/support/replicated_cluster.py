@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import socket
 import sqlite3
 import threading
 from pathlib import Path
@@ -14,6 +11,7 @@ from odradek.broker.metadata_store import znodes
 from odradek.broker.metadata_store.errors import NoNode
 from odradek.broker.metadata_store.store import MetadataStore
 from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.held_port import HeldPort
 
 from .assigned_topic import ask_for_topic
 from .broker_cluster import (
@@ -39,8 +37,6 @@ SESSION_MS = 4_000
 """In ZooKeeper, of a broker: longer than one is frozen that is to keep its session."""
 SETTLE_SECONDS_MAX = 60.0
 LOG_TAIL = 20_000
-PORTS = range(15_000, 32_000)
-"""Below those that connections take by themselves, so that a broker finds its port again."""
 
 SETTINGS = {
     "replica.lag.time.max.ms": str(LAG_MS_MAX),
@@ -51,22 +47,6 @@ SETTINGS = {
     "inter.broker.listener.name": "INTER",
     "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTER:PLAINTEXT",
 }
-
-_port_offsets = itertools.count(os.getpid() * 31)
-
-
-def free_port() -> int:
-    """A port that nobody listens on, and that no outgoing connection will take."""
-    for _ in PORTS:
-        port = PORTS[next(_port_offsets) % len(PORTS)]
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no port is free")
 
 
 class BrokenBrokerProcess(BrokerProcess):
@@ -109,8 +89,10 @@ class ReplicatedCluster(BrokerCluster):
         *,
         in_one_process: bool = False,
     ) -> None:
-        self._inner_ports = {broker_id: free_port() for broker_id in BROKER_IDS}
-        self._outer_ports = {broker_id: free_port() for broker_id in BROKER_IDS}
+        self._held = [(HeldPort(), HeldPort()) for _ in BROKER_IDS]
+        pairs = dict(zip(BROKER_IDS, self._held, strict=True))
+        self._inner_ports = {broker_id: inner.port for broker_id, (inner, _) in pairs.items()}
+        self._outer_ports = {broker_id: outer.port for broker_id, (_, outer) in pairs.items()}
         self._fault = fault
         self._process = BrokersProcess(folder / "brokers.log") if in_one_process else None
         self.links = CuttableLinks(self._inner_ports)

@@ -72,7 +72,7 @@ class Client:
     async def call(self, api_key: ApiKey, api_version: int, /, **fields: Any) -> Any:
         """Send one request and return the decoded answer."""
         self.send(api_key, api_version, **fields)
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             await self._answered.wait()
         return self.receive(api_key, api_version)
 

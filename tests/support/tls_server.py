@@ -103,7 +103,7 @@ async def tls_server(files: TlsFiles, **settings: str) -> AsyncIterator[TlsServe
     async with trio.open_nursery() as nursery:
         nursery.start_soon(served.server.serve)
         try:
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 yield served
         except BaseException as raised:
             error = raised  # raised again outside the nursery, which would put it into a group

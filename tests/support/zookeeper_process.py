@@ -12,14 +12,10 @@ from pathlib import Path
 
 import pyspark
 
+from odradek.testing.held_port import HeldPort
+
 JARS = Path(pyspark.__file__).parent / "jars"
 START_SECONDS_MAX = 30
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ZooKeeperProcess:
@@ -34,8 +30,8 @@ class ZooKeeperProcess:
     def __init__(self, folder: Path, tls: Path | None = None) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.port = _free_port()
-        self.tls_port = _free_port()
+        self._held = HeldPort(), HeldPort()
+        self.port, self.tls_port = (each.port for each in self._held)
         self._tls = tls
         self._process: subprocess.Popen[bytes] | None = None
 

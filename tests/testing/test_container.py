@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from odradek.testing import KafkaContainer
 from odradek.testing.broker_process import BrokerStartError
 from odradek.testing.container import setting_of
+from odradek.testing.held_port import HeldPort
 
 
 def test_a_container_serves_clients_and_leaves_nothing():
@@ -58,13 +58,12 @@ def test_a_variable_that_is_no_setting_is_refused_by_name():
 
 
 def test_a_port_can_be_chosen_and_is_free_again_at_once():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    for _ in range(2):
-        with KafkaContainer(port=9092).with_bind_ports(9092, port) as kafka:
-            assert kafka.get_exposed_port(9092) == port
-            with pytest.raises(ValueError, match="port is 9092"):
-                kafka.get_exposed_port(9093)
+    with HeldPort() as held:
+        for _ in range(2):
+            with KafkaContainer(port=9092).with_bind_ports(9092, held.port) as kafka:
+                assert kafka.get_exposed_port(9092) == held.port
+                with pytest.raises(ValueError, match="port is 9092"):
+                    kafka.get_exposed_port(9093)
 
 
 def test_what_is_not_started_says_so():

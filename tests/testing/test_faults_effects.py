@@ -206,7 +206,7 @@ def test_only_the_topics_that_are_struck_are_not_created(broker: Broker, connect
         for name in ("made", "refused")
     ]
     with broker.faults.during(faults.answer("CreateTopics", "POLICY_VIOLATION", topic="refused")):
-        answer = peer.ask(make(topics=topics, timeout_ms=5000), 5)
+        answer = peer.ask(make(topics=topics, timeout_ms=30_000), 5)
     errors = {topic.name: topic.error_code for topic in answer.topics}
     assert errors == {"made": 0, "refused": ErrorCode.POLICY_VIOLATION}
     assert "made" in broker.topics()

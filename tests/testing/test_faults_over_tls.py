@@ -15,7 +15,7 @@ from odradek.testing import Broker, faults
 pytestmark = pytest.mark.clients
 
 TRIALS = [trial for trial in SEND_TRIALS if trial.trigger.name == "on(2)"]
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")

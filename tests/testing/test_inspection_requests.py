@@ -15,7 +15,7 @@ from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
 from odradek.testing.inspection import request_log
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from odradek.testing import Broker
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 TOPICS = 100
 MILLISECONDS_MAX = 50.0
 TRIES = 6

@@ -13,7 +13,7 @@ from kafka.admin import KafkaAdminClient
 
 from odradek.testing import Broker
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from odradek.testing.conditions import (
     transaction_is,
 )
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.consumer.min.heartbeat.interval.ms": "200",

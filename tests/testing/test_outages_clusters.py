@@ -15,7 +15,7 @@ from odradek.testing import Cluster
 from odradek.testing.conditions import NotReached, isr_is, leader_is
 from odradek.testing.control.client import ControlError
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 SETTINGS = {"replica.lag.time.max.ms": "1000", "min.insync.replicas": "2"}
 BROKERS = {1, 2, 3}
 

@@ -16,7 +16,7 @@ from kafka import KafkaProducer
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 
 
 def wait_for(holds: Callable[[], object], what: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
+from support.ports import nobody_listens
 from support.scripted_upstream import SECONDS_MAX, ScriptedUpstream, framed, receive_frame
 
 from odradek.testing import Broker
@@ -127,9 +128,7 @@ def test_a_capture_whose_recorder_was_killed_is_replayed_up_to_there(tmp_path: P
 
 
 def test_an_upstream_that_is_not_there_is_said_so_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
-    with Recording(address, "--quiet") as recording:
+    with nobody_listens() as address, Recording(address, "--quiet") as recording:
         assert recording.process.stderr is not None
         assert recording.process.stderr.readline() == (
             f"no broker answers at {address} yet; clients can connect once one does\n"

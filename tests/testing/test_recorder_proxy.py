@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
+from support.ports import nobody_listens
 from support.scripted_upstream import (
     SECONDS_MAX,
     ScriptedUpstream,
@@ -302,9 +303,11 @@ def test_who_has_asked_all_gets_the_answers_still(capture: Path) -> None:
 
 
 def test_a_broker_that_is_not_there_is_told(capture: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
-    with Recorder(address, capture=capture) as recorder, connected(recorder) as connection:
+    with (
+        nobody_listens() as address,
+        Recorder(address, capture=capture) as recorder,
+        connected(recorder) as connection,
+    ):
         assert_closed(connection)
     assert any(f"broker {address} cannot be reached" in note for note in notes_of(capture))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
+from support.ports import nobody_listens
 from support.scripted_upstream import ScriptedUpstream, framed
 
 from odradek.protocol import encode_body
@@ -260,9 +260,10 @@ def test_a_replay_at_the_recorded_speed_takes_as_long() -> None:
 
 
 def test_nobody_to_replay_to_is_a_sentence() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
-    with pytest.raises(ReplayError, match=f"no broker answers at {address}"):
+    with (
+        nobody_listens() as address,
+        pytest.raises(ReplayError, match=f"no broker answers at {address}"),
+    ):
         replayed([], address)
     with (
         ScriptedUpstream(lambda frame: None) as upstream,

@@ -43,7 +43,7 @@ class Client:
 
     async def receive(self, api_key: int, version: int) -> Any:
         """Wait for the next answer."""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while not self.connection.output:
                 self._answered = trio.Event()
                 await self._answered.wait()

@@ -22,7 +22,7 @@ REQUEST = messages.InitProducerIdRequest(
 
 async def ask(bench: Bench) -> tuple[int, int]:
     """Error and producer id."""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         answer = await bench.client.call(REQUEST, 4)
     return answer.error_code, answer.producer_id
 

@@ -91,7 +91,7 @@ async def changed(broker: Broker, do: Callable[[], object]) -> tuple[int, ...]:
     written = trio.Event()
     watch = await broker.metadata_store.watch(PATH, lambda event: written.set())
     do()
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         await written.wait()
     watch.cancel()
     node = await broker.metadata_store.get(PATH)
@@ -99,7 +99,7 @@ async def changed(broker: Broker, do: Callable[[], object]) -> tuple[int, ...]:
 
 
 async def settled(partition: Partition) -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while partition.pending_isr_change is not None:
             await trio.lowlevel.checkpoint()
 
@@ -170,7 +170,7 @@ async def test_a_change_is_refused_where_somebody_else_was_faster(bench: Bench) 
     assert change is not None
     append(partition)
     broker.peers.submit_isr_change(partition, change)
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not partition.topic_stats.failed_isr_updates:
             await trio.lowlevel.checkpoint()
     assert partition.pending_isr_change is change

@@ -26,7 +26,7 @@ from odradek.storage.topic_partition import TopicPartition
 
 ID = "payments"
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 
 Send = Callable[[MarkerChannels, MarkersToWrite, MarkersWritten], None]
 send = MarkerChannels.send

@@ -75,6 +75,8 @@ class ConsumerGroup:
     """
 
     __slots__ = (
+        "_lagging",
+        "_lagging_epoch",
         "_subscribed_expressions",
         "_subscribed_topics",
         "assignment_timestamp_ms",
@@ -118,6 +120,8 @@ class ConsumerGroup:
         self.offsets = GroupOffsets()
         self.in_flight = InFlight()
         self.writes = InFlightWrites()
+        self._lagging: set[str] = set()
+        self._lagging_epoch: int | None = None
         self._subscribed_topics: frozenset[str] | None = None
         self._subscribed_expressions: Counter[str] | None = None
 
@@ -132,6 +136,7 @@ class ConsumerGroup:
             if before.instance_id != member.instance_id:
                 self._forget_instance(before)
         self.members[member_id] = member
+        self._note_lag(member)
         for owned in (member.assigned_partitions, member.partitions_pending_revocation):
             for topic_id, partitions in owned.items():
                 for partition in partitions:
@@ -149,6 +154,7 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return
+        self._lagging.discard(member_id)
         self._release(member)
         self._forget_instance(member)
         self._subscribed_topics = self._subscribed_expressions = None
@@ -264,18 +270,35 @@ class ConsumerGroup:
         Raises:
             IllegalTransitionError: the table has no such change.
         """
-        target_epoch = self.target_epoch
         state = state_of(
             has_members=bool(self.members),
             group_epoch=self.epoch,
-            target_epoch=target_epoch,
-            is_reconciled=all(
-                member.is_reconciled_to(target_epoch) for member in self.members.values()
-            ),
+            target_epoch=self.target_epoch,
+            is_reconciled=self._is_reconciled(),
         )
         if not loading:
             check_group_transition(self.state, state)
         self.state = state
+
+    def _is_reconciled(self) -> bool:
+        """Whether every member owns what the target gives it.
+
+        Asked at each write: who lags behind a target is looked for once, and noted from then on.
+        """
+        if self._lagging_epoch != self.target_epoch:
+            self._lagging_epoch = self.target_epoch
+            self._lagging.clear()
+            for member in self.members.values():
+                self._note_lag(member)
+        return not self._lagging
+
+    def _note_lag(self, member: ConsumerGroupMember) -> None:
+        if self._lagging_epoch is None:
+            return  # nobody has asked yet
+        if member.is_reconciled_to(self._lagging_epoch):
+            self._lagging.discard(member.member_id)
+        else:
+            self._lagging.add(member.member_id)
 
     def bury(self) -> None:
         """Be dead: deleted, or kept by another broker now."""
@@ -310,6 +333,7 @@ class ConsumerGroup:
         self.expressions = dict(image.expressions)
         self.owners = dict(image.owners)
         self.needs_metadata_refresh = True
+        self._lagging_epoch = None
         self._subscribed_topics = self._subscribed_expressions = None
 
     @property

@@ -1,0 +1,83 @@
+"""Produce requests of one record, by a loader that is strict about what is in flight."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+
+from ..peers import Failed, Peer, brokers_known
+from .load import Figures, Load, Tools, fresh_topic, output_of
+
+API_VERSIONS_REQUEST = bytes.fromhex("0000000a001200000000002affff")
+BUSY_CONNECTIONS = 16
+LOADER_SECONDS_MORE = 60.0
+
+
+def small_produce(connections: int, depth: int, idle: int = 0) -> Load:
+    """One record of 100 bytes in each request, acks=1, so many in flight and no more."""
+
+    def run(peer: Peer, tools: Tools) -> Figures:
+        with fresh_topic(peer) as topic, idle_connections(peer, idle):
+            return _loaded(peer, tools, topic, connections, depth)
+
+    flight = f"{connections} connections" if connections > 1 else "1 connection"
+    name = f"Produce, {flight}"
+    name += f" x {depth} in flight" if depth > 1 else ""
+    return Load(name + (f", {idle} idle ones" if idle else ""), run)
+
+
+def idle_connections_cost(count: int) -> Load:
+    """Memory of connections that are silent, and what 16 busy ones lose by them."""
+
+    def run(peer: Peer, tools: Tools) -> Figures:
+        with fresh_topic(peer) as topic:
+            alone = _loaded(peer, tools, topic, BUSY_CONNECTIONS, 1)["rate"]
+            before = peer.resident_mb()
+            with idle_connections(peer, count):
+                if not brokers_known(peer.ports[0]):
+                    raise Failed(f"{peer.name} does not answer beside {count} connections")
+                memory = peer.resident_mb() - before
+                beside = _loaded(peer, tools, topic, BUSY_CONNECTIONS, 1)["rate"]
+        return {"kb_each": memory * 1000 / count, "busy_loss": 1 - beside / alone}
+
+    return Load(f"{count} idle connections", run)
+
+
+def _loaded(peer: Peer, tools: Tools, topic: str, connections: int, depth: int) -> Figures:
+    before = peer.cpu_seconds()
+    output = output_of(
+        [
+            *(str(tools.loader), "-address", peer.address, "-topic", topic),
+            *("-connections", str(connections), "-depth", str(depth)),
+            *("-seconds", str(tools.seconds)),
+        ],
+        tools.seconds + LOADER_SECONDS_MORE,
+    )
+    cpu = peer.cpu_seconds() - before
+    told = json.loads(output)
+    if told["errors"]:
+        raise Failed(f"{peer.name} answered {told['errors']} requests with an error")
+    return {
+        "rate": told["rate"],
+        "cpu_us": cpu / told["requests"] * 1e6,
+        "p50_ms": told["p50_ms"],
+        "p99_ms": told["p99_ms"],
+    }
+
+
+@contextlib.contextmanager
+def idle_connections(peer: Peer, count: int) -> Iterator[None]:
+    """Connections that ask nothing, after one request each. Raises OSError."""
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for _ in range(count):
+            address = ("127.0.0.1", peer.ports[0])
+            sock = stack.enter_context(socket.create_connection(address, timeout=10))
+            sock.sendall(API_VERSIONS_REQUEST)
+            opened.append(sock)
+        for sock in opened:
+            if not sock.recv(1 << 16):
+                raise Failed(f"{peer.name} closed a connection of {count}")
+        yield

@@ -1,0 +1,1 @@
+"""What `benchmarks/growth.py` measures: one noun per file, and how it is shown."""

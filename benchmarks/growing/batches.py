@@ -1,0 +1,59 @@
+"""Sizes of batches: records in one Produce, and what a Fetch brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from measure import BrokerUnderTest
+
+from .connections import BUSY, TOPIC
+from .loading import asker, loaded
+from .requests import create_topics, fetches, produces
+from .series import Figures, Series
+
+FILLED_RECORDS = 10_000
+FILL_SECONDS = 0.5
+BY_SIZE = "bytes are received, checked and written, or sent"
+
+
+def produced(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+    """Produce with so many records of 100 bytes in its batch."""
+    with asker(running) as asking:
+        create_topics(asking, [TOPIC], 1, {"retention.bytes": "100000000"})
+    for value in values:
+        requests = produces(TOPIC, count=value)
+        loaded(running, requests, BUSY, seconds / 2)
+        yield loaded(running, requests, BUSY, seconds)
+
+
+def fetched(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+    """Fetch of so many bytes, out of batches of 10 records."""
+    with asker(running) as asking:
+        create_topics(asking, [TOPIC], 1)
+        requests = produces(TOPIC, count=10)
+        for _ in range(FILLED_RECORDS // 10):
+            asking.ask(requests.frames[0])
+    for value in values:
+        requests = fetches(TOPIC, [0], value)
+        loaded(running, requests, BUSY, seconds / 2)
+        yield loaded(running, requests, BUSY, seconds)
+
+
+SERIES = (
+    Series(
+        "records in a batch",
+        "records of 100 B",
+        (1, 10, 100, 1000, 5000),
+        "16 connections send Produce of one batch",
+        produced,
+        may_grow=BY_SIZE,
+    ),
+    Series(
+        "bytes in a fetch",
+        "bytes",
+        (1000, 10_000, 100_000, 1_000_000),
+        "16 connections fetch from the log's start",
+        fetched,
+        may_grow=BY_SIZE,
+    ),
+)

@@ -1,0 +1,69 @@
+"""Connections: busy ones, and idle ones beside 16 busy ones."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+from measure import BrokerUnderTest
+
+from .loading import asker, loaded
+from .requests import create_topics, produces
+from .series import Figures, Series
+
+TOPIC = "load"
+BUSY = 16
+API_VERSIONS = bytes.fromhex("0000000a001200000000002affff")
+ANSWER_BYTES_MAX = 8192
+CONNECT_SECONDS_MAX = 60
+
+
+def busy(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+    """So many connections, each with one small Produce in flight."""
+    with asker(running) as asking:
+        create_topics(asking, [TOPIC], 1)
+    loaded(running, produces(TOPIC), BUSY, seconds / 2)
+    for value in values:
+        yield loaded(running, produces(TOPIC), value, seconds)
+
+
+def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+    """So many connections that have asked once, and 16 that keep asking."""
+    with ExitStack() as stack:
+        create_topics(stack.enter_context(asker(running)), [TOPIC], 1)
+        loaded(running, produces(TOPIC), BUSY, seconds / 2)
+        opened = 0
+        for value in values:
+            for _ in range(value - opened):
+                stack.callback(_asked_once(running).close)
+            opened = value
+            yield loaded(running, produces(TOPIC), BUSY, seconds)
+
+
+def _asked_once(running: BrokerUnderTest) -> socket.socket:
+    sock = socket.create_connection((running.host, running.port), CONNECT_SECONDS_MAX)
+    sock.sendall(API_VERSIONS)
+    if not sock.recv(ANSWER_BYTES_MAX):
+        raise SystemExit("the broker closed a connection")
+    return sock
+
+
+SERIES = (
+    Series(
+        "busy connections",
+        "connections",
+        (1, 4, 16, 64, 256, 1000, 5000),
+        "Produce of one record of 100 B to one partition, acks=1, one in flight on each",
+        busy,
+        each="busy connection",
+    ),
+    Series(
+        "idle connections",
+        "idle connections",
+        (0, 10, 100, 1000, 5000),
+        "16 other connections send Produce, one in flight on each",
+        idle,
+        each="idle connection",
+    ),
+)

@@ -1,0 +1,95 @@
+"""Partitions: idle ones beside the one that is written, and as many written in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from measure import BrokerUnderTest
+
+from .connections import BUSY, TOPIC
+from .loading import asker, cpu_seconds, loaded
+from .requests import create_topics, metadata, produces
+from .series import Figures, Series
+
+PARTITIONS_PER_TOPIC = 100
+REST_SECONDS = 2.0
+"""What is done right after a topic was made is over by then."""
+
+
+def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+    """So many partitions that nobody writes, and one that is written."""
+    with asker(running) as asking:
+        create_topics(asking, [TOPIC], 1)
+        loaded(running, produces(TOPIC), BUSY, seconds / 2)
+        made = 0
+        for value in values:
+            whole = range(made // PARTITIONS_PER_TOPIC, value // PARTITIONS_PER_TOPIC)
+            create_topics(asking, [f"idle-{n}" for n in whole], PARTITIONS_PER_TOPIC)
+            rest = value % PARTITIONS_PER_TOPIC
+            if rest:
+                create_topics(asking, [f"rest-{value}"], rest)
+            made = value - rest
+            time.sleep(REST_SECONDS)
+            idle_percent = _idle_percent(running, 2 * seconds)
+            figures = loaded(running, produces(TOPIC), BUSY, seconds)
+            yield {**figures, "idle_percent": idle_percent}
+
+
+def topics(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+    """So many topics of one partition, of which Metadata is asked about one."""
+    with asker(running) as asking:
+        made = 0
+        for value in values:
+            create_topics(asking, [f"topic-{n}" for n in range(made, value)], 1)
+            if not made:
+                loaded(running, metadata("topic-0"), BUSY, seconds / 2)
+            made = value
+            time.sleep(REST_SECONDS)
+            yield loaded(running, metadata("topic-0"), BUSY, seconds)
+
+
+def written(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+    """So many partitions that are written one after another."""
+    with asker(running) as asking:
+        for value in values:
+            topic = f"written-{value}"
+            create_topics(asking, [topic], value)
+            requests = produces(topic, range(value))
+            loaded(running, requests, BUSY, seconds / 2)
+            yield loaded(running, requests, BUSY, seconds)
+
+
+def _idle_percent(running: BrokerUnderTest, seconds: float) -> float:
+    before, began = cpu_seconds(running), time.perf_counter()
+    time.sleep(seconds)
+    return 100 * (cpu_seconds(running) - before) / (time.perf_counter() - began)
+
+
+SERIES = (
+    Series(
+        "idle partitions",
+        "idle partitions",
+        (0, 10, 100, 1000, 10_000),
+        "16 connections send Produce of one record to another partition",
+        idle,
+        each="idle partition",
+    ),
+    Series(
+        "topics",
+        "topics of one partition",
+        (1, 10, 100, 1000),
+        "16 connections ask for the Metadata of one of them",
+        topics,
+        each="topic",
+    ),
+    Series(
+        "written partitions",
+        "partitions",
+        (1, 10, 100, 1000, 10_000),
+        "16 connections send Produce of one record, to each partition in its turn",
+        written,
+        each="written partition",
+        may_grow="requests of one pass go to different logs, each of which is written by itself",
+    ),
+)

@@ -1,0 +1,168 @@
+"""Requests as bytes, in versions whose answers have their error code at a fixed place."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from group_rebalance import check
+
+from odradek.protocol import messages
+from odradek.protocol.headers import request_header
+from odradek.protocol.records import build_batch
+
+from .loading import Asker, Requests
+
+PRODUCE_VERSION = 3
+FETCH_VERSION = 4
+OFFSET_COMMIT_VERSION = 5
+HEARTBEAT_VERSION = 3
+CONSUMER_HEARTBEAT_VERSION = 1
+METADATA_VERSION = 7
+CLIENT_ID = "benchmark"
+"""As an `Asker` has it: to a group, a member of another client id is one that has changed."""
+
+CREATED_AT_ONCE_MAX = 1000
+"""Partitions in one CreateTopics: so many are made before the broker answers."""
+
+CORRELATION = 4
+THROTTLE = 4
+COUNT = 4
+TEXT = 2
+TAGS = 1
+
+HEARTBEAT_ERROR_AT = CORRELATION + THROTTLE
+CONSUMER_HEARTBEAT_ERROR_AT = CORRELATION + TAGS + THROTTLE
+
+
+def framed(request: Any, version: int) -> bytes:
+    """A request with its header and its length."""
+    schema = request.schema
+    header = request_header(schema.api_key, version, 1, CLIENT_ID)
+    body = b"".join([header, *map(bytes, schema.encoder(version)(request))])
+    return struct.pack(">i", len(body)) + body
+
+
+def records(count: int, value_bytes: int = 100, timestamp_ms: int | None = None) -> bytearray:
+    """A batch of equal records."""
+    now_ms = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+    return build_batch([(None, b"v" * value_bytes, now_ms, [])] * count)
+
+
+def produce(topic: str, partitions: Sequence[int], batch: bytearray) -> bytes:
+    """Produce with acks=1: a batch for each of the partitions named."""
+    data = messages.ProduceRequest.PartitionProduceData
+    request = messages.ProduceRequest(
+        acks=1,
+        timeout_ms=30_000,
+        topic_data=[
+            messages.ProduceRequest.TopicProduceData(
+                name=topic,
+                partition_data=[data(index=each, records=bytes(batch)) for each in partitions],
+            )
+        ],
+    )
+    return framed(request, PRODUCE_VERSION)
+
+
+def produces(topic: str, partitions: Sequence[int] = (0,), count: int = 1) -> Requests:
+    """One request for each of the partitions, of so many records of 100 bytes."""
+    batch = records(count)
+    error_at = CORRELATION + COUNT + TEXT + len(topic) + COUNT + 4
+    return Requests([produce(topic, [each], batch) for each in partitions], error_at)
+
+
+def fetches(topic: str, offsets: Sequence[int], bytes_max: int) -> Requests:
+    """A Fetch of partition 0 from each of the offsets, that waits for nothing."""
+    partition = messages.FetchRequest.FetchPartition
+    frames = [
+        framed(
+            messages.FetchRequest(
+                max_wait_ms=0,
+                min_bytes=0,
+                max_bytes=bytes_max,
+                topics=[
+                    messages.FetchRequest.FetchTopic(
+                        topic=topic,
+                        partitions=[
+                            partition(partition=0, fetch_offset=each, partition_max_bytes=bytes_max)
+                        ],
+                    )
+                ],
+            ),
+            FETCH_VERSION,
+        )
+        for each in offsets
+    ]
+    return Requests(frames, CORRELATION + THROTTLE + COUNT + TEXT + len(topic) + COUNT + 4)
+
+
+def metadata(topic: str) -> Requests:
+    """Metadata of one topic; the error looked at is that of its first broker's place."""
+    request = messages.MetadataRequest(
+        topics=[messages.MetadataRequest.MetadataRequestTopic(name=topic)],
+        allow_auto_topic_creation=False,
+    )
+    # Correlation id, throttle time and the high half of the number of brokers, which is zero.
+    return Requests([framed(request, METADATA_VERSION)], CORRELATION + THROTTLE)
+
+
+def commits(groups: Sequence[str], topic: str) -> Requests:
+    """An offset for partition 0 by each group, from outside its membership."""
+    of_topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = messages.OffsetCommitRequest.OffsetCommitRequestPartition
+    frames = [
+        framed(
+            messages.OffsetCommitRequest(
+                group_id=group,
+                generation_id_or_member_epoch=-1,
+                member_id="",
+                topics=[
+                    of_topic(
+                        name=topic,
+                        partitions=[
+                            partition(
+                                partition_index=0, committed_offset=7, committed_metadata=None
+                            )
+                        ],
+                    )
+                ],
+            ),
+            OFFSET_COMMIT_VERSION,
+        )
+        for group in groups
+    ]
+    return Requests(frames, CORRELATION + THROTTLE + COUNT + TEXT + len(topic) + COUNT + 4)
+
+
+def create_topics(
+    asking: Asker, names: Sequence[str], partitions: int, settings: dict[str, str] | None = None
+) -> None:
+    """Make topics with one replica, some at a time."""
+    config = messages.CreateTopicsRequest.CreatableTopicConfig
+    configs = [config(name=name, value=value) for name, value in (settings or {}).items()]
+    step = max(1, CREATED_AT_ONCE_MAX // partitions)
+    for start in range(0, len(names), step):
+        topics = [
+            messages.CreateTopicsRequest.CreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=1, configs=configs
+            )
+            for name in names[start : start + step]
+        ]
+        asking.send(messages.CreateTopicsRequest(topics=topics, timeout_ms=60_000))
+        answer = asking.receive()
+        check(not any(each.error_code for each in answer.topics), answer)
+
+
+def find_coordinator(asking: Asker, group: str) -> None:
+    """Have the topic of offsets made, and wait until its coordinator is there."""
+    deadline = time.monotonic() + 60
+    while True:
+        asking.send(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[group]))
+        answer = asking.receive()
+        if not answer.coordinators[0].error_code:
+            return
+        check(time.monotonic() < deadline, answer)
+        time.sleep(0.05)

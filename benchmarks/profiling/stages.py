@@ -1,0 +1,153 @@
+"""Which step of a request's way a function belongs to.
+
+A sample is a stack of functions; the innermost one that the table knows decides. A name that is
+not in the table belongs to whoever called it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+RECEIVE = "receive"
+FRAMES = "frames and order"
+DISPATCH = "dispatch"
+DECODE = "decode, or shortcut"
+CHECKS = "append: checks"
+CRC = "append: CRC"
+WRITE = "write"
+PUBLISH = "publish"
+READ = "read: look up"
+WAIT = "wait and wake"
+ANSWER = "answer"
+SEND = "send"
+EPOLL = "epoll"
+TRIO = "trio"
+REST = "everything else"
+
+STAGES = (
+    RECEIVE,
+    FRAMES,
+    DISPATCH,
+    DECODE,
+    CHECKS,
+    CRC,
+    WRITE,
+    PUBLISH,
+    READ,
+    WAIT,
+    ANSWER,
+    SEND,
+    EPOLL,
+    TRIO,
+    REST,
+)
+"""In the order of a request's way."""
+
+KERNEL = frozenset(
+    {
+        "__libc_recv",
+        "__libc_send",
+        "clock_nanosleep",
+        "epoll_ctl",
+        "epoll_pwait",
+        "epoll_wait",
+        "fstat",
+        "ftruncate",
+        "pread",
+        "pread64",
+        "preadv",
+        "preadv2",
+        "preadv64",
+        "preadv64v2",
+        "pwrite",
+        "pwritev",
+        "read",
+        "recv",
+        "recvfrom",
+        "recvmsg",
+        "send",
+        "sendfile",
+        "sendfile64",
+        "sendmsg",
+        "sendto",
+        "write",
+        "writev",
+    }
+)
+"""Where the innermost frame is one of libc's functions that do nothing but enter the kernel, the
+time is the kernel's."""
+
+RULES: tuple[tuple[str, str], ...] = (
+    (r"crc32c", CRC),
+    (r"(epoll_wait|epoll_pwait|epoll_ctl) ", EPOLL),
+    (r"EpollTransport\.(run|_watch|_doze|_park|_set_events) ", EPOLL),
+    (r"_others_are_runnable ", EPOLL),
+    (r"(send_buffers|_send_\w+|EpollTransport\._send\w*) broker/epoll_transport", SEND),
+    (r"broker/epoll_transport", RECEIVE),
+    (r"storage/file_slice", SEND),
+    (r"protocol/frames", FRAMES),
+    (r"(Connection\.note_answered|Request\.(answer|send)\w*|Request\._\w+) broker/", ANSWER),
+    (r"broker/(request_times|error_counts|quick_fetch_answer)", ANSWER),
+    (r"QuickProduce\.(complete|answer|response)|\.fill_answer|encode_|note_flushed", ANSWER),
+    (r"<odradek encoder|RepeatedFetch\._complete|_answer broker/handlers", ANSWER),
+    (r"broker/metadata_store|sqlite", REST),
+    (r"broker/connection", FRAMES),
+    (r"QuickProduce", DECODE),
+    (r"shortcut|broker/fetch_layout|<odradek decoder|protocol/headers", DECODE),
+    (r"broker/", DISPATCH),
+    (r"protocol/messages|protocol/(codec|decod|encod)", DECODE),
+    (r"ReplicaManager\.(_progressed|_later|_complete)\b", WAIT),
+    (r"replication/delayed|replication/partition_table|runtime/timers", WAIT),
+    (r"replication/(reading|fetch)|ReplicaManager\.fetch_messages", READ),
+    (r"storage/(segment_reader|log_reader|readable_log|index_check)", READ),
+    (r"LogSegment\.(position_to_read|_scan_for|batch_size_at)", READ),
+    (r"(writev \(|RealFile\.append )|flush_appends|_flush_staged|ReplicaManager\.flush", WRITE),
+    (r"publish|maybe_increment_high_watermark|_move_high_watermark", PUBLISH),
+    (r"_append_index_entries|Index\.(maybe_)?append|in_sync_replicas", PUBLISH),
+    (r"append_records_to_leader|note_staged|storage/(log_validator|log_appender)", CHECKS),
+    (r"protocol/records/(validation|layouts)", CHECKS),
+    (r" (trio|outcome)/", TRIO),
+)
+"""Patterns of `function file`, the first that is found counts."""
+_RULES = tuple((re.compile(pattern), stage) for pattern, stage in RULES)
+
+
+class Sample(NamedTuple):
+    """What one stack says.
+
+    Attributes:
+        stage: where the time goes.
+        is_kernel: whether it passes inside the kernel.
+    """
+
+    stage: str
+    is_kernel: bool
+
+
+def stage_of_frame(frame: str) -> str | None:
+    """The stage a `function file` belongs to; None where its caller decides."""
+    for pattern, stage in _RULES:
+        if pattern.search(frame):
+            return stage
+    return None
+
+
+def classify(stack: Sequence[str]) -> Sample:
+    """The stage of a stack, given from the outermost frame to the innermost."""
+    is_kernel = stack[-1].partition(" ")[0] in KERNEL
+    for frame in reversed(stack):
+        stage = stage_of_frame(frame)
+        if stage is not None:
+            return Sample(stage, is_kernel)
+    return Sample(REST, is_kernel)
+
+
+def shares(stacks: Mapping[tuple[str, ...], int]) -> dict[Sample, int]:
+    """Samples by stage, kernel and not kernel apart."""
+    found: dict[Sample, int] = {}
+    for stack, count in stacks.items():
+        sample = classify(stack)
+        found[sample] = found.get(sample, 0) + count
+    return found

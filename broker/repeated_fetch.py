@@ -1,0 +1,191 @@
+"""One Fetch that is much like its connection's last; see `fetch_shortcut`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..protocol.errors import ErrorCode
+from ..replication.fetch import FetchPartition, FetchResults
+from ..replication.fetch_counting import count_fetches, count_idle
+from ..replication.fetch_memory import idle_partition
+from ..replication.reading import read_from_log
+from ..replication.replica_selector import NO_REPLICA
+from .fetch_layout import TopicPart
+from .fetch_rules import Results, fetch_response
+from .quick_fetch_answer import QuickAnswer
+
+if TYPE_CHECKING:
+    from .broker import Broker
+    from .fetch_shortcut import FetchShortcut
+    from .requests import Request
+
+
+class RepeatedFetch:
+    """A fetch without a session, not decoded but where it asks for what is not idle.
+
+    Attributes:
+        idle_topics: its topics with idle partitions, and how many those are.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_data",
+        "_memory",
+        "_names",
+        "_position",
+        "_request",
+        "_topics",
+        "idle_topics",
+    )
+
+    def __init__(
+        self,
+        memory: FetchShortcut,
+        broker: Broker,
+        data: bytes,
+        position: int,
+        topics: list[TopicPart],
+    ) -> None:
+        self._memory = memory
+        self._broker = broker
+        self._data = data
+        self._position = position
+        self._topics = topics
+        self._names: dict[bytes | str, str] = {}
+        self.idle_topics: dict[str, int] = {}
+        self._request: Request
+
+    def decode(self, request: Request) -> Any:
+        """The request's body, as it is decoded in general."""
+        return request.route.decode(memoryview(self._data), self._position)[0]
+
+    def start(self, request: Request) -> bool:
+        """Read, and perhaps wait; False where only the general way can answer."""
+        memory = self._memory
+        memory.begin(self)
+        asked = self._resolve(request)
+        if asked is None:
+            return False
+        self._request = request
+        self._broker.replica_manager.fetch_messages(memory.params, asked, self._complete, memory)
+        return True
+
+    def _resolve(self, request: Request) -> list[FetchPartition] | None:
+        """What is asked of partitions that are not idle; None where something must be explained."""
+        broker, memory = self._broker, self._memory
+        cache = broker.metadata_cache
+        asked: list[FetchPartition] = []
+        for part in self._topics:
+            topic, entries = part.topic, part.entries
+            name = cache.topic_name(topic) if isinstance(topic, bytes) else topic
+            if name is None or not broker.authorize(request, "READ", "TOPIC", name):
+                return None
+            self._names[topic] = name
+            answers = memory.answers_to(part)
+            active = answers.count(None)
+            if active < len(entries):
+                self.idle_topics[name] = self.idle_topics.get(name, 0) + len(entries) - active
+            topic_id = topic if isinstance(topic, bytes) else b""
+            at = -1
+            for _ in range(active):
+                at = answers.index(None, at + 1)
+                try:
+                    wish = memory.layout.read_entry(entries[at], name, topic_id)
+                except ValueError:
+                    return None
+                if not cache.contains_partition(*wish.topic_partition):
+                    return None
+                asked.append(wish)
+        return None if self._names_any_twice(asked) else asked
+
+    def _names_any_twice(self, asked: list[FetchPartition]) -> bool:
+        """Whether a partition or topic stands in it twice, so that an answer is not just a join."""
+        named = {wish.topic_partition for wish in asked}
+        if len(named) < len(asked):
+            return True
+        previous = None
+        seen: dict[bytes | str, set[bytes]] = {}
+        for _, topic, entries in self._topics:
+            if topic == previous or not entries:
+                return True
+            previous = topic
+            before = seen.get(topic)
+            if before is None:
+                seen[topic] = own = set(entries)
+                if len(own) < len(entries):
+                    return True
+            else:
+                count = len(before) + len(entries)
+                before.update(entries)
+                if len(before) < count:
+                    return True
+        # One that was idle and is asked for in another way now may be asked for both ways.
+        return any(self._memory.was_asked_otherwise(each, self) for each in named)
+
+    def asks_for(self, topic: bytes | str, entry: bytes) -> bool:
+        """Whether a partition is asked for in these words."""
+        return any(part.topic == topic and entry in part.entries for part in self._topics)
+
+    def in_order(self, partitions: Sequence[FetchPartition]) -> list[FetchPartition]:
+        """Partitions in the order in which they stand here."""
+        by_key = {
+            (each.topic_id or each.topic_partition.topic, each.topic_partition.partition): each
+            for each in partitions
+        }
+        partition_of = self._memory.layout.partition_of
+        return [
+            each
+            for _, topic, entries in self._topics
+            for entry in entries
+            if (each := by_key.get((topic, partition_of(entry)))) is not None
+        ]
+
+    # -- the answer -------------------------------------------------------------------
+
+    def _complete(self, results: FetchResults) -> None:
+        request, broker = self._request, self._broker
+        if request.connection.is_closed:
+            return
+        for _, data in results:
+            if (
+                data.error
+                or data.diverging_epoch is not None
+                or data.preferred_read_replica != NO_REPLICA
+            ):
+                self._explain(results)
+                return
+        memory, hosted = self._memory, broker.replica_manager.hosted
+        answer = QuickAnswer(memory, request.correlation_id, results)
+        for part in self._topics:
+            answer.add_topic(part)
+        request.route.errors.count_one(ErrorCode.NONE, 1 + answer.partitions)
+        count_fetches(hosted, memory.params, results)
+        count_idle(
+            hosted, {self._names[topic]: count for topic, count in answer.idle_topics.items()}
+        )
+        request.answer_framed(answer.buffers(len(self._topics)))
+        for topic, entry, encoded, asked, data in answer.fresh:
+            idle = idle_partition(hosted.online, memory.params, asked, data)
+            if idle is not None:
+                memory.leave_alone(topic, entry, encoded, idle)
+
+    def _explain(self, results: FetchResults) -> None:
+        """Answer by the codec, for there is more to say than the shortcut can."""
+        request, broker, memory = self._request, self._broker, self._memory
+        hosted = broker.replica_manager.hosted
+        found = {asked.topic_partition: data for asked, data in results}
+        everything: FetchResults = []
+        told: Results = []
+        for _, topic, entries in self._topics:
+            topic_id = topic if isinstance(topic, bytes) else b""
+            for entry in entries:
+                asked = memory.layout.read_entry(entry, self._names[topic], topic_id)
+                data = found.get(asked.topic_partition)
+                if data is None:
+                    ((_, data),) = read_from_log(hosted.online, memory.params, [asked])
+                everything.append((asked, data))
+                told.append(((topic, asked.topic_partition.partition), data))
+        count_fetches(hosted, memory.params, everything)
+        request.body = self.decode(request)
+        request.answer(fetch_response(broker, request, None, told))

@@ -1,0 +1,105 @@
+"""The loader's strictness, seen by a server of the test's own."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from support.counting_server import CountingServer
+
+from odradek.bench.driver import Lane, drive
+from odradek.bench.errors import BenchError
+from odradek.bench.wire import Wire
+from odradek.client.api_version_ranges import ApiVersionRanges
+
+GOOD = b"\x00\x00\x00\x07" + b"\x00\x00" + b"rest"
+REFUSED = b"\x00\x00\x00\x07" + b"\x00\x03" + b"rest"
+ERROR_AT = 4
+FRAME = b"\x00\x00\x00\x05hello"
+
+
+@contextmanager
+def lanes_to(server: CountingServer, count: int) -> Iterator[list[Lane]]:
+    """Connections that send the same frame."""
+    with ExitStack() as stack:
+        wires = [
+            stack.enter_context(Wire("127.0.0.1", server.port, None, ApiVersionRanges({})))
+            for _ in range(count)
+        ]
+        yield [Lane(wire, FRAME, ERROR_AT, "Nothing") for wire in wires]
+
+
+@pytest.mark.parametrize(("connections", "depth"), [(1, 1), (1, 8), (3, 1), (4, 5)])
+def test_never_more_in_flight_than_asked_and_all_of_it_used(connections: int, depth: int) -> None:
+    latencies = array("d")
+    with CountingServer(GOOD) as server, lanes_to(server, connections) as lanes:
+        drive(lanes, depth, 0.3, latencies)
+    assert server.most_in_flight == [depth] * connections
+    assert server.requests == len(latencies) > depth * connections
+
+
+def test_number_of_requests_is_kept_to_the_last_one() -> None:
+    for most in (1, 2, 7):
+        latencies = array("d")
+        with CountingServer(GOOD) as server, lanes_to(server, 2) as lanes:
+            drive(lanes, 3, 60.0, latencies, most)
+        assert server.requests == len(latencies) == most
+
+
+def test_every_answer_is_waited_for_when_the_time_is_over() -> None:
+    latencies = array("d")
+    with CountingServer(GOOD) as server, lanes_to(server, 2) as lanes:
+        drive(lanes, 4, 0.0, latencies)
+        assert not any(lane.sent for lane in lanes)
+    assert len(latencies) == 8
+    assert all(seconds > 0 for seconds in latencies)
+
+
+@pytest.mark.parametrize("connections", [1, 2])
+@pytest.mark.parametrize(
+    ("answer", "how", "sentence"),
+    [
+        (REFUSED, {}, "answered Nothing with UNKNOWN_TOPIC_OR_PARTITION"),
+        (b"\x00\x00\x00\x07", {}, "answered Nothing with 4 bytes"),
+        (GOOD, {"answers_max": 2}, "closed the connection"),
+    ],
+    ids=["error", "short", "closed"],
+)
+def test_what_is_no_answer_ends_the_load_in_a_sentence(
+    answer: bytes, how: dict[str, int], sentence: str, connections: int
+) -> None:
+    with (
+        CountingServer(answer, **how) as server,
+        lanes_to(server, connections) as lanes,
+        pytest.raises(BenchError, match=sentence),
+    ):
+        drive(lanes, 2, 60.0, array("d"))
+
+
+def test_answers_that_nobody_asked_for_are_told() -> None:
+    with (
+        CountingServer(GOOD, extra=2) as server,
+        lanes_to(server, 1) as lanes,
+        pytest.raises(BenchError, match="answered more than it was asked"),
+    ):
+        drive(lanes, 2, 0.0, array("d"))
+
+
+def test_broker_that_is_no_kafka_is_told() -> None:
+    with CountingServer(b"") as server, pytest.raises(BenchError, match="is no Kafka broker"):
+        Wire("127.0.0.1", server.port)
+
+
+def test_broker_that_falls_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.bench.wire.ANSWER_SECONDS_MAX", 1)
+    monkeypatch.setattr("odradek.bench.driver.ANSWER_SECONDS_MAX", 1)
+    monkeypatch.setattr("support.counting_server.LISTEN_SECONDS", 3.0)
+    for connections in (1, 2):
+        with (
+            CountingServer(GOOD) as server,
+            lanes_to(server, connections) as lanes,
+            pytest.raises(BenchError, match="did not answer for 1 s"),
+        ):
+            drive(lanes, 1, 60.0, array("d"))

@@ -1,0 +1,123 @@
+"""One run of the script: what each of its requests costs."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import trio
+from broker_inside import broker_inside
+from counting import (
+    BytecodeCounter,
+    CallCounter,
+    PeakMemory,
+    Work,
+    name_of,
+    without_collections,
+)
+from script import CASES, Case, Stage
+
+WARM_UP = 50
+COUNTED = 48
+"""A log of small batches gets an entry in its index every two dozen of them, so a mean over this
+many holds two."""
+WARM_UP_OF_LONG, COUNTED_OF_LONG = 4, 2
+"""Of requests that are themselves many thousand steps."""
+
+
+class Cost(NamedTuple):
+    """What one request costs, in the mean.
+
+    Attributes:
+        python_calls: functions of Python entered.
+        c_calls: functions of C called by them.
+        bytecodes: instructions of the interpreter executed.
+        system_calls: C calls that enter the kernel.
+        blocks_kept: blocks of memory that outlive the request.
+        peak_bytes: the most memory that it holds more than before, at any moment.
+    """
+
+    python_calls: float
+    c_calls: float
+    bytecodes: float
+    system_calls: float
+    blocks_kept: float
+    peak_bytes: float
+
+
+class Measured(NamedTuple):
+    """A case's cost, and where it comes from: its tree of calls and each function's bytecodes."""
+
+    says: str
+    cost: Cost
+    tree: dict[str, Any]
+    bytecodes_by_function: dict[str, float]
+
+
+def measure(names: Iterable[str]) -> dict[str, Measured]:
+    """Start a broker, and measure these cases one after the other."""
+    return trio.run(_measure, list(names))
+
+
+async def _measure(names: list[str]) -> dict[str, Measured]:
+    found: dict[str, Measured] = {}
+    async with broker_inside() as (broker, clock):
+        stage = Stage(broker, clock.now_ms())
+        cases = [await CASES[name](stage) for name in names]
+        clock.hold()
+        for case in cases:
+            found[case.name] = measure_case(case)
+        for client in stage.clients:
+            client.close()
+    return found
+
+
+def measure_case(case: Case) -> Measured:
+    """Measure one case, and see that every request of it did what it should."""
+    exchanges = 0
+
+    def repeat(times: int, around: Callable[[Work], object]) -> None:
+        nonlocal exchanges
+        for _ in range(times):
+            steps, check = case.exchange()
+            for client, frame in steps:
+                client.send(frame)
+                around(client.run_pass)
+            check()
+            exchanges += 1
+
+    counted = COUNTED_OF_LONG if case.is_long else COUNTED
+    repeat(WARM_UP_OF_LONG if case.is_long else WARM_UP, lambda work: work())
+    calls, bytecodes, peak = CallCounter(), BytecodeCounter(), PeakMemory()
+    kept = 0
+
+    def all_of_it() -> None:
+        nonlocal kept
+        repeat(counted, calls.run)
+        repeat(counted, bytecodes.run)
+        before = sys.getallocatedblocks()
+        repeat(counted, lambda work: work())
+        kept = sys.getallocatedblocks() - before
+        tracemalloc.start()
+        try:
+            repeat(counted, peak.run)
+        finally:
+            tracemalloc.stop()
+
+    without_collections(all_of_it)
+    case.check_logs(exchanges)
+    cost = Cost(
+        round(calls.python_calls / counted, 2),
+        round(calls.c_calls / counted, 2),
+        round(bytecodes.total / counted, 1),
+        round(calls.system_calls / counted, 2),
+        round(kept / counted, 2),
+        peak.median,
+    )
+    by_function: dict[str, float] = {}
+    for code, count in bytecodes.by_code.items():
+        name = name_of(code)
+        by_function[name] = by_function.get(name, 0) + count / counted
+    return Measured(case.says, cost, calls.root.as_json(counted), by_function)

@@ -1,0 +1,83 @@
+"""No request costs more than the committed table says, in what the interpreter does for it.
+
+Such counts do not depend on the machine or its load, so a step that is added to every Produce
+fails here, whereas a benchmark would not notice it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+TABLE = tomllib.loads((HERE / "floor.toml").read_text())
+COLUMNS = ("python_calls", "c_calls", "bytecodes", "system_calls", "blocks_kept", "peak_bytes")
+REQUESTS = ("produce", "fetch", "list_offsets", "heartbeat", "offset_commit", "metadata")
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, dict[str, Any]]:
+    """What each request costs, measured in a fresh interpreter."""
+    ran = subprocess.run(
+        [sys.executable, str(HERE / "floor.py"), "json"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        timeout=110,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    found: dict[str, dict[str, Any]] = json.loads(ran.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def costs(measured: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Each request's cost by column."""
+    return {name: dict(zip(COLUMNS, each["cost"], strict=True)) for name, each in measured.items()}
+
+
+def test_every_kind_of_request_is_in_the_table(costs: dict[str, dict[str, float]]) -> None:
+    assert set(TABLE["at_most"]) == set(costs)
+    for kind in REQUESTS:
+        assert any(name.startswith(kind) for name in costs)
+
+
+def test_a_count_of_no_work_is_no_count(costs: dict[str, dict[str, float]]) -> None:
+    """Every request is received and answered by system calls, and handled by some functions."""
+    for name, cost in costs.items():
+        assert cost["system_calls"] >= 2, name
+        assert cost["python_calls"] >= 20, name
+        assert cost["bytecodes"] >= 10 * cost["python_calls"], name
+
+
+@pytest.mark.parametrize("name", TABLE["at_most"])
+def test_a_request_costs_no_more_than_the_table_says(
+    measured: dict[str, dict[str, Any]], name: str
+) -> None:
+    grown = measured[name]["over"]
+    program = f"{sys.executable} tests/floor/floor.py"
+    assert not grown, "\n".join(
+        [
+            f"{name} ({measured[name]['says']}) has become dearer:",
+            *grown,
+            f"which functions do: {program} diff {name} COMMIT, or: {program} tree {name}",
+            f"where that is worth it: {program} write",
+        ]
+    )
+
+
+def test_a_bulk_produce_copies_no_records(costs: dict[str, dict[str, float]]) -> None:
+    """Its batch of 16 KB is never held a second time."""
+    assert costs["produce_bulk"]["peak_bytes"] < 12_000
+
+
+def test_a_fetch_of_data_copies_no_records(costs: dict[str, dict[str, float]]) -> None:
+    assert costs["fetch_data"]["peak_bytes"] < 12_000

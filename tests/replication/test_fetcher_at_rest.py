@@ -1,0 +1,125 @@
+"""A fetcher whose partitions have no news asks again without looking at each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.scripted_leader import Followers, Replica, ScriptedLeader, tp
+
+from odradek.protocol.errors import ErrorCode
+from odradek.replication.fetcher_asking import LOOK_AGAIN_MS
+from odradek.replication.fetcher_requests import FetchAnswer, FetchAsk, FetchedPartition, Wait
+from odradek.replication.partition import Partition
+from odradek.storage import TopicPartition
+
+PARTITIONS = 50
+FETCHES = 20
+T0 = tp(0)
+
+
+class CountedFollowers(Followers):
+    """Followers that count how often one of them is looked at."""
+
+    looks = 0
+
+    def partition_of(self, topic_partition: TopicPartition) -> Partition | None:
+        self.looks += 1
+        return super().partition_of(topic_partition)
+
+
+class Resting:
+    """A follower of many partitions that has all that its leader has."""
+
+    def __init__(self, folder: Path) -> None:
+        tps = [tp(index) for index in range(PARTITIONS)]
+        self.leading = {each: Replica(folder / "leader", each) for each in tps}
+        self.following = {each: Replica(folder / "follower", each) for each in tps}
+        for replica in self.leading.values():
+            replica.lead(0, b"a")
+        self.leader = ScriptedLeader(self.leading, 0)
+        self.followers = CountedFollowers(self.following)
+        self.fetcher = self.followers.fetcher
+        self.followers.follow(0)
+        self.followers.catch_up(self.leader)
+        self.fetch_without_news()
+        self.followers.looks = 0
+
+    def fetch(self, now_ms: int = 0) -> FetchAsk:
+        ask = self.fetcher.next_request(now_ms)
+        assert isinstance(ask, FetchAsk), ask
+        return ask
+
+    def fetch_without_news(self, now_ms: int = 0) -> FetchAsk:
+        """One fetch, and the answer of a session in which nothing has changed."""
+        ask = self.fetch(now_ms)
+        answer = FetchAnswer(ErrorCode.NONE, ask.session_id, {})
+        self.fetcher.fetch_answered(ask, answer, now_ms)
+        return ask
+
+    def rest(self) -> None:
+        """Fetch often enough that the next one should look at nothing."""
+        self.fetch_without_news()
+        self.fetch_without_news()
+        self.followers.looks = 0
+
+
+@pytest.fixture
+def resting(tmp_path: Path) -> Resting:
+    return Resting(tmp_path)
+
+
+def test_fetches_without_news_look_at_the_partitions_once(resting: Resting) -> None:
+    asks = [resting.fetch_without_news() for _ in range(FETCHES)]
+    assert resting.followers.looks <= PARTITIONS
+    assert all(not ask.to_send and not ask.to_forget for ask in asks)
+    epochs = [ask.session_epoch for ask in asks]
+    assert epochs == list(range(epochs[0], epochs[0] + FETCHES))
+
+
+def test_what_is_in_an_answer_is_asked_for_anew(resting: Resting) -> None:
+    resting.rest()
+    resting.leading[T0].lead(0, b"b")
+    resting.followers.catch_up(resting.leader)
+    assert resting.following[T0].values == [b"a", b"b"]
+
+
+def test_a_log_start_that_an_answer_moves_is_told_by_the_next_fetch(resting: Resting) -> None:
+    resting.rest()
+    ask = resting.fetch()
+    data = FetchedPartition(ErrorCode.NONE, high_watermark=1, log_start_offset=1)
+    resting.fetcher.fetch_answered(ask, FetchAnswer(ErrorCode.NONE, ask.session_id, {T0: data}), 0)
+    resting.fetch_without_news()  # the follower's high watermark lets it move only now, perhaps
+    assert resting.following[T0].log.log_start_offset == 1
+    assert resting.fetch().wanted[T0].log_start_offset == 1
+
+
+def test_a_log_start_that_retention_moves_is_told_after_a_while(resting: Resting) -> None:
+    resting.rest()
+    resting.following[T0].log.advance_log_start_offset(1)
+    ask = resting.fetch_without_news(LOOK_AGAIN_MS)
+    assert {each: wanted.log_start_offset for each, wanted in ask.to_send.items()} == {T0: 1}
+
+
+def test_partitions_that_come_and_go_are_in_the_next_fetch(resting: Resting) -> None:
+    resting.rest()
+    resting.fetcher.remove_partitions([T0])
+    assert [each.topic_partition for each in resting.fetch_without_news().to_forget] == [T0]
+    resting.rest()
+    resting.followers.follow(0, T0)
+    assert list(resting.fetch_without_news().to_send) == [T0]
+
+
+def test_a_fetcher_that_follows_nothing_any_more_asks_nothing(resting: Resting) -> None:
+    resting.rest()
+    resting.fetcher.remove_all_partitions()
+    assert len(resting.fetch_without_news().to_forget) == PARTITIONS
+    assert isinstance(resting.fetcher.next_request(0), Wait)
+
+
+def test_a_session_that_is_lost_is_opened_with_all_partitions(resting: Resting) -> None:
+    resting.rest()
+    resting.fetcher.request_abandoned()
+    ask = resting.fetch()
+    assert ask.session_epoch == 0
+    assert len(ask.to_send) == PARTITIONS
