@@ -20,11 +20,11 @@ NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 FUZZ_SECONDS ?= 60
 KAFKA := tests/interop/java
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
-BENCHMARKS = $(filter-out $(patsubst %,benchmarks/%.py,measure clusters side_by_side profiles),\
+BENCHMARKS = $(filter-out $(patsubst %,benchmarks/%.py,measure clusters side_by_side growth profiles),\
 	$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-growth bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -38,6 +38,7 @@ help:
 	@echo 'make format   format the code'
 	@echo 'make docs     write the generated pages and stubs anew'
 	@echo 'make bench    odradek beside Apache Kafka and kfake on this machine, in turns'
+	@echo 'make bench-growth  cost as connections, partitions, segments and groups grow, plotted'
 	@echo 'make bench-goals  what each part costs, beside its goal'
 	@echo 'make profiles  where the time of a Produce and a Fetch goes: docs/performance.md'
 	@echo 'make bench-codec  our codecs beside kafka-python and construct'
@@ -133,6 +134,9 @@ docs: $(VENV)/run.stamp
 bench: $(VENV)/test.stamp
 	@.ci/need java mvn go
 	$(BIN)/python benchmarks/side_by_side.py $(ARGS)
+
+bench-growth: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/growth.py $(ARGS)
 
 bench-goals: $(VENV)/test.stamp
 	@missed=0; for script in $(BENCHMARKS); do echo "== $$script"; \

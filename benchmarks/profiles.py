@@ -28,6 +28,7 @@ from profiling.account import Account, Counted, Figures, account_of, filled_page
 from profiling.flame import flame_graph
 from profiling.loads import LOADS, Broker, Load
 from profiling.samples import Sampling, Stacks, py_spy
+from profiling.stages import in_microseconds
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "performance.md"
@@ -79,8 +80,10 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
     return int(fields[11]) * TICK_SECONDS, int(fields[12]) * TICK_SECONDS
 
 
-def profile(load: Load, package: Path, seconds: float) -> tuple[Account, Stacks]:
-    """Put a broker under a load, first to measure, then to sample."""
+def profile(
+    load: Load, package: Path, seconds: float
+) -> tuple[Account, dict[tuple[str, ...], float]]:
+    """Put a broker under a load, first to measure, then to sample; the cost of each stack, too."""
     with broker_of(package) as running:
         where, pid = Broker(running.host, running.port), running.process.pid
         load.prepare(where)
@@ -92,7 +95,8 @@ def profile(load: Load, package: Path, seconds: float) -> tuple[Account, Stacks]
     user_us, kernel_us = (
         (later - earlier) / exchanges * 1e6 for earlier, later in zip(before, after, strict=True)
     )
-    return account_of(load.title, exchanges / took, user_us, kernel_us, stacks), stacks
+    costs = in_microseconds(stacks, user_us, kernel_us)
+    return account_of(load.title, exchanges / took, sum(stacks.values()), costs), costs
 
 
 def sample(load: Load, where: Broker, pid: int, seconds: float) -> Stacks:
@@ -145,6 +149,8 @@ def main() -> int:
     figures = Figures("", {"before": {}, "after": {}}, {"before": {}, "after": {}})
     if FIGURES.exists():
         figures = load(FIGURES)
+    elif options.before is None:
+        parser.error("there are no earlier figures yet: name a state to compare with, by --before")
     with packages(options.before) as found:
         for which, package in found.items():
             figures.floor[which] = counted(package)
@@ -152,7 +158,7 @@ def main() -> int:
             if options.only not in (None, each.name):
                 continue
             for which, package in found.items():
-                account, stacks = profile(each, package, options.seconds)
+                account, costs = profile(each, package, options.seconds)
                 figures.accounts[which][each.name] = account
                 print(
                     f"{each.name:14} {which:7} {account.rate:10,.0f} a second  "
@@ -160,7 +166,7 @@ def main() -> int:
                     f"{account.samples} samples"
                 )
                 title = f"{each.title}, {which}: {account.total_us:.1f} us of CPU time each"
-                graph = flame_graph(stacks, title, account.total_us)
+                graph = flame_graph(costs, title)
                 (FOLDER / f"{each.name}-{which}.svg").write_text(graph)
     figures = figures._replace(machine=machine())
     save(FIGURES, figures)

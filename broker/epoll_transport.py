@@ -99,6 +99,7 @@ class EpollTransport:
         self._parking: trio.CancelScope | None = None
         self._is_stopping = False
         self._watch = EpollWatch(self._epoll)
+        self._pass_bytes = 0
         self._now_ms = clock.monotonic_ms()
         if idle_ms_max >= 0:
             self._schedule_idle_check()
@@ -155,7 +156,7 @@ class EpollTransport:
         while not self._is_stopping:
             events = self._epoll.poll(0)
             if not events and not self._unfinished:
-                events = self._watch.next_events()
+                events = self._watch.next_events(self._pass_bytes)
                 if not events:
                     await self._park(epoll_fd)
             self._now_ms = now_ms = self._clock.monotonic_ms()
@@ -229,6 +230,7 @@ class EpollTransport:
                 self._finish_pass()
                 arena_position = 0
             arena_position += self._receive(ready, event, arena_position)
+        self._pass_bytes = arena_position
         self._finish_pass()
 
     def _finish_pass(self) -> None:

@@ -6,6 +6,7 @@ fields; and in every answer without records, aborted transactions or errors.
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import Any, NamedTuple
 
@@ -48,6 +49,12 @@ class TopicPart(NamedTuple):
     head: bytes
     topic: bytes | str
     entries: tuple[bytes, ...]
+
+
+@functools.cache
+def layout_of(version: int) -> FetchLayout:
+    """The layout of a version, made once."""
+    return FetchLayout(version)
 
 
 class FetchLayout:

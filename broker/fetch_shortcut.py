@@ -18,7 +18,7 @@ from ..protocol.errors import ProtocolError
 from ..replication.fetch import FetchPartition
 from ..replication.fetch_memory import FetchMemory, IdlePartition
 from ..storage.topic_partition import TopicPartition
-from .fetch_layout import FIRST_VERSION, FetchLayout, TopicPart
+from .fetch_layout import FIRST_VERSION, FetchLayout, TopicPart, layout_of
 from .fetch_rules import ISOLATION_LEVELS, fetch_params
 from .fetch_sessions import FINAL_EPOCH, INVALID_SESSION_ID
 from .repeated_fetch import RepeatedFetch
@@ -131,12 +131,20 @@ class FetchShortcut(FetchMemory):
             self.wake_all()
         self.set_params()
 
+    def end(self) -> None:
+        """The fetch at hand is being answered."""
+        self._current = None
+
     def answers_to(self, part: TopicPart) -> list[bytes | None]:
         """What each partition of a topic's part answers if it is idle, else None."""
         return list(map(self._answers.get(part.topic, NO_ANSWERS).get, part.entries))
 
-    def was_asked_otherwise(self, topic_partition: TopicPartition, fetch: RepeatedFetch) -> bool:
-        """Whether a fetch asks for an idle partition in the words by which it is idle."""
+    def active_among(self, topic: bytes | str, entries: set[bytes]) -> set[bytes]:
+        """Those of a topic's entries that do not ask for idle partitions."""
+        return entries.difference(self._answers.get(topic, NO_ANSWERS))
+
+    def is_idle_in(self, topic_partition: TopicPartition, fetch: RepeatedFetch) -> bool:
+        """Whether a fetch asks for a partition in the words by which it is idle."""
         known = self._entries.get(topic_partition)
         return known is not None and fetch.asks_for(*known)
 
@@ -227,7 +235,7 @@ def _learn(
         or not body.topics
     ):
         return None
-    layout = FetchLayout(route.api_version)
+    layout = layout_of(route.api_version)
     data = bytes(frame)
     topics_at = position + layout.topics_after
     try:

@@ -62,18 +62,18 @@ class QuickAnswer:
     def add_topic(self, part: TopicPart) -> None:
         """Answer a topic's partitions."""
         pending = self._pending
+        topic, entries = part.topic, part.entries
         answers = self._memory.answers_to(part)
-        active = answers.count(None)
-        topic, count = part.topic, len(answers)
+        active = [at for at, answer in enumerate(answers) if answer is None]
+        count = len(answers)
         self.partitions += count
-        if active < count:
-            self.idle_topics[topic] = self.idle_topics.get(topic, 0) + count - active
+        if len(active) < count:
+            self.idle_topics[topic] = self.idle_topics.get(topic, 0) + count - len(active)
         pending.append(part.head)
         begin = 0
-        for _ in range(active):
-            at = answers.index(None, begin)
+        for at in active:
             pending += answers[begin:at]  # type: ignore[arg-type]  # none of them is None
-            self._add_active(topic, part.entries[at])
+            self._add_active(topic, entries[at])
             pending = self._pending
             begin = at + 1
         pending += answers[begin:] if begin else answers  # type: ignore[arg-type]  # as above

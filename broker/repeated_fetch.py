@@ -31,6 +31,7 @@ class RepeatedFetch:
     __slots__ = (
         "_broker",
         "_data",
+        "_entries",
         "_memory",
         "_names",
         "_position",
@@ -53,6 +54,7 @@ class RepeatedFetch:
         self._position = position
         self._topics = topics
         self._names: dict[bytes | str, str] = {}
+        self._entries: dict[bytes | str, set[bytes]] = {}
         self.idle_topics: dict[str, int] = {}
         self._request: Request
 
@@ -76,56 +78,50 @@ class RepeatedFetch:
         broker, memory = self._broker, self._memory
         cache = broker.metadata_cache
         asked: list[FetchPartition] = []
-        for part in self._topics:
-            topic, entries = part.topic, part.entries
+        previous = None
+        for _, topic, entries in self._topics:
             name = cache.topic_name(topic) if isinstance(topic, bytes) else topic
             if name is None or not broker.authorize(request, "READ", "TOPIC", name):
                 return None
+            entries_apart = set(entries)
+            active = memory.active_among(topic, entries_apart)
             self._names[topic] = name
-            answers = memory.answers_to(part)
-            active = answers.count(None)
-            if active < len(entries):
-                self.idle_topics[name] = self.idle_topics.get(name, 0) + len(entries) - active
+            if topic == previous or not self._note_entries(topic, entries_apart, len(entries)):
+                return None
+            previous = topic
+            if len(active) < len(entries):
+                self.idle_topics[name] = self.idle_topics.get(name, 0) + len(entries) - len(active)
+            if not active:
+                continue
             topic_id = topic if isinstance(topic, bytes) else b""
-            at = -1
-            for _ in range(active):
-                at = answers.index(None, at + 1)
-                try:
-                    wish = memory.layout.read_entry(entries[at], name, topic_id)
-                except ValueError:
-                    return None
-                if not cache.contains_partition(*wish.topic_partition):
-                    return None
-                asked.append(wish)
+            for entry in entries:
+                if entry in active:
+                    try:
+                        wish = memory.layout.read_entry(entry, name, topic_id)
+                    except ValueError:
+                        return None
+                    if not cache.contains_partition(*wish.topic_partition):
+                        return None
+                    asked.append(wish)
         return None if self._names_any_twice(asked) else asked
 
+    def _note_entries(self, topic: bytes | str, entries: set[bytes], count: int) -> bool:
+        """Remember what is asked of a topic; False if there is none, or something stands twice."""
+        before = self._entries.get(topic)
+        if before is not None:  # others came in between
+            count += len(before)
+            entries = entries | before
+        self._entries[topic] = entries
+        return 0 < len(entries) == count
+
     def _names_any_twice(self, asked: list[FetchPartition]) -> bool:
-        """Whether a partition or topic stands in it twice, so that an answer is not just a join."""
+        """Whether a partition is asked for in two ways, of which only the last counts."""
         named = {wish.topic_partition for wish in asked}
-        if len(named) < len(asked):
-            return True
-        previous = None
-        seen: dict[bytes | str, set[bytes]] = {}
-        for _, topic, entries in self._topics:
-            if topic == previous or not entries:
-                return True
-            previous = topic
-            before = seen.get(topic)
-            if before is None:
-                seen[topic] = own = set(entries)
-                if len(own) < len(entries):
-                    return True
-            else:
-                count = len(before) + len(entries)
-                before.update(entries)
-                if len(before) < count:
-                    return True
-        # One that was idle and is asked for in another way now may be asked for both ways.
-        return any(self._memory.was_asked_otherwise(each, self) for each in named)
+        return len(named) < len(asked) or any(self._memory.is_idle_in(each, self) for each in named)
 
     def asks_for(self, topic: bytes | str, entry: bytes) -> bool:
         """Whether a partition is asked for in these words."""
-        return any(part.topic == topic and entry in part.entries for part in self._topics)
+        return entry in self._entries.get(topic, ())
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> list[FetchPartition]:
         """Partitions in the order in which they stand here."""
@@ -145,6 +141,7 @@ class RepeatedFetch:
 
     def _complete(self, results: FetchResults) -> None:
         request, broker = self._request, self._broker
+        self._memory.end()
         if request.connection.is_closed:
             return
         for _, data in results:

@@ -101,7 +101,8 @@ class Partition(InSyncReplicas):
         """
         if state.partition_epoch < self.partition_epoch:
             return
-        is_new_leader = not self.is_leader
+        # Where epochs are missing, another may have led in them, and followers were cut by it.
+        is_new_leader = not self.is_leader or state.leader_epoch > self.leader_epoch + 1
         is_new_epoch = state.leader_epoch > self.leader_epoch
         self.controller_epoch = state.controller_epoch
         self.update_assignment_and_isr(state, is_leader=True)

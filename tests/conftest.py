@@ -23,6 +23,7 @@ from odradek.testing.broker_process import BrokerProcess
 sys.path.insert(0, str(Path(__file__).parent))  # makes `support` importable
 
 from support.external_broker import ExternalBroker
+from support.file_seconds import SECONDS
 from support.kafka_process import KafkaProcess
 
 # Every broker that a test starts imports the package anew: it is compiled once, and not each time.
@@ -45,32 +46,43 @@ StartBroker = Callable[..., BrokerProcess]
 topic_numbers = itertools.count()
 
 TESTS = Path(__file__).parent
-LONGEST_FIRST = ("spark", "cluster", "clients", "crash", "testing")
-"""Folders whose tests are begun first, so that no worker is left alone with a long one."""
-SHARE_A_PROCESS = ("spark",)
-"""Folders whose files are run by one worker: what all of them share is dear to start."""
+SHARE_A_PROCESS = "tests/spark"
+"""A folder whose files are run by one worker: what they share is dear to start."""
+OF_THEIR_OWN = frozenset(
+    f"{SHARE_A_PROCESS}/test_{name}.py"
+    for name in ("examples", "spark_commands", "standalone_cluster")
+)
+"""Those of its files that share nothing: they start processes of their own."""
+
+
+def together(file: str) -> str:
+    """What is run by one worker, one after another: the tests of a file share a broker.
+
+    Args:
+        file: its path from the root of the checkout.
+    """
+    shares = file.startswith(f"{SHARE_A_PROCESS}/") and file not in OF_THEIR_OWN
+    return SHARE_A_PROCESS if shares else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long."""
+    """Begin with what takes long, so that no worker is left alone with it."""
 
-    def rank(item: pytest.Item) -> int:
-        folder = item.path.relative_to(TESTS).parts[0]
-        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+    def seconds(item: pytest.Item) -> int:
+        file = item.path.relative_to(TESTS.parent).as_posix()
+        return -SECONDS.get(together(file), 0)
 
-    items.sort(key=rank)
+    items.sort(key=seconds)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Among several workers the tests of a file stay together, for they share a broker."""
+    """Distribute what belongs together, in the order of the collection."""
     from xdist.scheduler import LoadScopeScheduling
 
     class TogetherByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            folder = file.removeprefix("tests/").partition("/")[0]
-            return folder if folder in SHARE_A_PROCESS else file
+            return together(nodeid.partition("::")[0])
 
     return TogetherByFile(config, log)
 

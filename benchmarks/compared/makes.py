@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .peers import Failed, Peer, free_ports
+from .peers import Failed, Peer
+from .ports import free_ports
 
 KAFKA_HEAP = "1g"
 KAFKA_CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"

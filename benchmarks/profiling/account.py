@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .samples import Stacks
-from .stages import STAGES, shares
+from .stages import STAGES, by_stage
 
 MARK = re.compile(r"(<!-- account: (\w+) -->\n).*?(<!-- end of account -->)", re.DOTALL)
 SHOWN_US_MIN = 0.05
@@ -61,25 +60,24 @@ class Figures(NamedTuple):
 
 
 def account_of(
-    title: str, rate: float, user_us: float, kernel_us: float, stacks: Stacks
+    title: str, rate: float, samples: int, costs: Mapping[tuple[str, ...], float]
 ) -> Account:
-    """Divide a load's CPU time among the stages."""
-    found = shares(stacks)
-    samples = {
-        inside: sum(n for key, n in found.items() if key.is_kernel is inside)
-        for inside in (False, True)
-    }
-    stages: dict[str, list[float]] = {}
-    for key, count in found.items():
-        whole = kernel_us if key.is_kernel else user_us
-        row = stages.setdefault(key.stage, [0.0, 0.0])
-        row[key.is_kernel] += whole * count / samples[key.is_kernel]
+    """Divide a load's CPU time among the stages.
+
+    Args:
+        title: of the load.
+        rate: exchanges per second.
+        samples: how many there were.
+        costs: microseconds of each stack.
+    """
+    stages = by_stage(costs)
+    user_us, kernel_us = (sum(each[inside] for each in stages.values()) for inside in (0, 1))
     return Account(
         title,
         round(rate, 1),
         round(user_us, 2),
         round(kernel_us, 2),
-        sum(samples.values()),
+        samples,
         {stage: [round(each, 2) for each in stages[stage]] for stage in STAGES if stage in stages},
     )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
-from .samples import Stacks
-from .stages import KERNEL, STAGES, classify
+from .stages import KERNEL, STAGES, stage_of
 
 WIDTH, ROW, LEFT, TOP = 1200, 17, 10, 34
 CHARACTER = 6.3
@@ -31,39 +31,38 @@ KERNEL_STROKE = "#555"
 
 
 class _Box:
-    __slots__ = ("children", "count", "stages")
+    __slots__ = ("children", "cost", "stages")
 
     def __init__(self) -> None:
-        self.count = 0
+        self.cost = 0.0
         self.children: dict[str, _Box] = {}
-        self.stages: dict[str, int] = {}
+        self.stages: dict[str, float] = {}
 
-    def add(self, stack: tuple[str, ...], count: int, stage: str) -> None:
-        self.count += count
-        self.stages[stage] = self.stages.get(stage, 0) + count
+    def add(self, stack: tuple[str, ...], cost: float, stage: str) -> None:
+        self.cost += cost
+        self.stages[stage] = self.stages.get(stage, 0) + cost
         if stack:
             child = self.children.get(stack[0])
             if child is None:
                 child = self.children[stack[0]] = _Box()
-            child.add(stack[1:], count, stage)
+            child.add(stack[1:], cost, stage)
 
     def depth(self, least: float) -> int:
-        below = [box.depth(least) for box in self.children.values() if box.count >= least]
+        below = [box.depth(least) for box in self.children.values() if box.cost >= least]
         return 1 + max(below, default=0)
 
 
-def flame_graph(stacks: Stacks, title: str, microseconds: float) -> str:
+def flame_graph(costs: Mapping[tuple[str, ...], float], title: str) -> str:
     """The graph.
 
     Args:
-        stacks: samples.
+        costs: microseconds of each stack.
         title: above it.
-        microseconds: what the whole width stands for.
     """
     root = _Box()
-    for stack, count in stacks.items():
-        root.add(stack, count, classify(stack).stage)
-    least = root.count * SHARE_MIN
+    for stack, cost in costs.items():
+        root.add(stack, cost, stage_of(stack))
+    least = root.cost * SHARE_MIN
     height = TOP + root.depth(least) * ROW + 30
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
@@ -71,13 +70,13 @@ def flame_graph(stacks: Stacks, title: str, microseconds: float) -> str:
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
         f'<text x="{LEFT}" y="20" font-size="14">{escape(title)}</text>',
     ]
-    scale = (WIDTH - 2 * LEFT) / max(root.count, 1)
+    scale = (WIDTH - 2 * LEFT) / max(root.cost, 1e-9)
 
     def draw(box: _Box, x: float, y: int) -> None:
-        for name, child in sorted(box.children.items(), key=lambda item: -item[1].count):
-            width = child.count * scale
-            if child.count >= least:
-                parts.append(_rectangle(name, child, x, y, width, microseconds / root.count))
+        for name, child in sorted(box.children.items(), key=lambda item: -item[1].cost):
+            width = child.cost * scale
+            if child.cost >= least:
+                parts.append(_rectangle(name, child, x, y, width))
                 draw(child, x, y + ROW)
             x += width
 
@@ -87,7 +86,7 @@ def flame_graph(stacks: Stacks, title: str, microseconds: float) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _rectangle(name: str, box: _Box, x: float, y: int, width: float, each_us: float) -> str:
+def _rectangle(name: str, box: _Box, x: float, y: int, width: float) -> str:
     stage = max(box.stages, key=lambda key: box.stages[key])
     colour = COLOURS[STAGES.index(stage)]
     is_kernel = name.partition(" ")[0] in KERNEL
@@ -99,7 +98,7 @@ def _rectangle(name: str, box: _Box, x: float, y: int, width: float, each_us: fl
         label = label[: room - 1] + "…" if room >= 4 else ""
     if label:
         text = f'<text x="{x + 3:.1f}" y="{y + 12}">{escape(label)}</text>'
-    tip = f"{name}: {box.count * each_us:.1f} us ({stage})"
+    tip = f"{name}: {box.cost:.1f} us ({stage})"
     return (
         f"<g><title>{escape(tip)}</title>"
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 1}" rx="1" '

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 RECEIVE = "receive"
 FRAMES = "frames and order"
@@ -83,8 +82,9 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"crc32c", CRC),
     (r"(epoll_wait|epoll_pwait|epoll_ctl) ", EPOLL),
     (r"EpollTransport\.(run|_watch|_doze|_park|_set_events) ", EPOLL),
-    (r"_others_are_runnable ", EPOLL),
-    (r"(send_buffers|_send_\w+|EpollTransport\._send\w*) broker/epoll_transport", SEND),
+    (r"_others_are_runnable |broker/epoll_watch", EPOLL),
+    (r"broker/send_buffers|(_send_\w+|EpollTransport\._send\w*) broker/epoll_transport", SEND),
+    (r"send_buffers broker/epoll_transport", SEND),
     (r"broker/epoll_transport", RECEIVE),
     (r"storage/file_slice", SEND),
     (r"protocol/frames", FRAMES),
@@ -114,18 +114,6 @@ RULES: tuple[tuple[str, str], ...] = (
 _RULES = tuple((re.compile(pattern), stage) for pattern, stage in RULES)
 
 
-class Sample(NamedTuple):
-    """What one stack says.
-
-    Attributes:
-        stage: where the time goes.
-        is_kernel: whether it passes inside the kernel.
-    """
-
-    stage: str
-    is_kernel: bool
-
-
 def stage_of_frame(frame: str) -> str | None:
     """The stage a `function file` belongs to; None where its caller decides."""
     for pattern, stage in _RULES:
@@ -134,20 +122,35 @@ def stage_of_frame(frame: str) -> str | None:
     return None
 
 
-def classify(stack: Sequence[str]) -> Sample:
+def stage_of(stack: Sequence[str]) -> str:
     """The stage of a stack, given from the outermost frame to the innermost."""
-    is_kernel = stack[-1].partition(" ")[0] in KERNEL
     for frame in reversed(stack):
         stage = stage_of_frame(frame)
         if stage is not None:
-            return Sample(stage, is_kernel)
-    return Sample(REST, is_kernel)
+            return stage
+    return REST
 
 
-def shares(stacks: Mapping[tuple[str, ...], int]) -> dict[Sample, int]:
-    """Samples by stage, kernel and not kernel apart."""
-    found: dict[Sample, int] = {}
-    for stack, count in stacks.items():
-        sample = classify(stack)
-        found[sample] = found.get(sample, 0) + count
+def is_kernel(stack: Sequence[str]) -> bool:
+    """Whether the time of a stack passes inside the kernel."""
+    return stack[-1].partition(" ")[0] in KERNEL
+
+
+def in_microseconds(
+    stacks: Mapping[tuple[str, ...], int], user_us: float, kernel_us: float
+) -> dict[tuple[str, ...], float]:
+    """What each stack cost: samples outside the kernel share one time, those inside the other."""
+    inside = sum(count for stack, count in stacks.items() if is_kernel(stack))
+    outside = sum(stacks.values()) - inside
+    return {
+        stack: count * (kernel_us / inside if is_kernel(stack) else user_us / outside)
+        for stack, count in stacks.items()
+    }
+
+
+def by_stage(costs: Mapping[tuple[str, ...], float]) -> dict[str, list[float]]:
+    """What each stage cost, outside the kernel and inside it."""
+    found: dict[str, list[float]] = {}
+    for stack, cost in costs.items():
+        found.setdefault(stage_of(stack), [0.0, 0.0])[is_kernel(stack)] += cost
     return found

@@ -68,8 +68,8 @@ def test_figures_hang_together_and_nothing_is_left(load: Load, target: Target) -
     assert figures["loader_us"] > 0
     assert figures["cpu_us"] >= 0
     if "rate" in figures:
-        # What was in flight at once was no more than that for no longer than it all took, and half of
-        # the requests took at least the median.
+        # So many were in flight at once for as long as it took, and half of the requests took at
+        # least the median.
         in_flight = {"4 connections x 8": 32, "16": 16, "heartbeats": 16}
         depth = next((n for words, n in in_flight.items() if words in load.name), 1)
         assert figures["rate"] > 0

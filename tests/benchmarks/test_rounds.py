@@ -229,3 +229,20 @@ def test_starts_are_measured_and_one_that_fails_has_no_more_turns(heard: Heard) 
         assert (good.runs(), broken.runs()) == (True, False)
         assert (good.starts, broken.starts) == (2, 1)
         assert turns.failures == {("start", "b"): "b did not start"}
+
+
+def test_a_broker_that_ends_at_once_is_told_with_its_last_words() -> None:
+    class Complaining(Sleeper):
+        def commands(self) -> Sequence[list[str]]:
+            return [["sleep", "600"], ["sh", "-c", "echo no such setting; exit 1"]]
+
+        def start(self) -> None:
+            Peer.start(self)
+
+    peer = Complaining("b")
+    try:
+        with pytest.raises(Failed, match=r"^b did not start: no such setting$"):
+            peer.start()
+    finally:
+        peer.stop()
+    assert not peer.folder.exists()

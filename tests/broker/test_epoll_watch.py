@@ -7,9 +7,16 @@ import socket
 
 import pytest
 import trio
+import trio.testing
 
 from odradek.broker import epoll_watch
-from odradek.broker.epoll_watch import DOZE_SECONDS, WATCH_SECONDS, EpollWatch
+from odradek.broker.epoll_watch import (
+    DOZE_ALONE_SECONDS,
+    DOZE_SECONDS,
+    LIGHT_PASS_BYTES,
+    WATCH_SECONDS,
+    EpollWatch,
+)
 
 EVENT = [(5, select.EPOLLIN)]
 
@@ -52,7 +59,7 @@ def epoll(monkeypatch: pytest.MonkeyPatch) -> Epoll:
 def after(epoll: Epoll, watch: EpollWatch, seconds: float) -> list[tuple[int, int]]:
     """What it sees of an event so long from now."""
     epoll.due = epoll.now + seconds
-    return watch.next_events()
+    return watch.next_events(0)
 
 
 async def test_a_client_that_asks_at_once_is_waited_for_awake(epoll: Epoll) -> None:
@@ -68,8 +75,17 @@ async def test_a_client_that_takes_its_time_is_waited_for_asleep(epoll: Epoll) -
     watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     for _ in range(20):
         assert after(epoll, watch, WATCH_SECONDS * 3) == EVENT
-        assert epoll.timeouts == [DOZE_SECONDS]
+        assert epoll.timeouts == [DOZE_ALONE_SECONDS]
         assert epoll.slept()
+
+
+async def test_a_client_that_sends_much_is_waited_for_asleep(epoll: Epoll) -> None:
+    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    after(epoll, watch, WATCH_SECONDS / 2)
+    epoll.timeouts.clear()
+    epoll.due = epoll.now + WATCH_SECONDS / 2
+    assert watch.next_events(LIGHT_PASS_BYTES + 1) == EVENT
+    assert epoll.timeouts == [DOZE_ALONE_SECONDS]
 
 
 async def test_watching_in_vain_soon_ends(epoll: Epoll) -> None:
@@ -79,8 +95,8 @@ async def test_watching_in_vain_soon_ends(epoll: Epoll) -> None:
     for _ in range(30):
         epoll.timeouts.clear()
         began = epoll.now
-        assert watch.next_events() == []
-        awake.append(epoll.now - began - DOZE_SECONDS)
+        assert watch.next_events(0) == []
+        awake.append(epoll.now - began - DOZE_ALONE_SECONDS)
     assert sum(awake) < 2.5 * WATCH_SECONDS
     assert awake[-1] == pytest.approx(0, abs=1e-9)
 
@@ -89,8 +105,28 @@ async def test_other_tasks_are_not_kept_waiting(epoll: Epoll) -> None:
     watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.lowlevel.checkpoint)
-        assert watch.next_events() == []
+        assert watch.next_events(0) == []
         assert not epoll.slept()
+
+
+async def test_tasks_that_wait_for_a_socket_are_not_kept_waiting_long(
+    epoll: Epoll, nursery: trio.Nursery
+) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        nursery.start_soon(trio.lowlevel.wait_readable, here)
+        await trio.testing.wait_all_tasks_blocked()
+        EpollWatch(epoll).next_events(0)  # type: ignore[arg-type]  # as much of one as it needs
+        assert epoll.timeouts == [DOZE_SECONDS]
+        nursery.cancel_scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_deadline_is_not_slept_through(epoll: Epoll) -> None:
+    with trio.move_on_after(DOZE_SECONDS / 10):
+        EpollWatch(epoll).next_events(0)  # type: ignore[arg-type]  # as much of one as it needs
+    (seconds,) = epoll.timeouts
+    assert 0 <= seconds <= DOZE_SECONDS / 10
 
 
 async def test_a_real_epoll_is_waited_for(nursery: trio.Nursery) -> None:
@@ -98,6 +134,6 @@ async def test_a_real_epoll_is_waited_for(nursery: trio.Nursery) -> None:
     with here, there, select.epoll() as real:
         real.register(here, select.EPOLLIN)
         watch = EpollWatch(real)
-        assert watch.next_events() == []
+        assert watch.next_events(0) == []
         there.send(b"x")
-        assert watch.next_events() == [(here.fileno(), select.EPOLLIN)]
+        assert watch.next_events(0) == [(here.fileno(), select.EPOLLIN)]

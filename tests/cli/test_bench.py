@@ -28,7 +28,8 @@ pytestmark = pytest.mark.clients
 
 BEGINS_SECONDS_MAX = 60.0
 ENDS_SECONDS_MAX = 60.0
-SHORT = ("--rounds", 1, "--seconds", 0.05)
+LONG = ("--only", "^Produce, 16", "--seconds", 100)
+SHORT = ("--quick", "--seconds", 0.05)
 
 
 def topics_of_loads(port: int) -> list[str]:
@@ -114,7 +115,8 @@ def test_what_cannot_be_done_is_told_before_anything_runs(
 def test_plot_without_matplotlib_says_what_to_install(
     odradek: Odradek, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for module in ("matplotlib", "matplotlib.backend_bases"):
+        monkeypatch.setitem(sys.modules, module, None)
     done = odradek("bench", "--plot", "x.png")
     assert (done.code, done.out) == (1, "")
     assert "--plot needs matplotlib: pip install matplotlib" in done.err
@@ -182,9 +184,7 @@ def running(folder: Path, *arguments: object) -> Iterator[Running]:
 def test_ctrl_c_leaves_neither_process_nor_topic(
     broker: BrokerProcess, tmp_path: Path, how: signal.Signals
 ) -> None:
-    with running(
-        tmp_path, "-b", broker.bootstrap, "--only", "^Produce, 16", "--seconds", 100
-    ) as run:
+    with running(tmp_path, "-b", broker.bootstrap, *LONG) as run:
         wait_until(
             lambda: bool(topics_of_loads(broker.port)), run.out.read_text, BEGINS_SECONDS_MAX
         )
@@ -198,7 +198,7 @@ def test_ctrl_c_leaves_neither_process_nor_topic(
 
 
 def test_ctrl_c_ends_the_broker_that_was_started(tmp_path: Path) -> None:
-    with running(tmp_path, "--only", "^Produce, 16", "--seconds", 100) as run:
+    with running(tmp_path, *LONG) as run:
         wait_until(lambda: run.loader() is not None, run.out.read_text, BEGINS_SECONDS_MAX)
         children = run.children()
         assert any("odradek serve" in line for line in children.values())
@@ -212,9 +212,7 @@ def test_ctrl_c_ends_the_broker_that_was_started(tmp_path: Path) -> None:
 def test_command_that_is_killed_takes_its_load_with_it(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    with running(
-        tmp_path, "-b", broker.bootstrap, "--only", "^Produce, 16", "--seconds", 100
-    ) as run:
+    with running(tmp_path, "-b", broker.bootstrap, *LONG) as run:
         wait_until(
             lambda: bool(topics_of_loads(broker.port)), run.out.read_text, BEGINS_SECONDS_MAX
         )
@@ -228,9 +226,7 @@ def test_command_that_is_killed_takes_its_load_with_it(
 def test_load_that_is_killed_is_told_and_its_topic_removed(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    with running(
-        tmp_path, "-b", broker.bootstrap, "--only", "^Produce, 16", "--seconds", 100
-    ) as run:
+    with running(tmp_path, "-b", broker.bootstrap, *LONG) as run:
         for _ in range(2):  # both of the loads
             seen = topics_of_loads(broker.port)
             wait_until(

@@ -21,7 +21,8 @@ try:
     main(["serve", "--help"])
 except SystemExit as leaving:
     print("code", leaving.code)
-print("heavy", sorted({"typer", "rich", "kafka", "pyspark", "pandas"} & set(sys.modules)))
+heavy = {"typer", "rich", "kafka", "pyspark", "pandas", "odradek.bench"}
+print("heavy", sorted(heavy & set(sys.modules)))
 """
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
@@ -43,7 +44,7 @@ def test_help_names_every_command_and_shows_how_to_begin(odradek: Odradek) -> No
     outcome = odradek("--help")
     assert outcome.code == 0
     commands = ("serve", "topics", "produce", "consume", "groups", "transactions", "demo")
-    for command in (*commands, "record", "replay"):
+    for command in (*commands, "record", "replay", "bench"):
         assert command in outcome.out
     assert "odradek topics create events" in outcome.out
 
@@ -72,6 +73,7 @@ def test_help_names_every_command_and_shows_how_to_begin(odradek: Odradek) -> No
         ("consume",),
         ("record",),
         ("replay",),
+        ("bench",),
         ("demo",),
     ],
     ids=" ".join,

@@ -22,7 +22,7 @@ from support.raw_connection import RawConnection
 
 from odradek.testing.broker_process import BrokerProcess
 
-KILLS = 50
+KILLS = 25
 SOAK_KILLS = 400
 PARTITIONS = 2
 KEYS = 200
@@ -35,7 +35,7 @@ LATEST = -1
 LEADER_NOT_AVAILABLE = 5
 NOT_LEADER_OR_FOLLOWER = 6
 NOT_THERE_YET = {LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER}
-ANSWER_SECONDS_MAX = 30
+ANSWER_SECONDS_MAX = 60
 LIST_OFFSETS_VERSION = 5
 
 CLIENT = {"log_level": 2, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
@@ -93,7 +93,7 @@ class Load:
 
     def wait_for_next(self) -> None:
         """Wait until the next threshold is reached."""
-        assert self._due.acquire(timeout=60), f"no more acknowledgements: {self._failure}"
+        assert self._due.acquire(timeout=120), f"no more acknowledgements: {self._failure}"
 
     def stop(self) -> None:
         """Send no more, and wait until all that was sent is acknowledged."""

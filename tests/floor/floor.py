@@ -45,7 +45,9 @@ def show_table(found: Mapping[str, Measured]) -> int:
     print(f"{'a request of':26}" + "".join(f"{name:>14}" for name in Cost._fields))
     for name, measured in found.items():
         print(f"{name:26}" + "".join(f"{value:14g}" for value in measured.cost))
-    failures = [text for name, each in found.items() for text in over(name, each.cost, limits)]
+    failures = [
+        f"{name}: {text}" for name, each in found.items() for text in over(name, each.cost, limits)
+    ]
     print(*failures, sep="\n")
     return 1 if failures else 0
 

@@ -23,7 +23,7 @@ def run_example(start_broker: Any, tmp_path: Path) -> Any:
             [sys.executable, str(EXAMPLES / name), broker.bootstrap],
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=240,
             cwd=tmp_path,
         )
         assert answer.returncode == 0, answer.stderr

@@ -21,7 +21,7 @@ from .conftest import START_MS, STEP_MS, Topics
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 PARTITIONS = 3
-QUERY_SECONDS_MAX = 60
+QUERY_SECONDS_MAX = 120
 Rows = list[Any]
 
 

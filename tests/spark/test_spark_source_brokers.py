@@ -21,8 +21,8 @@ SOURCES = ("kafka", "odradek")
 PARTITIONS = 3
 REPLICAS = 3
 SOME = 600
-EVENT_SECONDS_MAX = 60.0
-SECONDS_MAX = 30
+EVENT_SECONDS_MAX = 120.0
+SECONDS_MAX = 90
 
 
 TIMEOUTS = {"kafka.request.timeout.ms": "5000", "kafka.default.api.timeout.ms": "8000"}

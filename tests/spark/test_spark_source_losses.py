@@ -38,8 +38,8 @@ BROKER_SETTINGS = {
 SOURCES = ("kafka", "odradek")
 LOSS = r"(?i)data may have been lost|records may have been lost|failOnDataLoss|is out of range"
 """What a query that fails has to speak of."""
-EVENT_SECONDS_MAX = 60.0
-SECONDS_MAX = 30
+EVENT_SECONDS_MAX = 120.0
+SECONDS_MAX = 90
 
 Streams = dict[tuple[str, bool], Stream]
 

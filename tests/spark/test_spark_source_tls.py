@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
 SOURCES = ("kafka", "odradek")
 PARTITIONS = 2
 COUNT = 100
-SECONDS_MAX = 30
+SECONDS_MAX = 90
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from .conftest import Produced, Topics
 
 pytestmark = pytest.mark.spark
 
-QUERY_SECONDS_MAX = 60
+QUERY_SECONDS_MAX = 120
 
 
 @pytest.fixture

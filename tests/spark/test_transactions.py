@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 RECORDS = 400
 PARTITIONS = 2
 SESSION_MS = 6_000
-QUERY_SECONDS_MAX = 60
+QUERY_SECONDS_MAX = 120
 ISOLATION = "kafka.isolation.level"
 
 

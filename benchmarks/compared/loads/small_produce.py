@@ -7,7 +7,8 @@ import json
 import socket
 from collections.abc import Iterator
 
-from ..peers import Failed, Peer, brokers_known
+from ..peers import Failed, Peer
+from ..ports import brokers_known
 from .load import Figures, Load, Tools, fresh_topic, output_of
 
 API_VERSIONS_REQUEST = bytes.fromhex("0000000a001200000000002affff")

@@ -1,0 +1,65 @@
+"""How long the longest test files take, so that a run of several workers begins with them.
+
+About, with four workers on two processors. What is not here takes less than `SHORTEST`; a file
+that has become long is found by `make test ARGS='-n 4 --durations=80'`.
+"""
+
+from __future__ import annotations
+
+SHORTEST = 8
+
+SECONDS = {
+    "tests/spark": 500,
+    "tests/fuzz/test_bombs.py": 120,
+    "tests/cluster/test_replication_under_faults.py": 100,
+    "tests/cluster/test_exactly_once.py": 90,
+    "tests/test_seeds.py": 55,
+    "tests/broker/test_controller_simulation.py": 55,
+    "tests/replication/test_replication_simulation.py": 55,
+    "tests/spark/test_standalone_cluster.py": 52,
+    "tests/fuzz/test_hostile_inputs.py": 50,
+    "tests/crash/test_kill_under_load.py": 50,
+    "tests/cluster/test_the_checker_reports_losses.py": 50,
+    "tests/cli/test_demo.py": 48,
+    "tests/clients/test_group_churn.py": 45,
+    "tests/testing/test_pytest_plugin.py": 45,
+    "tests/spark/test_examples.py": 44,
+    "tests/cluster/test_transaction_recovery.py": 40,
+    "tests/spark_connector/test_flights.py": 38,
+    "tests/testing/test_documented_tests.py": 35,
+    "tests/hostile/test_failing_directory.py": 35,
+    "tests/spark/test_spark_commands.py": 33,
+    "tests/cluster/test_zookeeper_failures.py": 31,
+    "tests/cluster/test_divergence.py": 31,
+    "tests/cluster/test_replicas_at_work.py": 30,
+    "tests/cluster/test_brokers_come_and_go.py": 30,
+    "tests/cluster/test_controller_killed.py": 30,
+    "tests/cluster/test_features.py": 29,
+    "tests/protocol/test_messages_codecs.py": 26,
+    "tests/cluster/test_operators_clients.py": 26,
+    "tests/crash/test_kill.py": 25,
+    "tests/testing/test_faults_table.py": 25,
+    "tests/storage/test_bit_flips.py": 22,
+    "tests/cluster/test_transactions_between_brokers.py": 21,
+    "tests/clients/test_compaction.py": 21,
+    "tests/cli/test_produce_consume.py": 21,
+    "tests/protocol/test_decoding_budget.py": 20,
+    "tests/cli/test_groups_reset.py": 17,
+    "tests/protocol/test_messages_kafka_python.py": 16,
+    "tests/broker/test_metadata_store_zookeeper.py": 16,
+    "tests/cli/test_transactions.py": 15,
+    "tests/broker/handlers/test_every_version.py": 15,
+    "tests/cluster/test_groups_of_clusters.py": 14,
+    "tests/cli/test_groups.py": 14,
+    "tests/clients/test_confluent_kafka.py": 14,
+    "tests/fuzz/test_properties.py": 13,
+    "tests/clients/test_moving_log_dirs.py": 13,
+    "tests/protocol/test_light_records.py": 12,
+    "tests/hostile/test_memory.py": 12,
+    "tests/clients/test_process.py": 11,
+    "tests/clients/test_tls_clients.py": 10,
+    "tests/testing/test_shared_broker.py": 10,
+    "tests/protocol/test_decompression.py": 9,
+    "tests/broker/handlers/test_transaction_handlers.py": 9,
+    "tests/test_architecture.py": 9,
+}
