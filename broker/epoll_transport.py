@@ -1,9 +1,8 @@
 """The fast transport: one task that owns an epoll of all plain TCP connections.
 
 Parking in trio is what costs, so it is skipped, not worked around: the task polls its own
-epoll, and waits in trio, on that epoll's descriptor, only when nothing came for a
-millisecond. Sleeping in the epoll costs as well, more than a request does: where the next
-request has come at once lately, the task looks again and again for a moment before it sleeps.
+epoll, and waits in trio, on that epoll's descriptor, only when nothing has come for a moment
+(`EpollWatch`).
 A pass receives once from every ready connection, handles all whole frames, lets the brokers
 flush, and sends once.
 """
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterable
 
 import trio
 
-from ..runtime.clock import Clock
+from ..runtime.clock import Clock, precise_seconds
 from ..runtime.timers import Timers
 from .connection import Connection
 from .epoll_watch import EpollWatch
@@ -158,7 +157,9 @@ class EpollTransport:
             if not events and not self._unfinished:
                 events = self._watch.next_events(self._pass_bytes)
                 if not events:
+                    began = precise_seconds()
                     await self._park(epoll_fd)
+                    self._watch.note_parked(precise_seconds() - began)
             self._now_ms = now_ms = self._clock.monotonic_ms()
             deadline_ms = self._timers.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:

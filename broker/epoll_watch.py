@@ -22,11 +22,8 @@ LIGHT_PASS_BYTES = 8 << 10
 LOOK_SECONDS = 2e-6
 """What a look takes."""
 DOZE_SECONDS = 0.001
-"""How long to sleep in the epoll: no other task runs meanwhile. To wait in trio costs more."""
-DOZE_ALONE_SECONDS = 0.005
-"""The same where no other task waits for a socket: only what threads bring is kept waiting."""
-TRIOS_OWN_TASKS = 1
-"""One of trio's own always waits for threads."""
+"""How long to sleep in the epoll: no other task runs meanwhile. To wait in trio costs more than a
+doze, and less than a doze in vain: after one there is none, until a wait was short."""
 
 
 class EpollWatch:
@@ -39,6 +36,7 @@ class EpollWatch:
     def __init__(self, epoll: select.epoll) -> None:
         self._epoll = epoll
         self._watch_seconds = 0.0
+        self._is_in_vain = False
 
     def next_events(self, pass_bytes: int) -> Events:
         """What came within about a millisecond; nothing at once where other tasks have work.
@@ -66,12 +64,15 @@ class EpollWatch:
     def _doze(self) -> Events:
         """Sleep; and watch the next time if events come so soon that watching would have done."""
         others = trio.lowlevel.current_statistics()
-        if others.tasks_runnable or others.run_sync_soon_queue_size:
+        if self._is_in_vain or others.tasks_runnable or others.run_sync_soon_queue_size:
             return []
-        waiting: int = getattr(others.io_statistics, "tasks_waiting_read", TRIOS_OWN_TASKS + 1)
-        seconds = DOZE_SECONDS if waiting > TRIOS_OWN_TASKS else DOZE_ALONE_SECONDS
         began = precise_seconds()
-        events = self._epoll.poll(max(min(seconds, others.seconds_to_next_deadline), 0))
+        events = self._epoll.poll(DOZE_SECONDS)
+        self._is_in_vain = not events
         if events and precise_seconds() - began < WATCH_SECONDS:
             self._watch_seconds = WATCH_SECONDS
         return events
+
+    def note_parked(self, seconds: float) -> None:
+        """The loop has waited in trio for so long: was it worth it, or had a doze been enough?"""
+        self._is_in_vain = seconds >= DOZE_SECONDS

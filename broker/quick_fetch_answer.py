@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from itertools import compress, repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from ..replication.fetch import FetchPartition, FetchPartitionData, FetchResults
@@ -64,8 +66,8 @@ class QuickAnswer:
         pending = self._pending
         topic, entries = part.topic, part.entries
         answers = self._memory.answers_to(part)
-        active = [at for at, answer in enumerate(answers) if answer is None]
         count = len(answers)
+        active = list(compress(range(count), map(is_, answers, repeat(None))))
         self.partitions += count
         if len(active) < count:
             self.idle_topics[topic] = self.idle_topics.get(topic, 0) + count - len(active)

@@ -94,15 +94,14 @@ class RepeatedFetch:
             if not active:
                 continue
             topic_id = topic if isinstance(topic, bytes) else b""
-            for entry in entries:
-                if entry in active:
-                    try:
-                        wish = memory.layout.read_entry(entry, name, topic_id)
-                    except ValueError:
-                        return None
-                    if not cache.contains_partition(*wish.topic_partition):
-                        return None
-                    asked.append(wish)
+            for entry in filter(active.__contains__, entries):
+                try:
+                    wish = memory.layout.read_entry(entry, name, topic_id)
+                except ValueError:
+                    return None
+                if not cache.contains_partition(*wish.topic_partition):
+                    return None
+                asked.append(wish)
         return None if self._names_any_twice(asked) else asked
 
     def _note_entries(self, topic: bytes | str, entries: set[bytes], count: int) -> bool:

@@ -24,6 +24,12 @@ PROCESS_CLOCK = 2
 LOADER = Path(__file__).parent / "prepared_load.py"
 
 
+REST_SECONDS_MAX = 30.0
+REST_WINDOW_SECONDS = 0.5
+REST_SHARE_MAX = 0.05
+"""Of a core: a broker that takes less for a moment is at rest."""
+
+
 class Requests(NamedTuple):
     """Encoded requests, and where their answers have an error code (behind the length)."""
 
@@ -63,6 +69,16 @@ def cpu_seconds(running: BrokerUnderTest) -> float:
         return time.clock_gettime((~running.process.pid << 3) | PROCESS_CLOCK)
     except OSError:
         return running.cpu_seconds()
+
+
+def rest(running: BrokerUnderTest) -> None:
+    """Wait until the broker has done what follows what was asked: flushes, first looks at logs."""
+    deadline = time.monotonic() + REST_SECONDS_MAX
+    while time.monotonic() < deadline:
+        before = cpu_seconds(running)
+        time.sleep(REST_WINDOW_SECONDS)
+        if cpu_seconds(running) - before < REST_SHARE_MAX * REST_WINDOW_SECONDS:
+            return
 
 
 def loaded(

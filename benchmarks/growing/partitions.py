@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator, Sequence
 
+from group_rebalance import check
 from measure import BrokerUnderTest
 
 from .connections import BUSY, TOPIC
-from .loading import asker, cpu_seconds, loaded
-from .requests import create_topics, metadata, produces
+from .loading import Requests, asker, cpu_seconds, loaded, rest
+from .requests import SESSION_ERROR_AT, create_topics, metadata, produces, session_fetch
 from .series import Figures, Series
 
 PARTITIONS_PER_TOPIC = 100
-REST_SECONDS = 2.0
-"""What is done right after a topic was made is over by then."""
+SESSION_FETCHES_A_SECOND_MAX = 30_000
 
 
 def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
@@ -26,11 +27,11 @@ def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
         for value in values:
             whole = range(made // PARTITIONS_PER_TOPIC, value // PARTITIONS_PER_TOPIC)
             create_topics(asking, [f"idle-{n}" for n in whole], PARTITIONS_PER_TOPIC)
-            rest = value % PARTITIONS_PER_TOPIC
-            if rest:
-                create_topics(asking, [f"rest-{value}"], rest)
-            made = value - rest
-            time.sleep(REST_SECONDS)
+            odd = value % PARTITIONS_PER_TOPIC
+            if odd:
+                create_topics(asking, [f"odd-{value}"], odd)
+            made = value - odd
+            rest(running)
             idle_percent = _idle_percent(running, 2 * seconds)
             figures = loaded(running, produces(TOPIC), BUSY, seconds)
             yield {**figures, "idle_percent": idle_percent}
@@ -45,7 +46,7 @@ def topics(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> I
             if not made:
                 loaded(running, metadata("topic-0"), BUSY, seconds / 2)
             made = value
-            time.sleep(REST_SECONDS)
+            rest(running)
             yield loaded(running, metadata("topic-0"), BUSY, seconds)
 
 
@@ -58,6 +59,24 @@ def written(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> 
             requests = produces(topic, range(value))
             loaded(running, requests, BUSY, seconds / 2)
             yield loaded(running, requests, BUSY, seconds)
+
+
+def in_session(
+    running: BrokerUnderTest, values: Sequence[int], seconds: float
+) -> Iterator[Figures]:
+    """Fetches of a session that holds so many partitions without news."""
+    with asker(running) as asking:
+        for value in values:
+            topic = f"session-{value}"
+            create_topics(asking, [topic], value)
+            answer = asking.ask(session_fetch(topic, range(value), 0, 0))
+            error, session_id = struct.unpack_from(">hi", answer, SESSION_ERROR_AT)
+            check(not error and session_id, f"error {error} and session {session_id}")
+            # Each epoch can be asked for once: more of them than can be answered in the time.
+            epochs = range(1, int(seconds * SESSION_FETCHES_A_SECOND_MAX))
+            frames = [session_fetch(topic, (), session_id, epoch) for epoch in epochs]
+            rest(running)
+            yield loaded(running, Requests(frames, SESSION_ERROR_AT), 1, seconds)
 
 
 def _idle_percent(running: BrokerUnderTest, seconds: float) -> float:
@@ -74,6 +93,14 @@ SERIES = (
         "16 connections send Produce of one record to another partition",
         idle,
         each="idle partition",
+    ),
+    Series(
+        "partitions in a session",
+        "partitions of a fetch session",
+        (1, 10, 100, 1000, 10_000),
+        "one consumer fetches, waits for nothing, and there is nothing",
+        in_session,
+        each="partition",
     ),
     Series(
         "topics",

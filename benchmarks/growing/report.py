@@ -16,6 +16,7 @@ from .growth_rate import each_kilobytes, growth
 from .series import UNITS, Figures, Series
 
 COLUMNS_MAX = 3
+HEADROOM = 1.12
 Rounds = Mapping[str, Sequence[Sequence[Figures]]]
 """By series: for each round the figures at each value."""
 
@@ -124,10 +125,11 @@ def _draw(panel: Any, series: Series, values: Sequence[int], rounds: Any) -> Non
             dots = [each[name] for each in one_round]
             axes.plot(values, dots, ".", color=colour, alpha=0.35, markersize=4)
         axes.plot(values, [each[name] for each in figures], "o-", color=colour, markersize=4)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, HEADROOM * max(each[name] for one in rounds for each in one))
         axes.tick_params(axis="y", labelcolor=colour, labelsize=7)
     if values[0] == 0:
         panel.set_xscale("symlog", linthresh=values[1])
+        panel.set_xlim(left=-values[1] / 3)
     elif values[-1] > 10 * values[0]:
         panel.set_xscale("log")
     panel.set_xticks(values, [f"{value:,}" for value in values], fontsize=7)

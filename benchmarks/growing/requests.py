@@ -17,6 +17,7 @@ from .loading import Asker, Requests
 
 PRODUCE_VERSION = 3
 FETCH_VERSION = 4
+SESSION_FETCH_VERSION = 7
 OFFSET_COMMIT_VERSION = 5
 HEARTBEAT_VERSION = 3
 CONSUMER_HEARTBEAT_VERSION = 1
@@ -33,6 +34,7 @@ COUNT = 4
 TEXT = 2
 TAGS = 1
 
+SESSION_ERROR_AT = CORRELATION + THROTTLE
 HEARTBEAT_ERROR_AT = CORRELATION + THROTTLE
 CONSUMER_HEARTBEAT_ERROR_AT = CORRELATION + TAGS + THROTTLE
 
@@ -97,6 +99,20 @@ def fetches(topic: str, offsets: Sequence[int], bytes_max: int) -> Requests:
         for each in offsets
     ]
     return Requests(frames, CORRELATION + THROTTLE + COUNT + TEXT + len(topic) + COUNT + 4)
+
+
+def session_fetch(topic: str, partitions: Sequence[int], session_id: int, epoch: int) -> bytes:
+    """A Fetch of a session that waits for nothing, and names these partitions."""
+    partition = messages.FetchRequest.FetchPartition
+    asked = [
+        partition(partition=each, fetch_offset=0, partition_max_bytes=1 << 20)
+        for each in partitions
+    ]
+    topics = [messages.FetchRequest.FetchTopic(topic=topic, partitions=asked)] if asked else []
+    request = messages.FetchRequest(
+        max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics
+    )
+    return framed(request, SESSION_FETCH_VERSION)
 
 
 def metadata(topic: str) -> Requests:

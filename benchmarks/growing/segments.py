@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from measure import BrokerUnderTest
 
 from .connections import BUSY, TOPIC
-from .loading import Asker, asker, loaded
+from .loading import Asker, asker, loaded, rest
 from .requests import create_topics, fetches, produce, produces, records
 from .series import Figures, Series
 
@@ -51,6 +51,7 @@ def _grown(running: BrokerUnderTest, values: Sequence[int]) -> Iterator[int]:
             for number in range(made, value):
                 _send(asking, began_ms + number * STEP_MS)
             made = value
+            rest(running)
             yield value
 
 

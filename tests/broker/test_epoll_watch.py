@@ -11,7 +11,6 @@ import trio.testing
 
 from odradek.broker import epoll_watch
 from odradek.broker.epoll_watch import (
-    DOZE_ALONE_SECONDS,
     DOZE_SECONDS,
     LIGHT_PASS_BYTES,
     WATCH_SECONDS,
@@ -75,7 +74,7 @@ async def test_a_client_that_takes_its_time_is_waited_for_asleep(epoll: Epoll) -
     watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     for _ in range(20):
         assert after(epoll, watch, WATCH_SECONDS * 3) == EVENT
-        assert epoll.timeouts == [DOZE_ALONE_SECONDS]
+        assert epoll.timeouts == [DOZE_SECONDS]
         assert epoll.slept()
 
 
@@ -85,7 +84,7 @@ async def test_a_client_that_sends_much_is_waited_for_asleep(epoll: Epoll) -> No
     epoll.timeouts.clear()
     epoll.due = epoll.now + WATCH_SECONDS / 2
     assert watch.next_events(LIGHT_PASS_BYTES + 1) == EVENT
-    assert epoll.timeouts == [DOZE_ALONE_SECONDS]
+    assert epoll.timeouts == [DOZE_SECONDS]
 
 
 async def test_watching_in_vain_soon_ends(epoll: Epoll) -> None:
@@ -96,7 +95,8 @@ async def test_watching_in_vain_soon_ends(epoll: Epoll) -> None:
         epoll.timeouts.clear()
         began = epoll.now
         assert watch.next_events(0) == []
-        awake.append(epoll.now - began - DOZE_ALONE_SECONDS)
+        asleep = DOZE_SECONDS if epoll.slept() else 0
+        awake.append(epoll.now - began - asleep)
     assert sum(awake) < 2.5 * WATCH_SECONDS
     assert awake[-1] == pytest.approx(0, abs=1e-9)
 
@@ -109,24 +109,19 @@ async def test_other_tasks_are_not_kept_waiting(epoll: Epoll) -> None:
         assert not epoll.slept()
 
 
-async def test_tasks_that_wait_for_a_socket_are_not_kept_waiting_long(
-    epoll: Epoll, nursery: trio.Nursery
-) -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        nursery.start_soon(trio.lowlevel.wait_readable, here)
-        await trio.testing.wait_all_tasks_blocked()
-        EpollWatch(epoll).next_events(0)  # type: ignore[arg-type]  # as much of one as it needs
-        assert epoll.timeouts == [DOZE_SECONDS]
-        nursery.cancel_scope.cancel()
-        await trio.testing.wait_all_tasks_blocked()
-
-
-async def test_a_deadline_is_not_slept_through(epoll: Epoll) -> None:
-    with trio.move_on_after(DOZE_SECONDS / 10):
-        EpollWatch(epoll).next_events(0)  # type: ignore[arg-type]  # as much of one as it needs
-    (seconds,) = epoll.timeouts
-    assert 0 <= seconds <= DOZE_SECONDS / 10
+async def test_after_a_doze_in_vain_there_is_none_until_a_wait_was_short(epoll: Epoll) -> None:
+    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    assert watch.next_events(0) == []
+    assert epoll.slept()
+    assert watch.next_events(0) == []
+    watch.note_parked(DOZE_SECONDS * 2)
+    assert watch.next_events(0) == []
+    assert not epoll.slept()
+    watch.note_parked(DOZE_SECONDS / 2)
+    assert after(epoll, watch, DOZE_SECONDS / 2) == EVENT
+    assert epoll.slept()
+    assert after(epoll, watch, DOZE_SECONDS / 2) == EVENT
+    assert epoll.slept()
 
 
 async def test_a_real_epoll_is_waited_for(nursery: trio.Nursery) -> None:
@@ -135,5 +130,6 @@ async def test_a_real_epoll_is_waited_for(nursery: trio.Nursery) -> None:
         real.register(here, select.EPOLLIN)
         watch = EpollWatch(real)
         assert watch.next_events(0) == []
+        watch.note_parked(0)
         there.send(b"x")
         assert watch.next_events(0) == [(here.fileno(), select.EPOLLIN)]

@@ -122,7 +122,7 @@ def test_a_silent_peer_is_no_broker_either(
         outcome = odradek("topics", "list", "-b", f"127.0.0.1:{port}")
     assert outcome.code == 1
     assert outcome.err.startswith("odradek: error: no broker answers at")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize("address", ["nowhere", "host:", ":9092", "host:0", "host:65536", "a:1,b"])

@@ -81,7 +81,7 @@ def test_a_stopped_broker_hands_its_partitions_over_before_it_ends(
             break
         began = time.monotonic()
         assert cluster.brokers[leaving].stop() == 0
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
         assert f"broker {leaving} leads nothing any more" in cluster.brokers[leaving].log
         after = cluster.agreed()
         assert leaving not in leaders(after, "t")
@@ -116,7 +116,7 @@ def produced(topic: str, value: bytes) -> messages.ProduceRequest:
     data = [make.PartitionProduceData(index=0, records=records)]
     return make(
         acks=1,
-        timeout_ms=30_000,
+        timeout_ms=20_000,
         topic_data=[make.TopicProduceData(name=topic, partition_data=data)],
     )
 

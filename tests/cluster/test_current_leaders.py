@@ -157,7 +157,7 @@ def produce(topic: str | bytes, partition: int = 0) -> messages.ProduceRequest:
     named = {"topic_id": topic} if isinstance(topic, bytes) else {"name": topic}
     return make(
         acks=1,
-        timeout_ms=30_000,
+        timeout_ms=20_000,
         topic_data=[make.TopicProduceData(partition_data=[data], **named)],
     )
 
@@ -191,7 +191,7 @@ def offset_for_leader_epoch(topic: str, partition: int) -> messages.OffsetForLea
 def delete_records(topic: str, partition: int) -> messages.DeleteRecordsRequest:
     make = messages.DeleteRecordsRequest
     part = make.DeleteRecordsPartition(partition_index=partition, offset=0)
-    return make(timeout_ms=30_000, topics=[make.DeleteRecordsTopic(name=topic, partitions=[part])])
+    return make(timeout_ms=20_000, topics=[make.DeleteRecordsTopic(name=topic, partitions=[part])])
 
 
 def describe_producers(topic: str, partition: int) -> messages.DescribeProducersRequest:

@@ -148,7 +148,7 @@ def test_a_partition_that_is_gone_needs_no_marker(cluster: BrokerCluster) -> Non
     producer = Producer(cluster, id_coordinated_by(cluster, TRANSACTION, 1), 1)
     settled(lambda: (producer.at(2).write(kept, version=NEW),))
     settled(lambda: (producer.at(3).write(deleted, version=NEW),))
-    request = messages.DeleteTopicsRequest(topic_names=[deleted], timeout_ms=30_000)
+    request = messages.DeleteTopicsRequest(topic_names=[deleted], timeout_ms=20_000)
     cluster.ask(1, request, 5)
     wait_until(lambda: deleted not in cluster.topics_in_tree(), SETTLE_SECONDS_MAX)
     wait_until(lambda: deleted not in cluster.view(1).topics, SETTLE_SECONDS_MAX)
@@ -220,7 +220,7 @@ def produce(
     make = ProduceRequest.TopicProduceData
     data = make.PartitionProduceData(index=0, records=batch)
     request = ProduceRequest(
-        acks=-1, timeout_ms=30_000, topic_data=[make(name=topic, partition_data=[data])]
+        acks=-1, timeout_ms=20_000, topic_data=[make(name=topic, partition_data=[data])]
     )
     with RawConnection(cluster.brokers[broker_id].port) as connection:
         answer: Any = connection.ask(request, ProduceResponse, 9)

@@ -34,25 +34,38 @@ SETTINGS = {
 SETUP_SECONDS_MAX = 60
 SOCKET_BUFFER_BYTES = 1 << 20
 LISTENER = "PLAINTEXT"
+BEGINNING_MS = 1_767_225_600_000
+"""The clock's first wall time."""
+HELD_AFTER_MS = 120_000
+"""How much time has passed once it is held: more than the preparations take."""
 
 
 class Clock(SystemClock):
-    """The operating system's clocks, until they are held."""
+    """A clock that begins at the same wall time in each run, goes on as any, and can be held.
+
+    The wall time stands in batches, and so in their checksums, which Python keeps in more or
+    fewer bytes.
+    """
 
     def __init__(self) -> None:
-        self._held: tuple[int, int] | None = None
+        self._began_ms = super().monotonic_ms()
+        self._held_ms: int | None = None
 
     def hold(self) -> None:
         """Let no more time pass."""
-        self._held = super().now_ms(), super().monotonic_ms()
+        self._held_ms = HELD_AFTER_MS
 
     def now_ms(self) -> int:
         """Wall time in milliseconds since the epoch."""
-        return super().now_ms() if self._held is None else self._held[0]
+        held_ms = self._held_ms
+        if held_ms is not None:
+            return BEGINNING_MS + held_ms
+        return BEGINNING_MS + super().monotonic_ms() - self._began_ms
 
     def monotonic_ms(self) -> int:
         """Milliseconds since an arbitrary moment."""
-        return super().monotonic_ms() if self._held is None else self._held[1]
+        held_ms = self._held_ms
+        return super().monotonic_ms() if held_ms is None else self._began_ms + held_ms
 
 
 class Client:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import trio
-from broker_inside import broker_inside
+from broker_inside import BEGINNING_MS, broker_inside
 from counting import (
     BytecodeCounter,
     CallCounter,
@@ -64,7 +64,7 @@ def measure(names: Iterable[str]) -> dict[str, Measured]:
 async def _measure(names: list[str]) -> dict[str, Measured]:
     found: dict[str, Measured] = {}
     async with broker_inside() as (broker, clock):
-        stage = Stage(broker, clock.now_ms())
+        stage = Stage(broker, BEGINNING_MS)
         cases = [await CASES[name](stage) for name in names]
         clock.hold()
         for case in cases:

@@ -108,11 +108,11 @@ def test_markers_and_aborted_records_at_the_end_hold_nothing_up(
         getattr(producer, f"{end}_transaction")(30)
     committed = {
         "kafka__isolation__level": "read_committed",
-        "kafkaConsumer__pollTimeoutMs": "9000",
+        "kafkaConsumer__pollTimeoutMs": "60000",
     }
     assert read(0, 22, **committed) == numbered(0, 10)
     began = time.monotonic()
     assert read(0, 22, **committed) == numbered(0, 10)
     assert read(12, 20, **committed) == []
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50
     assert len(read(0, 22)) == 20

@@ -14,7 +14,13 @@ from .broker_cluster import BrokerCluster, PartitionView, View
 CREATE_VERSION = 7
 
 
-def create(cluster: BrokerCluster, broker_id: int, name: str, *replicas: tuple[int, ...]) -> int:
+def create(
+    cluster: BrokerCluster,
+    broker_id: int,
+    name: str,
+    *replicas: tuple[int, ...],
+    timeout_ms: int = 20_000,
+) -> int:
     """Make a topic with these replicas, or with 3 partitions of 3; returns the error code."""
     make = messages.CreateTopicsRequest
     topic = make.CreatableTopic(
@@ -26,7 +32,7 @@ def create(cluster: BrokerCluster, broker_id: int, name: str, *replicas: tuple[i
             for index, ids in enumerate(replicas)
         ],
     )
-    request = make(topics=[topic], timeout_ms=30_000)
+    request = make(topics=[topic], timeout_ms=timeout_ms)
     (result,) = cluster.ask(broker_id, request, CREATE_VERSION).topics
     return result.error_code
 

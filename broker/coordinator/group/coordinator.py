@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from ....protocol.errors import ErrorCode, KafkaError
-from ....runtime.timers import Timer
 from .answers import (
     UNKNOWN_MEMBER_ID,
     GroupDescription,
@@ -37,6 +36,7 @@ from .join_request import JoinRequest
 from .joining import Joining
 from .leaving import Leaving
 from .member import JoinCallback, SyncCallback
+from .offset_expiry import OffsetExpiry
 from .offsets import GroupOffsets
 from .rebalancing import Rebalancing
 from .removing import AnyGroup, ErrorCallback, Removing
@@ -88,7 +88,7 @@ class GroupCoordinator:
         self._leaving = Leaving(rebalancing)
         self._committing = Committing(context, self._sessions, self._shards.note_pending)
         self._removing = Removing(context, self._forget)
-        self._expiry_timer: Timer | None = None
+        self._expiry = OffsetExpiry(context, self._shards, self._removing)
 
     @property
     def groups(self) -> list[Group]:
@@ -382,25 +382,17 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Begin to look for expired offsets from time to time."""
-        self._expiry_timer = self._context.schedule(
-            self._context.settings.offsets_retention_check_interval_ms, self._expire_offsets
-        )
+        self._expiry.start()
 
     def close(self) -> None:
         """Stop, and tell those who wait to look for another coordinator."""
-        if self._expiry_timer is not None:
-            self._expiry_timer.cancel()
+        self._expiry.close()
         for partition in self._shards.partitions():
             self._shards.unload(partition)
 
-    def _expire_offsets(self) -> None:
-        self.start()  # before anything can go wrong
-        self.expire_offsets()
-
     def expire_offsets(self) -> None:
         """Remove the offsets that are kept for longer than they are to be, of all groups."""
-        for group in self._all_groups():
-            self._removing.expire(group)
+        self._expiry.run()
 
     def _all_groups(self) -> list[AnyGroup]:
         return [*self._groups.values(), *self._shards.consumer_groups.values()]

@@ -58,7 +58,7 @@ class OffsetExpiry:
         else:
             self._timer = self._context.schedule(0, lambda: self._take_step(groups))
         for group in step:
-            if self._shards.find_any(group.group_id) is group:  # not gone since the round began
+            if self._shards.find_known(group.group_id) is group:  # not gone since the round began
                 self._removing.expire(group)
 
     def _all_groups(self) -> list[AnyGroup]:

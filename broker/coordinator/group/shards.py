@@ -165,9 +165,10 @@ class Shards(ShardTable[Shard]):
         """A marker in the partition has ended the producer's transaction."""
         shard = self._shards.get(partition)
         if shard is not None and shard.is_loaded:
-            shard.transactions.end(producer_id, self._find_known, committed=committed)
+            shard.transactions.end(producer_id, self.find_known, committed=committed)
 
-    def _find_known(self, group_id: str) -> Group | ConsumerGroup | None:
+    def find_known(self, group_id: str) -> Group | ConsumerGroup | None:
+        """The group of whatever type, or None if it is not known here for whatever reason."""
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
     # -- loading and unloading ----------------------------------------------------------------

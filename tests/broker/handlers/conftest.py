@@ -16,6 +16,7 @@ from odradek.broker.controller.new_topic import NewTopic
 from odradek.broker.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.broker.start import make_broker
 from odradek.protocol import messages
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header, response_header_version
 from odradek.storage.topic_partition import TopicPartition
 
@@ -34,10 +35,14 @@ class Client:
 
     def send(self, message: Any, version: int) -> None:
         """Hand the request to the broker, as one pass of a transport would."""
-        self._correlation_id += 1
         schema = message.schema
-        header = request_header(schema.api_key, version, self._correlation_id, self.client_id)
         body = b"".join(bytes(part) for part in schema.encoder(version)(message))
+        self.send_encoded(body, version, schema.api_key)
+
+    def send_encoded(self, body: bytes, version: int, api_key: int = ApiKey.FETCH) -> None:
+        """The same of a request that is encoded already."""
+        self._correlation_id += 1
+        header = request_header(api_key, version, self._correlation_id, self.client_id)
         self.connection.process([memoryview(bytearray(header + body))])
         self.broker.server.finish_outside_work()
 
