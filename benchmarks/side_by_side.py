@@ -81,7 +81,7 @@ def main() -> int:
 
 def measured(options: argparse.Namespace, console: Console) -> Run:
     """Ask all peers, and keep the figures."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the peers are, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # which ends the peers, too
     _raise_limit_of_descriptors()
     stages = _stages(options)
     chosen = [name for name in PEERS if re.search(options.peers, name)]
@@ -97,15 +97,17 @@ def measured(options: argparse.Namespace, console: Console) -> Run:
     console.print(machine(), f"{len(planned)} slots in {options.rounds} rounds", sep="; ")
     with Shown(console, TimeLeft(planned)) as shown, tools.closing:
         turns = Turns(tools, shown)
-        for stage in stages:
-            peers: list[Peer] = [
-                Odradek(stage.brokers),
-                ApacheKafka(tools.jars, stage.brokers),
-                Kfake(kfake, stage.brokers),
-            ]
-            run_stage(
-                stage, [peer for peer in peers if peer.name in chosen], turns, shown, options.rounds
-            )
+        try:
+            for stage in stages:
+                peers: list[Peer] = [
+                    Odradek(stage.brokers),
+                    ApacheKafka(tools.jars, stage.brokers),
+                    Kfake(kfake, stage.brokers),
+                ]
+                asked = [peer for peer in peers if peer.name in chosen]
+                run_stage(stage, asked, turns, shown, options.rounds)
+        except KeyboardInterrupt:
+            shown.say("interrupted; here is what was measured so far")
     console.print(
         f"medians of {options.rounds} rounds; of the slots {turns.dropped} were done again, and "
         f"{turns.slowed} kept, though something slowed them"

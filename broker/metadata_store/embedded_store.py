@@ -44,6 +44,10 @@ SESSION_TIMEOUT_MS = 18_000
 POLL_INTERVAL_MS = 50
 """How soon a watch tells of a change that another process made."""
 
+ALONE_INTERVAL_MS = 250
+"""How soon one tells of another's first change where no other session was: being woken is most of
+what a broker with nothing to do costs."""
+
 LOOK_FOR_DEAD_MS = 100
 """How often to look whether the other sessions last: their leases, and their holders."""
 
@@ -90,6 +94,7 @@ class EmbeddedStore(MultiVerbs):
         self._session_state = SessionState.CLOSED
         self._listeners: list[SessionListener] = []
         self._data_version = 0
+        self._is_alone = False
         self._renew_at_ms = 0
         self._unchecked = False
         self._watch_added = trio.Event()
@@ -181,7 +186,10 @@ class EmbeddedStore(MultiVerbs):
         """Renew the lease and feed the watches until the session is over."""
         while self._session_state in (SessionState.CONNECTED, SessionState.LOST):
             if len(self._watches):
-                await trio.sleep(self._poll_interval_ms / 1000)
+                every_ms = self._poll_interval_ms
+                if self._is_alone:
+                    every_ms = max(every_ms, ALONE_INTERVAL_MS)
+                await trio.sleep(every_ms / 1000)
             else:
                 # Nothing to look for: sleep until the lease is due or a watch is set.
                 wait_ms = max(self._renew_at_ms - self._clock.now_ms(), self._poll_interval_ms)
@@ -239,6 +247,7 @@ class EmbeddedStore(MultiVerbs):
         """
         others = self._file.table.sessions()
         others.pop(self._session_id, None)
+        self._is_alone = not others
         dead = [each for each in others if not self._locks.is_held(each)]
         if not dead and not any(expires_at_ms <= now_ms for expires_at_ms in others.values()):
             return

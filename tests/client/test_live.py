@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import trio
 
@@ -22,7 +24,8 @@ from odradek.protocol.messages import ApiVersionsRequest, MetadataRequest
 
 pytestmark = pytest.mark.clients
 
-TIMESTAMP_MS = 1_700_000_000_000
+TIMESTAMP_MS = int(time.time() * 1000)
+"""What is older than a week may be deleted at any moment."""
 PATIENT_SECONDS = 30
 
 

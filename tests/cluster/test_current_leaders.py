@@ -6,6 +6,7 @@ refusal itself can they know where to go.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ from odradek.protocol.records import build_batch
 from odradek.storage.topic_partition import TopicPartition
 
 SECONDS_MAX = 30
-NOW_MS = 1_700_000_000_000
+NOW_MS = int(time.time() * 1000)
+"""What is older than a week may be deleted at any moment."""
 LISTENERS = ("PLAINTEXT", "OTHER")
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

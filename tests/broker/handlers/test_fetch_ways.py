@@ -396,17 +396,22 @@ async def test_partitions_that_wake_a_fetch_are_read_in_its_order(bench: Bench) 
             partition=where.partition, fetch_offset=0, partition_max_bytes=1 << 20
         )
     client = bench.client
-    limits = {"min_bytes": 200, "max_bytes": 250, "session_epoch": -1}
-    for wait_ms in (0, 0, 3_600_000):
-        client.send(Fetch(topics=wishes.topics(16, order), max_wait_ms=wait_ms, **limits), 16)
-        assert bool(sent(client)) == (wait_ms == 0)
-    assert len(client.connection.fetch_shortcut.idle) == 3
+    limits = {"min_bytes": 200, "max_bytes": 250, "session_epoch": -1, "max_wait_ms": 3_600_000}
+    for offset in range(3):
+        wishes.wishes[order[2]].fetch_offset = offset
+        client.send(Fetch(topics=wishes.topics(16, order), **limits), 16)
+        assert not sent(client)
+        if offset < 2:
+            assert history.append(order[2], build_batch([(None, b"v" * 200, NOW_MS, [])]))
+            bench.broker.server.finish_outside_work()
+            assert sent(client)
+    assert set(client.connection.fetch_shortcut.idle) == set(order[:2])
     batch = build_batch([(None, b"v" * 60, NOW_MS, [])])
-    assert 100 < len(batch) < 200 < 2 * len(batch) < 3 * len(batch)
+    assert 100 < len(batch) < 200 < 250 < 2 * len(batch)
     for where in reversed(order[:2]):
         assert history.append(where, batch)
         bench.broker.server.finish_outside_work()
     answer = await client.receive(1, 16)
     (topic,) = answer.responses
     assert [each.partition_index for each in topic.partitions] == [3, 1, 2]
-    assert [len(each.records) for each in topic.partitions] == [len(batch), 250 - len(batch), 0]
+    assert [len(each.records) for each in topic.partitions] == [len(batch), 0, 0]
