@@ -75,6 +75,10 @@ $(VENV)/fuzz.stamp: $(VENV)/test.stamp
 	@$(PIP) install -c constraints.txt -e '.[fuzz]'
 	@touch $@
 
+$(VENV)/profile.stamp: $(VENV)/test.stamp
+	@$(PIP) install -c constraints.txt -e '.[profile]'
+	@touch $@
+
 # --- Running ---------------------------------------------------------------------------------
 
 run: $(VENV)/run.stamp
@@ -142,7 +146,7 @@ bench-goals: $(VENV)/test.stamp
 	@missed=0; for script in $(BENCHMARKS); do echo "== $$script"; \
 		$(BIN)/python "$$script" || missed=1; done; exit $$missed
 
-profiles: $(VENV)/test.stamp
+profiles: $(VENV)/profile.stamp
 	$(BIN)/python benchmarks/profiles.py $(ARGS)
 
 bench-codec: $(VENV)/test.stamp

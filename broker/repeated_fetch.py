@@ -140,6 +140,7 @@ class RepeatedFetch:
 
     def _complete(self, results: FetchResults) -> None:
         request, broker = self._request, self._broker
+        del self._request  # it holds this as its body: neither waits for the garbage collector
         self._memory.end()
         if request.connection.is_closed:
             return
@@ -149,7 +150,7 @@ class RepeatedFetch:
                 or data.diverging_epoch is not None
                 or data.preferred_read_replica != NO_REPLICA
             ):
-                self._explain(results)
+                self._explain(request, results)
                 return
         memory, hosted = self._memory, broker.replica_manager.hosted
         answer = QuickAnswer(memory, request.correlation_id, results)
@@ -166,9 +167,9 @@ class RepeatedFetch:
             if idle is not None:
                 memory.leave_alone(topic, entry, encoded, idle)
 
-    def _explain(self, results: FetchResults) -> None:
+    def _explain(self, request: Request, results: FetchResults) -> None:
         """Answer by the codec, for there is more to say than the shortcut can."""
-        request, broker, memory = self._request, self._broker, self._memory
+        broker, memory = self._broker, self._memory
         hosted = broker.replica_manager.hosted
         found = {asked.topic_partition: data for asked, data in results}
         everything: FetchResults = []
