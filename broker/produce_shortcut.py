@@ -57,7 +57,6 @@ class ProduceShortcut:
         "_broker",
         "_has_transactional_id",
         "_is_flexible",
-        "_manager",
         "_pack_answer",
         "_prefix",
         "_prefix_end",
@@ -66,6 +65,7 @@ class ProduceShortcut:
         "_with_log_start",
         "acks",
         "index",
+        "manager",
         "misses",
         "partition",
         "route",
@@ -88,7 +88,7 @@ class ProduceShortcut:
         self.acks: int = body.acks
         self._has_transactional_id = body.transactional_id is not None
         self._broker = broker
-        self._manager = broker.replica_manager
+        self.manager = broker.replica_manager
         self._snapshot = broker.metadata_cache.snapshot
         self._prefix = prefix
         self._prefix_end = PREFIX_AT + len(prefix)
@@ -153,7 +153,7 @@ class ProduceShortcut:
             now_ms,
         )
         connection.unanswered.append(produce)
-        self._broker.replica_manager.note_staged(partition, produce)
+        self.manager.note_staged(partition, produce)
         return True
 
     def _may_append(self, records: memoryview) -> bool:
@@ -207,22 +207,20 @@ class ProduceShortcut:
         self, correlation_id: int, base_offset: int, append_time_ms: int
     ) -> tuple[bytes]:
         """The answer to a request that succeeded."""
-        offsets = [base_offset, append_time_ms]
+        size, head, tail = self._answer_size, self._answer_head, self._answer_tail
         if self._with_log_start:
-            offsets.append(self.partition.log.log_start_offset)
-        answer: bytes = self._pack_answer(
-            self._answer_size, correlation_id, self._answer_head, *offsets, self._answer_tail
-        )
-        return (answer,)
+            start = self.partition.log.log_start_offset
+            return (
+                self._pack_answer(
+                    size, correlation_id, head, base_offset, append_time_ms, start, tail
+                ),
+            )
+        return (self._pack_answer(size, correlation_id, head, base_offset, append_time_ms, tail),)
 
     def note_flushed(self, received_ms: int) -> None:
-        """A request that came at this wall time is answered by the flush that was just done."""
-        time_ms = self._manager.flushed_ms - received_ms
-        if time_ms > 0:
-            self.route.times.record(time_ms)
-            self.route.errors.count_one(ErrorCode.NONE)
-        else:
-            self.route.times.instant += 1
+        """A request that came at this wall time, some ms ago, is answered by the last flush."""
+        self.route.times.record(self.manager.flushed_ms - received_ms)
+        self.route.errors.count_one(ErrorCode.NONE)
 
     def note_answered(self, received_ms: int, error: ErrorCode) -> None:
         """A request that came at this wall time is answered."""
@@ -312,7 +310,10 @@ class QuickProduce:
             self.buffers = shortcut.fill_answer(
                 self._correlation_id, self._base_offset, self._append_time_ms
             )
-            shortcut.note_flushed(self._received_ms)
+            if shortcut.manager.flushed_ms > self._received_ms:
+                shortcut.note_flushed(self._received_ms)
+            else:
+                shortcut.route.times.instant += 1
             connection.note_answered()
 
     def response(self) -> PartitionResponse:

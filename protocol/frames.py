@@ -127,7 +127,8 @@ class FrameReader:
             return frames
         while end - position >= LENGTH_BYTES:
             size = _unpack_length(received, position)[0]
-            if not self._allows(size):
+            if not 0 <= size <= self._frame_bytes_max:
+                self._allows(size)
                 return frames
             frame_end = position + LENGTH_BYTES + size
             if frame_end > end:

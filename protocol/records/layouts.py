@@ -13,6 +13,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from .batch import BATCH_HEADER_BYTES, Buffer
+from .light_records import RECORD_BYTES_MIN
 from .validation import records_tile
 from .varint import read_raw_varint
 
@@ -54,6 +55,8 @@ class RecordLayouts:
             count: as its header says it.
         """
         size = len(batch)
+        if count == 1 and _is_one_record(batch, size):
+            return True
         if not RECORDS_MIN <= count <= RECORDS_MAX:
             return records_tile(batch, BATCH_HEADER_BYTES, size, count)
         key = size << 8 | count
@@ -74,6 +77,22 @@ class RecordLayouts:
         self._walks[key] = walks
         if walks >= WALKS_MIN and walks & walks - 1 == 0:
             self._known[key] = _layout_of(batch, count)
+
+
+def _is_one_record(batch: Buffer, size: int) -> bool:
+    """Whether what follows the header is one record, whose length takes one byte or two.
+
+    Says no as well where it is one that is longer, or written in another way.
+    """
+    body = size - BATCH_HEADER_BYTES - 1
+    if body < 64:
+        return body >= RECORD_BYTES_MIN and batch[BATCH_HEADER_BYTES] == body << 1
+    body -= 1
+    return (
+        body < 1 << 13
+        and batch[BATCH_HEADER_BYTES] == (body << 1 & 0x7F | 0x80)
+        and batch[BATCH_HEADER_BYTES + 1] == body >> 6
+    )
 
 
 def _layout_of(batch: Buffer, count: int) -> Layout:

@@ -201,3 +201,23 @@ def test_layouts_of_more_forms_than_are_remembered_are_checked_all_the_same() ->
             assert all(layouts.tile(batch, 8) for _ in range(WALKS_MIN))
             assert not layouts.tile(batch[:-1], 8)
     assert len(layouts) <= LAYOUTS_MAX
+
+
+@pytest.mark.parametrize("first", [0, 0x0C, 0x7E, 0x7F, 0x80, 0x81, 0xFE, 0xFF])
+def test_a_batch_of_one_record_is_judged_as_by_the_plain_walk(first: int) -> None:
+    """Of every size up to where its length takes three bytes, and around what two can say."""
+    layouts = RecordLayouts()
+    sizes = {*range(200), *range(8100, 8400), 16_383, 16_384, 16_385, 16_500, 40_000}
+    taken = 0
+    for size in sorted(sizes):
+        end = BATCH_HEADER_BYTES + size
+        for length in (size - 1, size - 2, size - 3):
+            encoded = record(max(length, 0), 1)[: max(size - max(length, 0), 0)]
+            for tail in (encoded, encoded[:-1] + b"\x82", bytes([first])):
+                batch = bytearray(end)
+                batch[BATCH_HEADER_BYTES : BATCH_HEADER_BYTES + len(tail)] = tail
+                batch = batch[:end]
+                whole = tile_plainly(batch, BATCH_HEADER_BYTES, end, 1)
+                assert layouts.tile(memoryview(batch), 1) == whole, (size, length, tail)
+                taken += whole
+    assert taken > 300
