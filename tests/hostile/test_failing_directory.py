@@ -126,12 +126,17 @@ def wait_until_logged(broker: BrokerProcess, text: str) -> None:
         os.sched_yield()
 
 
+def remove_at_once(folder: Path) -> None:
+    """Remove a folder in which files are being written."""
+    shutil.rmtree(folder.rename(folder.with_name(f"{folder.name}-gone")))
+
+
 def remove(broker: BrokerProcess, folder: Path) -> None:
     """Remove a folder, and wait for the broker to notice.
 
     It does with the next checkpoint, which is written when high watermarks have moved.
     """
-    shutil.rmtree(folder)
+    remove_at_once(folder)
     produce(broker)
     wait_until_logged(broker, f"{folder} is offline until a restart")
 
@@ -223,7 +228,7 @@ def test_the_broker_ends_when_the_last_folder_is_gone(
     spread: BrokerProcess, folders: tuple[Path, Path]
 ) -> None:
     remove(spread, folders[1])
-    shutil.rmtree(folders[0])
+    remove_at_once(folders[0])
     produce(spread)
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while spread.is_running:
