@@ -37,19 +37,22 @@ def show(table: Medians, peers: Sequence[str], console: Console) -> None:
 
 
 def show_goals(table: Medians, console: Console) -> bool:
-    """Print each goal beside what was measured; whether none was missed."""
-    shown = Table("load", "figure", "beside", "measured", "goal", "")
+    """Print each goal beside what was measured; whether each was reached, or its floor held."""
+    shown = Table("load", "figure", "beside", "measured", "goal", "floor", "")
     verdicts = judged(table)
-    for goal, measured, reached in verdicts:
+    for verdict in verdicts:
+        goal, measured, reached = verdict
         beside = "itself" if goal.peer == ITSELF else goal.peer
         wanted = f"{'<=' if goal.at_most else '>='} {goal.value:.3g}"
+        floor = "" if goal.floor is None else f"{goal.floor:.3g}"
+        said = "floor held" if verdict.is_held and not reached else VERDICTS[reached]
         shown.add_row(
             *(goal.load, _unit(goal.figure), beside),
-            *(number(measured), wanted, VERDICTS[reached]),
+            *(number(measured), wanted, floor, VERDICTS[None] if reached is None else said),
         )
     if verdicts:
         console.print(shown)
-    return all(verdict.reached is not False for verdict in verdicts)
+    return all(verdict.is_held for verdict in verdicts)
 
 
 def show_changes(

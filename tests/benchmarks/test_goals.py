@@ -45,6 +45,22 @@ def test_a_goal_is_missed_where_we_failed_and_open_where_the_peer_did() -> None:
     assert verdict_of(CHEAPER, 1.0, 0.0) == Verdict(CHEAPER, None, None)
 
 
+def test_a_floor_holds_below_its_goal_and_no_further() -> None:
+    goal = FASTER._replace(floor=2.0)
+    assert verdict_of(goal, 250.0, 100.0).is_held
+    assert verdict_of(goal, 200.0, 100.0) == Verdict(goal, 2.0, False)
+    assert verdict_of(goal, 200.0, 100.0).is_held
+    assert not verdict_of(goal, 199.0, 100.0).is_held
+    assert not verdict_of(goal, None, 100.0).is_held
+    assert verdict_of(goal, 200.0, None).is_held
+    assert not verdict_of(FASTER, 249.0, 100.0).is_held
+
+
+def test_no_floor_is_above_its_goal() -> None:
+    floors = [goal for goal in GOALS if goal.floor is not None]
+    assert not [goal for goal in floors if goal.is_met(goal.floor, goal.value)]
+
+
 def test_a_load_that_was_not_asked_is_not_judged() -> None:
     assert judged({"b": {ITSELF: {"rate": 1.0}}}, [FASTER]) == []
 
@@ -101,11 +117,16 @@ def test_the_table_has_a_dash_where_a_peer_gave_no_figure(console: Console) -> N
 def test_goals_are_reached_together_only_if_none_is_missed(console: Console) -> None:
     first, *_ = GOALS
     assert (first.peer, first.at_most) == (KAFKA, False)
-    good = {first.load: {ITSELF: {first.figure: first.value * 10}, KAFKA: {first.figure: 10.0}}}
-    assert show_goals(good, console)
-    assert "MISSED" not in printed(console)
-    good[first.load][KAFKA][first.figure] = 10.1
-    assert not show_goals(good, console)
+    assert first.floor is not None
+    ours = first.value * 10
+    table = {first.load: {ITSELF: {first.figure: ours}, KAFKA: {first.figure: 10.0}}}
+    assert show_goals(table, console)
+    assert row(printed(console), "reached", KAFKA)[-1] == "reached"
+    table[first.load][KAFKA][first.figure] = 10.1
+    assert show_goals(table, console)
+    assert row(printed(console), "floor held", KAFKA)[-1] == "floor held"
+    table[first.load][KAFKA][first.figure] = ours / first.floor * 1.01
+    assert not show_goals(table, console)
     assert row(printed(console), "MISSED", KAFKA)[-1] == "MISSED"
 
 
