@@ -120,7 +120,7 @@ class Connection:
         for index, frame in enumerate(frames):
             if self.is_closing:
                 return
-            if (
+            if (  # `_must_wait`, written out: this is the way of every frame
                 self.backlog
                 or self.is_parked
                 or self._handled >= REQUESTS_PER_PASS_MAX

@@ -20,6 +20,7 @@ from ..replication.list_offsets import (
     isolation_for,
 )
 from ..storage.topic_partition import TopicPartition
+from .answer_template import cut_answer
 
 if TYPE_CHECKING:
     from ..replication.partition import Partition
@@ -71,14 +72,11 @@ class EndLookup:
             partition_index=index, offset=OFFSET_MARK, leader_epoch=epoch
         )
         named = response.ListOffsetsTopicResponse(name=topic, partitions=[marked])
-        encoded = b"".join(route.encode_answer(0, response(topics=[named])))
-        found = "qi" if self._knows_epochs else "q"
-        at = encoded.index(struct.pack(">q", OFFSET_MARK))
-        tail_at = at + struct.calcsize(f">{found}")
-        self._size = len(encoded) - 4
-        self._head = encoded[8:at]
-        self._tail = encoded[tail_at:]
-        self._pack = struct.Struct(f">ii{at - 8}s{found}{len(self._tail)}s").pack
+        self._size, self._head, self._tail, self._pack = cut_answer(
+            b"".join(route.encode_answer(0, response(topics=[named]))),
+            struct.pack(">q", OFFSET_MARK),
+            "qi" if self._knows_epochs else "q",
+        )
 
     def answer(self, correlation_id: int) -> bytes:
         """The framed answer.
@@ -91,8 +89,7 @@ class EndLookup:
         _, *found = find_offset(partition, self._timestamp, self._isolation)
         if not self._knows_epochs:
             del found[1]
-        answer: bytes = self._pack(self._size, correlation_id, self._head, *found, self._tail)
-        return answer
+        return self._pack(self._size, correlation_id, self._head, *found, self._tail)
 
 
 class ListOffsetsShortcut:

@@ -18,6 +18,7 @@ from ..replication.append import PartitionResponse, PendingAppend, PendingPartit
 from ..replication.internal_topics import INTERNAL_TOPICS
 from ..storage.append_origin import AppendOrigin
 from ..storage.topic_partition import TopicPartition
+from .answer_template import cut_answer
 from .current_leaders import tell_producer
 from .produce_rules import (
     ATTRIBUTES_LOW_BYTE,
@@ -96,21 +97,16 @@ class ProduceShortcut:
         version = route.api_version
         self._is_flexible = version >= FIRST_FLEXIBLE_VERSION
         self._with_log_start = version >= FIRST_VERSION_WITH_LOG_START
-        self._cut_answer(version)
+        self._cut_answer()
 
-    def _cut_answer(self, version: int) -> None:
+    def _cut_answer(self) -> None:
         """Take an encoded answer apart where its offsets stand."""
-        offsets = "qqq" if self._with_log_start else "qq"
         marked = self._answer(PartitionResponse(ErrorCode.NONE, BASE_OFFSET_MARK, APPEND_TIME_MARK))
-        encoded = b"".join(self.route.encode_answer(0, marked))
-        at = encoded.index(struct.pack(">qq", BASE_OFFSET_MARK, APPEND_TIME_MARK))
-        tail_at = at + struct.calcsize(f">{offsets}")
-        self._answer_size = len(encoded) - 4
-        self._answer_head = encoded[PREFIX_AT:at]
-        self._answer_tail = encoded[tail_at:]
-        self._pack_answer = struct.Struct(
-            f">ii{at - PREFIX_AT}s{offsets}{len(encoded) - tail_at}s"
-        ).pack
+        self._answer_size, self._answer_head, self._answer_tail, self._pack_answer = cut_answer(
+            b"".join(self.route.encode_answer(0, marked)),
+            struct.pack(">qq", BASE_OFFSET_MARK, APPEND_TIME_MARK),
+            "qqq" if self._with_log_start else "qq",
+        )
 
     def take(self, connection: Connection, frame: memoryview) -> bool:
         """Stage the request if it is like the last; returns whether that was done."""
