@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 import odradek
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ with KafkaProducer(bootstrap_servers=BROKER) as producer:
         producer.send(TOPIC, key=b"%d" % number, value=f"hello number {number}".encode())
 
 with KafkaConsumer(
-    TOPIC, bootstrap_servers=BROKER, auto_offset_reset="earliest", consumer_timeout_ms=3000
+    TOPIC, bootstrap_servers=BROKER, auto_offset_reset="earliest", consumer_timeout_ms=60_000
 ) as consumer:
     for count, record in enumerate(consumer, start=1):
         print(f"{record.partition}:{record.offset} {record.value.decode()}")

@@ -9,7 +9,7 @@ for ever; with the same checkpoint folder it would go on where it stopped.
 import sys
 import tempfile
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from pyspark.sql import functions as F
 
 from odradek.spark_connector import spark_session
@@ -45,11 +45,15 @@ with tempfile.TemporaryDirectory() as checkpoint:
     query.awaitTermination()
 spark.stop()
 
-with KafkaConsumer(
-    "word-counts",
-    bootstrap_servers=BROKER,
-    auto_offset_reset="earliest",
-    consumer_timeout_ms=2000,
-) as consumer:
-    for record in consumer:
-        print(record.key.decode(), record.value.decode())
+with KafkaConsumer(bootstrap_servers=BROKER, auto_offset_reset="earliest") as consumer:
+    partitions = [
+        TopicPartition("word-counts", number)
+        for number in consumer.partitions_for_topic("word-counts")
+    ]
+    consumer.assign(partitions)
+    left = sum(consumer.end_offsets(partitions).values())
+    while left > 0:
+        for records in consumer.poll(timeout_ms=1000).values():
+            for record in records:
+                print(record.key.decode(), record.value.decode())
+            left -= len(records)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 READY_PREFIX = b"odradek ready at "
 METRICS_PREFIX = b"metrics at "
 CONTROL_PREFIX = b"control at "
-START_SECONDS_MAX = 30.0
-STOP_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 120.0
+STOP_SECONDS_MAX = 60.0
 LOG_TAIL_BYTES = 4000
 """How much of the log an error message of ours repeats."""
 

@@ -14,7 +14,7 @@ LOG_LINES_SHOWN = 200
 LOG_BYTES_READ = 1 << 20
 """How much of the end of a log is looked at for those lines."""
 REQUEST_LINES_SHOWN = 50
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 20.0
 """How long a broker is waited for that may be frozen."""
 
 Section = tuple[str, str]

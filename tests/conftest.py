@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from odradek.testing.broker_process import BrokerProcess
@@ -29,6 +30,12 @@ from support.kafka_process import KafkaProcess
 # Every broker that a test starts imports the package anew: it is compiled once, and not each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# How long an example takes on a busy machine is no property of what is tested.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 EXTERNAL_BOOTSTRAP = os.environ.get("ODRADEK_TEST_BOOTSTRAP")
 KAFKA_LIBS = os.environ.get("ODRADEK_TEST_KAFKA_LIBS")

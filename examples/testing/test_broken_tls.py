@@ -23,7 +23,7 @@ def is_reachable(settings: dict, seconds: float) -> bool:
 
 @pytest.mark.kafka(tls=True)
 def test_a_client_that_trusts_the_brokers_certificate_reaches_it(kafka):
-    assert is_reachable(kafka.client_settings("confluent-kafka"), 20)
+    assert is_reachable(kafka.client_settings("confluent-kafka"), 60)
 
 
 @pytest.mark.kafka(tls=True)
@@ -36,10 +36,10 @@ def test_a_client_that_does_not_trust_it_stays_away(kafka):
 @pytest.mark.kafka(tls=True)
 def test_a_client_without_tls_gets_nowhere(kafka):
     assert not is_reachable({"bootstrap.servers": kafka.bootstrap_servers}, 3)
-    assert is_reachable(kafka.client_settings("confluent-kafka"), 20)
+    assert is_reachable(kafka.client_settings("confluent-kafka"), 60)
 
 
 @pytest.mark.kafka(tls=True, config={"ssl.client.auth": "required"})
 def test_a_client_without_a_certificate_is_turned_away_where_one_is_required(kafka):
-    assert is_reachable(kafka.client_settings("confluent-kafka"), 20)
+    assert is_reachable(kafka.client_settings("confluent-kafka"), 60)
     assert not is_reachable(kafka.client_settings("confluent-kafka", certificate=False), 3)

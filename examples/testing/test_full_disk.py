@@ -18,9 +18,7 @@ def try_to_send(producer: Producer, topic: str, value: bytes) -> bool:
 
 
 def test_what_a_full_disk_refused_can_be_sent_again(kafka_broker, kafka_topic):
-    producer = Producer(
-        {"bootstrap.servers": kafka_broker.bootstrap_servers, "message.timeout.ms": 4000}
-    )
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers, "retries": 0})
     assert try_to_send(producer, kafka_topic, b"first")
     with kafka_broker.full_disk():
         assert not try_to_send(producer, kafka_topic, b"second")

@@ -30,7 +30,7 @@ class Shipping:
         )
 
     def receive(self) -> None:
-        for records in self._consumer.poll(timeout_ms=10_000).values():
+        for records in self._consumer.poll(timeout_ms=60_000).values():
             for record in records:
                 self.seen += 1
                 self.shipped[record.key] = record.value

@@ -26,7 +26,7 @@ ONE_BROKER_SETTINGS = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 400.0
 RETRY_SECONDS = 0.1
 
 

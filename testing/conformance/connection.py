@@ -14,7 +14,7 @@ from ...protocol.headers import read_response_header, request_header
 from ...protocol.messages import response_message
 from ...protocol.values import MessageValue
 
-ANSWER_SECONDS_MAX = 30.0
+ANSWER_SECONDS_MAX = 120.0
 ANSWER_BYTES_MAX = 64 << 20
 LENGTH = struct.Struct(">i")
 

@@ -102,11 +102,11 @@ def _numbers(text: str, served: range) -> Iterator[int]:
 @cache
 def served_versions() -> dict[int, range]:
     """The versions that odradek serves to clients, by API key."""
-    from ...broker.handlers.registry import load_handlers
+    from ...broker.handlers.registry import REGISTRATIONS
 
     return {
         key: registration.versions
-        for key, registration in load_handlers().items()
+        for key, registration in REGISTRATIONS.items()
         if registration.advertised is not None
     }
 

@@ -20,7 +20,7 @@ from .connection import Connection, ConnectionClosedError
 from .requests import BY_ID_FROM, LATEST, batch, metadata_of, numbered, offset_listing, production
 from .transcript import CLOSED, SILENT, Transcript, errors_of
 
-SETTLE_SECONDS_MAX = 30.0
+SETTLE_SECONDS_MAX = 120.0
 RETRY_SECONDS = 0.01
 
 PASSING = frozenset(

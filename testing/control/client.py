@@ -11,7 +11,7 @@ from typing import Any
 
 from .framing import PREFIX, FrameError, body_length, decode, encode
 
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 60.0
 """How long an answer is waited for, unless the call says otherwise."""
 
 

@@ -27,9 +27,9 @@ ADDRESS_PREFIX = "control at "
 """How the line begins that tells the parent process where the channel is."""
 BACKLOG = 64
 CONNECTIONS_MAX = 256
-HELLO_SECONDS_MAX = 5.0
+HELLO_SECONDS_MAX = 30.0
 """How long a connection may take to show the token."""
-TELL_SECONDS = 1.0
+TELL_SECONDS = 10.0
 """How long one that is too many may take to hear so."""
 TOO_MANY = f"it has {CONNECTIONS_MAX} connections already, which is all it takes at once"
 

@@ -13,9 +13,9 @@ from .fault import Fault, fault_from_json
 if TYPE_CHECKING:
     from ..control.client import ControlClient
 
-STRIKE_SECONDS = 10.0
+STRIKE_SECONDS = 30.0
 """How long a strike is waited for, unless the call says otherwise."""
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
 """How much longer the control channel may take to tell of it."""
 
 

@@ -147,7 +147,7 @@ class Inspected(ABC):
         return Requests(self.control)
 
     def wait_until(
-        self, *conditions: Condition | Callable[[Any], object], timeout: float = 10.0
+        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
     ) -> None:
         """Wait until all conditions hold at once; see `odradek.testing.conditions`.
 

@@ -154,7 +154,7 @@ class InspectedCluster(ABC):
     # -- waiting, as it was -----------------------------------------------------------------------
 
     def wait_until(
-        self, *conditions: Condition | Callable[[Any], object], timeout: float = 10.0
+        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
     ) -> None:
         """Wait until all conditions hold of the cluster at once; see `Inspected.wait_until`."""
         from .waiting import wait_until
@@ -164,7 +164,7 @@ class InspectedCluster(ABC):
     def reset(self) -> None:
         """Empty the cluster: topics, groups, transactions and settings of topics are gone."""
         names = self.topics(internal=True)
-        self.controller().control().call("topics.reset_cluster", answer_within=30.0)
+        self.controller().control().call("topics.reset_cluster", answer_within=60.0)
         self._wait_gone(names)
         for broker in self.running():
             broker.requests.clear()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ORDERS_SECONDS_MAX = 5.0
+ORDERS_SECONDS_MAX = 30.0
 """How long what the controller has said before may take to be carried out."""
 
 

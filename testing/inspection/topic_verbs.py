@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-WAIT_MS_MAX = 8_000
+WAIT_MS_MAX = 40_000
 LOOK_SECONDS = 0.002
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..control.client import ControlClient
 
 LONGEST_SECONDS = 100 * 365 * 24 * 3600
-LONG_SECONDS = 30.0
+LONG_SECONDS = 60.0
 """How long to wait for what may take a broker a while, such as retention in many logs."""
 
 

@@ -13,7 +13,7 @@ from ..control.client import ControlError, ControlTimeout
 if TYPE_CHECKING:
     from ..running_broker import Broker
 
-SETTLE_SECONDS = 10.0
+SETTLE_SECONDS = 40.0
 """How long to wait until all brokers know of what was done."""
 LOOK_SECONDS = 0.005
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NOTICED_SECONDS_MAX = 5.0
+NOTICED_SECONDS_MAX = 30.0
 SETTLED_SECONDS_MAX = 2.0
 """How long the controller, which may be out of reach, is waited for."""
 LOOK_SECONDS = 0.002

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SETTLE_SECONDS_MAX = 10.0
+SETTLE_SECONDS_MAX = 40.0
 LOOK_SECONDS = 0.002
 
 

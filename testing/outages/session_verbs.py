@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BACK_SECONDS_MAX = 20.0
+BACK_SECONDS_MAX = 45.0
 """How long the broker may take to be registered again."""
 LOOK_SECONDS = 0.005
 

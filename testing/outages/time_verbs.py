@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MARKERS_SECONDS_MAX = 5.0
+MARKERS_SECONDS_MAX = 30.0
 """How long the markers of transactions that end by it are waited for."""
 LOOK_SECONDS = 0.002
 

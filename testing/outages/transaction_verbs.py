@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-END_SECONDS_MAX = 5.0
+END_SECONDS_MAX = 30.0
 """How long a transaction that ends may take to have its markers."""
 LOOK_SECONDS = 0.002
 

@@ -32,8 +32,8 @@ from .recorded import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame
 from .replay_targets import ReplayTargets
 from .replayed_connection import ReplayedConnection
 
-ANSWER_SECONDS_MAX = 10.0
-END_SECONDS_MAX = 5.0
+ANSWER_SECONDS_MAX = 30.0
+END_SECONDS_MAX = 30.0
 
 AUTHENTICATION = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 

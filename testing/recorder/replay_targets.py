@@ -17,7 +17,7 @@ from .replayed_connection import ReplayedConnection, ReplayError
 METADATA_VERSION = 5
 """Brokers have it since Kafka 1.0."""
 
-METADATA_SECONDS_MAX = 10.0
+METADATA_SECONDS_MAX = 30.0
 CLIENT_ID = "odradek-replay"
 
 

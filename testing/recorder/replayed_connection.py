@@ -13,7 +13,7 @@ from .proxied_connection import FRAME_BYTES_MAX, RECEIVE_BYTES
 
 _unpack_int32 = Struct(">i").unpack_from
 
-CONNECT_SECONDS_MAX = 10.0
+CONNECT_SECONDS_MAX = 30.0
 ANSWERS_WAITING_MAX = 10_000
 
 

@@ -22,8 +22,8 @@ from .proxy import ANY_PORT, Proxy, single_cause
 from .recorded import Listener
 from .recording import Recording
 
-START_SECONDS_MAX = 15.0
-STOP_SECONDS_MAX = 15.0
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 60.0
 
 
 class Recorder:

@@ -12,6 +12,7 @@ from compared.peers import Failed
 from compared.plot import plot
 from compared.ports import brokers_known, free_ports
 from confluent_kafka.admin import AdminClient
+from support.looking import wait_until
 
 
 @pytest.fixture
@@ -38,8 +39,13 @@ def test_each_broker_knows_all_and_a_topic_has_a_replica_on_each(odradek: Odrade
     assert odradek.resident_mb() > 10 * count
     topic = odradek.topic(partitions=2)
     admin = AdminClient({"bootstrap.servers": odradek.address})
-    found = admin.list_topics(topic, timeout=30).topics[topic].partitions
-    assert [len(each.replicas) for each in found.values()] == [count] * 2
+
+    def replicas() -> list[int]:
+        found = admin.list_topics(topic, timeout=60).topics[topic].partitions
+        return [len(each.replicas) for each in found.values()]
+
+    # Any broker may be asked, and one hears of a topic later than another.
+    wait_until(lambda: replicas() == [count] * 2, lambda: f"replicas: {replicas()}", 60.0)
     odradek.delete(topic)
     assert odradek.topic() != topic
 

@@ -78,7 +78,7 @@ async def open_session(
         chroot = f"/tests/{uuid.uuid4().hex}"
 
         def make(owner: str) -> MetadataStore:
-            return ZooKeeperStore(f"{server.address}{chroot}", session_timeout_ms=4_000)
+            return ZooKeeperStore(f"{server.address}{chroot}", session_timeout_ms=30_000)
 
     async with AsyncExitStack() as sessions:
 

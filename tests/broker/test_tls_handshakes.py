@@ -191,7 +191,7 @@ def hello_of_a_client(files):
 
 
 async def test_handshake_that_stalls_is_ended(files, caplog):
-    async with tls_server(files, connections__max__idle__ms="300") as server:
+    async with tls_server(files, connections__max__idle__ms="3000") as server:
         silent = await server.connect()
         begun = await server.connect()
         await begun.send_all(hello_of_a_client(files)[:20])

@@ -26,6 +26,7 @@ class Outcome(NamedTuple):
 
 
 Odradek = Callable[..., Outcome]
+ANSWER_MS_MAX = 90_000
 
 
 @pytest.fixture
@@ -48,7 +49,16 @@ def odradek(monkeypatch: pytest.MonkeyPatch) -> Odradek:
 
 
 @pytest.fixture
-def on_broker(odradek: Odradek, broker: Any, monkeypatch: pytest.MonkeyPatch) -> Odradek:
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands wait for a broker that is there, however long a busy machine holds it up."""
+    monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", ANSWER_MS_MAX)
+    monkeypatch.setattr("odradek.cli.cluster.ANSWER_MS_MAX", ANSWER_MS_MAX)
+
+
+@pytest.fixture
+def on_broker(
+    odradek: Odradek, broker: Any, patience: None, monkeypatch: pytest.MonkeyPatch
+) -> Odradek:
     """The same, with the broker's address in the environment; a failing command fails the test
     unless `code` says that it should."""
     monkeypatch.setenv("ODRADEK_BOOTSTRAP_SERVER", broker.bootstrap)

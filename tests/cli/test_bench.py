@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -26,8 +26,8 @@ from .conftest import Odradek
 
 pytestmark = pytest.mark.clients
 
-BEGINS_SECONDS_MAX = 60.0
-ENDS_SECONDS_MAX = 60.0
+BEGINS_SECONDS_MAX = 120.0
+ENDS_SECONDS_MAX = 120.0
 LONG = ("--only", "^Produce, 16", "--seconds", 100)
 SHORT = ("--quick", "--seconds", 0.05)
 
@@ -59,7 +59,7 @@ def test_runs_are_compared(odradek: Odradek, broker: BrokerProcess, tmp_path: Pa
     assert odradek("bench", *where, "--json", run).code == 0
     content = json.loads(run.read_text())
     (figures,) = content["loads"].values()
-    figures["rate"] *= 1000
+    figures["rate"] *= 1_000_000  # more than anything slows a load of a few milliseconds
     content["machine"]["processor"] = "another"
     run.write_text(json.dumps(content))
     done = odradek("bench", *where, "--compare", run)
@@ -155,11 +155,11 @@ class Running:
     def children(self) -> dict[int, str]:
         """Its child processes, and their command lines."""
         pid = self.process.pid
-        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return {
-            int(each): Path(f"/proc/{each}/cmdline").read_text().replace("\0", " ")
-            for each in listed
-        }
+        found = {}
+        for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with suppress(OSError):  # it ended after it was listed
+                found[int(each)] = Path(f"/proc/{each}/cmdline").read_text().replace("\0", " ")
+        return found
 
     def loader(self) -> int | None:
         """The process of the load that runs."""
@@ -168,6 +168,13 @@ class Running:
     def ended(self) -> int:
         """Wait for its end; the exit code."""
         return self.process.wait(ENDS_SECONDS_MAX)
+
+
+def wait_until_gone(pids: Iterable[int]) -> None:
+    """A load that was interrupted as it began ends by itself, and may be its command's survivor."""
+    wait_until(
+        lambda: not any(is_alive(pid) for pid in pids), lambda: "it runs still", ENDS_SECONDS_MAX
+    )
 
 
 @contextmanager
@@ -193,7 +200,7 @@ def test_ctrl_c_leaves_neither_process_nor_topic(
         run.process.send_signal(how)
         assert run.ended() == 130
         assert "interrupted" in run.out.read_text()
-    assert not any(is_alive(pid) for pid in children)
+    wait_until_gone(children)
     assert topics_of_loads(broker.port) == []
 
 
@@ -205,7 +212,7 @@ def test_ctrl_c_ends_the_broker_that_was_started(tmp_path: Path) -> None:
         assert list(tmp_path.glob(f"{FOLDER_PREFIX}*"))
         run.process.send_signal(signal.SIGINT)
         assert run.ended() == 130
-    assert not any(is_alive(pid) for pid in children)
+    wait_until_gone(children)
     assert not list(tmp_path.glob(f"{FOLDER_PREFIX}*"))
 
 
@@ -219,7 +226,7 @@ def test_command_that_is_killed_takes_its_load_with_it(
         loader = run.loader()
         assert loader is not None
         run.process.kill()
-    wait_until(lambda: not is_alive(loader), lambda: "it runs still", ENDS_SECONDS_MAX)
+    wait_until_gone([loader])
     assert topics_of_loads(broker.port) == []
 
 
@@ -227,13 +234,15 @@ def test_load_that_is_killed_is_told_and_its_topic_removed(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     with running(tmp_path, "-b", broker.bootstrap, *LONG) as run:
+        seen: set[str] = set()
         for _ in range(2):  # both of the loads
-            seen = topics_of_loads(broker.port)
             wait_until(
-                lambda seen=seen: bool(set(topics_of_loads(broker.port)) - set(seen)),
+                lambda seen=seen: bool(set(topics_of_loads(broker.port)) - seen),
                 run.out.read_text,
                 BEGINS_SECONDS_MAX,
             )
+            # Before it is killed: after that there may be the other one's at any moment.
+            seen = set(topics_of_loads(broker.port))
             loader = run.loader()
             assert loader is not None
             os.kill(loader, signal.SIGKILL)

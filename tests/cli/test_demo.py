@@ -18,7 +18,7 @@ from odradek.spark_connector.pipelines import AuditReport, Fault
 from .conftest import Odradek
 
 ROWS = 3_000
-SECONDS_MAX = 240
+SECONDS_MAX = 600
 
 
 def run_demo(*arguments: object) -> subprocess.CompletedProcess[str]:

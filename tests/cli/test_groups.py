@@ -17,6 +17,9 @@ from .conftest import Odradek
 
 pytestmark = pytest.mark.clients
 
+SECONDS_MAX = 90.0
+"""So soon a group of one member has given out its partitions."""
+
 
 @pytest.fixture
 def filled(on_broker: Odradek, topic: str) -> str:
@@ -46,7 +49,7 @@ def read_as(on_broker: Odradek, topic: str, group: str, *options: object) -> lis
 def member(broker: Any, topic: str, group: str) -> Iterator[None]:
     """A consumer that is in the group while the block runs."""
     with KafkaConsumer(topic, group_id=group, bootstrap_servers=broker.bootstrap) as consumer:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + SECONDS_MAX
         while not consumer.assignment():
             assert time.monotonic() < deadline, "the group gave out no partitions"
             # Long enough to join in: kafka-python 3.0 may lose its assignment otherwise.
@@ -69,7 +72,7 @@ def confluent_member(
         settings["group.instance.id"] = instance_id
     consumer = confluent_kafka.Consumer(settings)
     consumer.subscribe([topic])
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS_MAX
     while len(consumer.assignment()) < 2:
         assert time.monotonic() < deadline, "the group gave out no partitions"
         consumer.poll(0.1)

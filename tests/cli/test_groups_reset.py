@@ -228,7 +228,7 @@ def test_of_all_groups_those_with_members_are_left(
     with KafkaConsumer(
         filled, group_id=f"{group}-busy", bootstrap_servers=broker.bootstrap
     ) as consumer:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not consumer.assignment():
             assert time.monotonic() < deadline, "the group gave out no partitions"
             consumer.poll(timeout_ms=500)

@@ -25,7 +25,7 @@ heavy = {"typer", "rich", "kafka", "pyspark", "pandas", "odradek.bench"}
 print("heavy", sorted(heavy & set(sys.modules)))
 """
     answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )
     assert "--data-dir" in answer.stdout
     assert "code 0" in answer.stdout
@@ -34,7 +34,7 @@ print("heavy", sorted(heavy & set(sys.modules)))
 
 def test_the_module_runs_as_the_command() -> None:
     answer = subprocess.run(
-        [sys.executable, "-m", "odradek", "--version"], capture_output=True, text=True, timeout=30
+        [sys.executable, "-m", "odradek", "--version"], capture_output=True, text=True, timeout=120
     )
     assert answer.returncode == 0
     assert answer.stdout.startswith("odradek ")
@@ -122,7 +122,7 @@ def test_a_silent_peer_is_no_broker_either(
         outcome = odradek("topics", "list", "-b", f"127.0.0.1:{port}")
     assert outcome.code == 1
     assert outcome.err.startswith("odradek: error: no broker answers at")
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize("address", ["nowhere", "host:", ":9092", "host:0", "host:65536", "a:1,b"])
@@ -144,6 +144,6 @@ def test_output_to_a_closed_pipe_ends_quietly() -> None:
         ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m odradek consume --help | head -1"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
     )
     assert "Traceback" not in answer.stderr

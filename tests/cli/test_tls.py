@@ -30,10 +30,12 @@ def written(folder: Path, settings: dict[str, str]) -> str:
     return str(path)
 
 
-@pytest.fixture(autouse=True)
-def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that cannot connect say so soon."""
+@pytest.fixture
+def impatience(on_broker: Odradek, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that cannot connect say so soon, unlike others of `on_broker`."""
     monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", 500)
+    # Why that is, they find out by a connection of their own.
+    monkeypatch.setattr("odradek.cli.client_settings.PROBE_SECONDS", 60)
 
 
 @pytest.fixture
@@ -61,10 +63,12 @@ def test_file_may_be_named_in_the_environment(
     on_broker("groups", "list")
 
 
+@pytest.mark.usefixtures("impatience")
 def test_plain_command_at_a_tls_broker_is_told_what_to_do(on_broker: Odradek) -> None:
     assert "if it speaks TLS, say how in a file" in on_broker("groups", "list", code=1).err
 
 
+@pytest.mark.usefixtures("impatience")
 def test_command_without_a_certificate_is_told_so(
     on_broker: Odradek, broker: Broker, tmp_path: Path
 ) -> None:
@@ -73,6 +77,7 @@ def test_command_without_a_certificate_is_told_so(
     assert "certificate required" in told.err
 
 
+@pytest.mark.usefixtures("impatience")
 def test_command_that_does_not_trust_the_broker_says_so(
     on_broker: Odradek, broker: Broker, tmp_path: Path
 ) -> None:

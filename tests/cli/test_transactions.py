@@ -28,10 +28,10 @@ def open_transaction(broker: Any, topic: str, transactional_id: str) -> Iterator
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id}
     )
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     producer.begin_transaction()
     producer.produce(topic, b"in a transaction", partition=1)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     yield producer
 
 
@@ -67,7 +67,7 @@ def test_an_open_transaction_is_shown_and_its_end_too(
         shown = on_broker("transactions", "describe", name).out
         assert "a transaction is open" in shown
         assert f"{created}:1" in shown
-        producer.commit_transaction(30)
+        producer.commit_transaction(90)
     assert ids(on_broker)[name] in ("PrepareCommit", "CompleteCommit")
     assert "began" in on_broker("transactions", "describe", name).out
     assert producers(on_broker, f"{created}:0") == []
@@ -79,7 +79,7 @@ def test_list_shows_only_what_is_asked_for(on_broker: Odradek, broker: Any, crea
         open_transaction(broker, created, first),
         open_transaction(broker, created, second) as producer,
     ):
-        producer.abort_transaction(30)
+        producer.abort_transaction(90)
         assert {first, second} <= set(ids(on_broker))
         ongoing = ids(on_broker, "--state", "Ongoing,PrepareAbort")
         assert first in ongoing
@@ -99,12 +99,13 @@ def test_force_terminate_ends_what_is_open_and_shuts_the_producer_out(
         outcome = on_broker("transactions", "force-terminate", name)
         assert f"ended what was open of {name}" in outcome.err
         with pytest.raises(confluent_kafka.KafkaException) as refusal:
-            producer.commit_transaction(30)
+            producer.commit_transaction(90)
     assert refusal.value.args[0].fatal()
     assert described(on_broker, name)["state"] == "Empty"
     assert producers(on_broker, f"{created}:1")[0]["open_since_offset"] is None
 
 
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("how", ["by its offset", "by its producer"])
 def test_a_hanging_transaction_is_found_and_aborted(
     odradek: Odradek,

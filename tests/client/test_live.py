@@ -26,7 +26,7 @@ pytestmark = pytest.mark.clients
 
 TIMESTAMP_MS = int(time.time() * 1000)
 """What is older than a week may be deleted at any moment."""
-PATIENT_SECONDS = 30
+PATIENT_SECONDS = 120
 
 
 def numbered(first: int, count: int) -> list[tuple[bytes, bytes, int, tuple[()]]]:

@@ -265,7 +265,7 @@ async def test_leaving_fails_what_others_wait_for(make_network, cluster, nursery
     async with make_network() as network:
         nursery.start_soon(send, network)
         await cluster.brokers[1].wait_asked(ApiKey.METADATA)
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         await failed.wait()
 
 

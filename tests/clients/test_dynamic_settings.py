@@ -24,7 +24,7 @@ from odradek.testing.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.clients
 
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 100.0
 KILOBYTE = b"x" * 1024
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 

@@ -23,7 +23,7 @@ from odradek.protocol.errors import ErrorCode
 pytestmark = pytest.mark.clients
 
 OFFSETS = "__consumer_offsets"
-SECONDS_MAX = 30.0
+SECONDS_MAX = 100.0
 UNKNOWN_TOPIC_ID = bytes(range(16))
 
 

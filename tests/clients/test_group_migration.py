@@ -20,7 +20,7 @@ from odradek.protocol.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 
-SETTLE_SECONDS_MAX = 30.0
+SETTLE_SECONDS_MAX = 100.0
 group_numbers = itertools.count()
 
 
@@ -242,7 +242,7 @@ class ConfluentMember:
         if protocol == "classic":
             settings["partition.assignment.strategy"] = "range"
             settings["heartbeat.interval.ms"] = 200
-            settings["session.timeout.ms"] = 10_000
+            settings["session.timeout.ms"] = 60_000
         self._consumer = Consumer(settings)
         self._consumer.subscribe([topic])
 

@@ -220,7 +220,7 @@ def test_a_groups_own_settings_hold_for_its_members(start_broker: Callable[..., 
     bench.create("orders", 1)
     first = bench.peer.join("m1", bench.topic("orders"))
     assert first.interval_ms == 300
-    bench.peer.configure(heartbeat_interval_ms="150", session_timeout_ms="1000")
+    bench.peer.configure(heartbeat_interval_ms="150", session_timeout_ms="6000")
     second = bench.peer.join("m2", bench.topic("orders"))
     assert second.interval_ms == 150
     bench.peer.outlive("m1", first.epoch)

@@ -19,7 +19,7 @@ from odradek.testing.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.clients
 
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 100.0
 PARTITIONS = 2
 FILLER = b"x" * 500
 AHEAD_MAX = 500
@@ -36,7 +36,7 @@ class Load:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 2,
-                "message.timeout.ms": 60_000,
+                "message.timeout.ms": 120_000,
             }
         )
         self._topic = topic
@@ -101,11 +101,11 @@ class Load:
 class Bench:
     """A broker with two log directories, and a topic in them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self.paths = [str(folder / "a"), str(folder / "b")]
         self.broker = BrokerProcess(
             Path(",".join(self.paths)),
-            settings={"log.segment.bytes": "1048576"},
+            settings={"log.segment.bytes": "1048576", **settings},
             log_path=folder / "broker.log",
         )
         self.topic = "moving"
@@ -188,8 +188,14 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def settings() -> dict[str, str]:
+    """Settings of the broker, for a test that needs some of its own."""
+    return {}
+
+
+@pytest.fixture
+def bench(tmp_path: Path, settings: dict[str, str]) -> Iterator[Bench]:
+    bench = Bench(tmp_path, settings)
     yield bench
     bench.close()
 
@@ -219,11 +225,12 @@ def test_replicas_move_under_load_and_keep_everything_in_order(bench: Bench) -> 
     check(bench, acknowledged)
 
 
+@pytest.mark.parametrize("settings", [{"replica.fetch.max.bytes": "20000"}])
 def test_a_move_goes_on_after_its_broker_was_killed(bench: Bench) -> None:
     with Load(bench.broker.bootstrap, bench.topic) as load:
         load.wait_for(5_000)
         acknowledged = load.finish()
-    bench.set_rate("200000")  # so that it takes a while
+    bench.set_rate("20000")  # so that it takes a minute
     source = bench.places()[0, False]
     target = next(each for each in bench.paths if each != source)
     assert bench.alter({0: target}) == {NoError}

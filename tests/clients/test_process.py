@@ -25,8 +25,10 @@ from odradek.testing.held_port import HeldPort
 pytestmark = pytest.mark.clients
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-STOP_SECONDS_MAX = 10.0
+STOP_SECONDS_MAX = 45.0
+"""Less than the fetch waits that must not hold up a stop."""
 IDLE_MS = 1000
+TRIES_MAX = 20
 
 
 StartOdradek = Callable[..., BrokerProcess]
@@ -54,7 +56,7 @@ def advertised(port: int, host: str = "127.0.0.1") -> tuple[str, int]:
 def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `odradek serve` to its end, which is soon when it cannot start."""
     command = [sys.executable, "-m", "odradek", "serve", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_ready_line_tells_address_data_folder_and_seconds(
@@ -66,7 +68,7 @@ def test_ready_line_tells_address_data_folder_and_seconds(
     matched = re.fullmatch(pattern, broker.ready_line)
     assert matched, broker.ready_line
     assert int(matched[1]) == broker.port != 0
-    assert 0 < float(matched[2]) < 30
+    assert 0 < float(matched[2]) < 300
     with RawConnection(broker.port) as connection:
         connection.assert_served()
 
@@ -209,11 +211,30 @@ def test_ephemeral_broker_leaves_nothing_behind(odradek: StartOdradek) -> None:
 def test_idle_connection_is_closed_and_a_busy_one_is_not(start_broker) -> None:
     broker = start_broker(settings={"connections.max.idle.ms": str(IDLE_MS)})
 
-    with RawConnection(broker.port) as idle, RawConnection(broker.port) as busy:
-        idle.assert_served()
-        started = time.monotonic()
-        while idle.is_open:
-            busy.assert_served()
+    for _ in range(TRIES_MAX):
+        if longest_pause_of_the_busy(broker.port) * 1000 < IDLE_MS:
+            return
+    pytest.fail(f"this machine stands still for {IDLE_MS} ms again and again")
 
+
+def longest_pause_of_the_busy(port: int) -> float:
+    """Use a connection until one beside it is closed; returns the seconds that it idled itself.
+
+    A test that stands still for too long idles on both: then it has shown nothing.
+    """
+    used = time.monotonic()
+    pause = 0.0
+    with RawConnection(port) as idle, RawConnection(port) as busy:
+        started = time.monotonic()
+        idle.assert_served()
+        while idle.is_open:
+            try:
+                busy.assert_served()
+            except ConnectionError:
+                pause = max(pause, time.monotonic() - used)
+                assert pause * 1000 >= IDLE_MS, "it was closed though it was busy"
+                return pause
+            now = time.monotonic()
+            used, pause = now, max(pause, now - used)
         assert (time.monotonic() - started) * 1000 >= IDLE_MS * 0.9
-        busy.assert_served()
+    return pause

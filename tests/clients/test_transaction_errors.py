@@ -398,6 +398,8 @@ def test_nobody_coordinates_before_the_internal_topics_are_there(
 
 LOADED_RECORDS = 8_000
 LOADED_AT_ONCE = 500
+LOADS_MAX = 10
+"""A test that stands still while a broker starts comes too late to see it load."""
 
 
 @provokes("InitProducerId", E.COORDINATOR_LOAD_IN_PROGRESS)
@@ -415,10 +417,23 @@ def test_a_coordinator_that_is_loading_says_so(start_broker: Callable[..., Any])
     for _ in range(LOADED_RECORDS // LOADED_AT_ONCE):
         peer.init_often(LOADED_AT_ONCE)
     peer.close()
-    broker.kill()
-    broker.start()
-    later = TransactionPeer(broker.port, "loaded")
-    who = {"producer_id": peer.producer_id, "producer_epoch": 0}
+    seen: dict[str, set[E]] = {}
+    for _ in range(LOADS_MAX):
+        broker.kill()
+        broker.start()
+        later = TransactionPeer(broker.port, "loaded")
+        for api, errors in answers_of_a_start(later, peer.producer_id).items():
+            seen.setdefault(api, set()).update(errors)
+        assert later.describe().producer_epoch == LOADED_RECORDS, "every record was loaded"
+        later.close()
+        if all(E.COORDINATOR_LOAD_IN_PROGRESS in errors for errors in seen.values()):
+            return
+    raise AssertionError(seen)
+
+
+def answers_of_a_start(later: TransactionPeer, producer_id: int) -> dict[str, set[E]]:
+    """Ask everything again and again until its answer is that of a coordinator at work."""
+    who = {"producer_id": producer_id, "producer_epoch": 0}
     asks: dict[str, Callable[[], E]] = {
         "InitProducerId": lambda: later.init(keep=False, producer_id=NOBODY, producer_epoch=0)[0],
         "AddPartitionsToTxn": lambda: later.add_partitions({"topic": [0]}, **who)["topic", 0],
@@ -436,6 +451,4 @@ def test_a_coordinator_that_is_loading_says_so(start_broker: Callable[..., Any])
             seen[api].add(error)
             if error not in passing and not seen["DescribeTransactions"] <= passing:
                 left.discard(api)
-    for api, errors in seen.items():
-        assert E.COORDINATOR_LOAD_IN_PROGRESS in errors, (api, errors)
-    assert later.describe().producer_epoch == LOADED_RECORDS, "every record was loaded"
+    return seen

@@ -20,8 +20,8 @@ from odradek.protocol.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 
-EXPIRATION_MS = 1_500
-TIMEOUT_MS = 700
+EXPIRATION_MS = 5_000
+TIMEOUT_MS = 3_000
 TOPIC = "topic"
 
 StartBroker = Callable[..., Any]
@@ -60,10 +60,9 @@ def test_an_id_that_is_not_used_is_forgotten_unless_its_transaction_is_open(
     start_broker: StartBroker,
 ) -> None:
     broker = start(start_broker, transactional_id_expiration_ms=str(EXPIRATION_MS))
-    peers = {
-        state: peer_of(broker, state) for state in ("CompleteCommit", "CompleteAbort", "Ongoing")
-    }
-    for state, peer in peers.items():
+    peers: dict[str, TransactionPeer] = {}
+    for state in ("CompleteCommit", "CompleteAbort", "Ongoing"):
+        peer = peers[state] = peer_of(broker, state)
         assert peer.write(TOPIC, 0, state.encode(), version=12) == E.NONE
         if state != "Ongoing":
             assert peer.end(committed=state == "CompleteCommit").error == E.NONE

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.clients
 
 SAFE_DOWNGRADE = 2
 TIMEOUT_MS = 60_000
-SHORT_MS = 1_000
+SHORT_MS = 4_000
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",

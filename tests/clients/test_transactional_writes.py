@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import AbortTransactionSpec
+from kafka.admin import AbortTransactionSpec, ConfigResourceType
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from support.broker_cluster import wait_until
+from support.config_cases import SET
+from support.config_requests import alter_configs
 from support.raw_connection import build_batch
 from support.transaction_peer import (
     GROUP,
@@ -246,7 +248,8 @@ def test_offsets_count_once_their_transaction_is_committed(
 def test_pending_offsets_outlive_a_restart(start_broker: Callable[..., Any]) -> None:
     broker = start_broker(settings={"offsets.topic.num.partitions": "1"})
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        admin.create_topics({"t": {"num_partitions": 1, "replication_factor": 1}})
+        wanted = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics({"t": wanted}, wait_for_metadata=True)
     peer = TransactionPeer(broker.port, "pending").start()
     peer.find_coordinator(GROUP, "g")
     assert peer.commit_offsets("g", {("t", 0): 5}, 5) == {("t", 0): E.NONE}
@@ -319,12 +322,7 @@ def test_without_verification_older_producers_write_unasked(
 def test_a_silent_producer_is_forgotten_unless_in_a_transaction(
     start_broker: Callable[..., Any],
 ) -> None:
-    broker = start_broker(
-        settings={
-            "producer.id.expiration.ms": "300",
-            "producer.id.expiration.check.interval.ms": "100",
-        }
-    )
+    broker = start_broker(settings={"producer.id.expiration.check.interval.ms": "100"})
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
         admin.create_topics({"t": {"num_partitions": 2, "replication_factor": 1}})
     peer = TransactionPeer(broker.port, "silent").start()
@@ -335,6 +333,8 @@ def test_a_silent_producer_is_forgotten_unless_in_a_transaction(
         return {each.producer_id for each in peer.describe_producers("t").active_producers}
 
     assert known() == {peer.producer_id, 4711}
+    change = [("producer.id.expiration.ms", SET, "300")]
+    assert alter_configs(peer.connection, ConfigResourceType.BROKER, "", change) == 0
     wait_until(lambda: known() == {peer.producer_id}, READ_SECONDS_MAX)
     # Of a producer that is not known any sequence number is taken.
     again = produce(peer, "t", [4711], None, base_sequence=7, transactional=False)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support.broker_cluster import BrokerCluster
+from support.broker_cluster import SESSION_TIMEOUT_MS, BrokerCluster
 from support.zookeeper_process import ZooKeeperProcess
 
 
@@ -25,9 +25,17 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperPro
 
 @pytest.fixture(params=["a file", "ZooKeeper"])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerCluster]:
-    """Three brokers that run, on the file and on ZooKeeper in turn."""
-    server = request.getfixturevalue("zookeeper") if request.param == "ZooKeeper" else None
-    with BrokerCluster(_folder(tmp_path), server) as running:
+    """Three brokers that run, on the file and on ZooKeeper in turn.
+
+    A module whose tests need every session but those that they end may set a longer
+    `ZOOKEEPER_SESSION_MS` than is usual here.
+    """
+    server, settings = None, {}
+    if request.param == "ZooKeeper":
+        server = request.getfixturevalue("zookeeper")
+        session_ms = getattr(request.module, "ZOOKEEPER_SESSION_MS", SESSION_TIMEOUT_MS)
+        settings = {"zookeeper.session.timeout.ms": str(session_ms)}
+    with BrokerCluster(_folder(tmp_path), server, settings) as running:
         yield running
 
 

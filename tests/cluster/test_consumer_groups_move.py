@@ -15,6 +15,16 @@ from odradek.protocol.messages import request_message
 GROUP = "moving"
 OFFSETS = "__consumer_offsets"
 PREFERRED = 0
+LONG_MS = "600000"
+"""Nothing passes by itself, however long a test takes."""
+SETTINGS = {
+    "offsets_topic_replication_factor": "3",
+    "offsets_topic_num_partitions": "1",
+    "min_insync_replicas": "1",
+    "group_consumer_session_timeout_ms": LONG_MS,
+    "group_consumer_max_session_timeout_ms": LONG_MS,
+    "group_consumer_max_assignment_interval_ms": LONG_MS,
+}
 
 
 def coordinator_of(cluster: BrokerCluster) -> int:
@@ -39,11 +49,7 @@ def coordinator_of(cluster: BrokerCluster) -> int:
 def test_members_go_on_in_their_epochs_with_another_coordinator(
     start_cluster: Callable[..., BrokerCluster],
 ) -> None:
-    cluster = start_cluster(
-        offsets_topic_replication_factor="3",
-        offsets_topic_num_partitions="1",
-        min_insync_replicas="1",
-    )
+    cluster = start_cluster(**SETTINGS)
     former = coordinator_of(cluster)
     with closing(Peer(cluster.ports[former], GROUP)) as peer:
         topic_id = peer.create_topic("orders", 4)
@@ -99,11 +105,7 @@ def elect_preferred(cluster: BrokerCluster) -> None:
 def test_groups_of_every_state_leave_a_broker_that_does_not_lead_them_any_more(
     start_cluster: Callable[..., BrokerCluster],
 ) -> None:
-    cluster = start_cluster(
-        offsets_topic_replication_factor="3",
-        offsets_topic_num_partitions="1",
-        min_insync_replicas="1",
-    )
+    cluster = start_cluster(**SETTINGS)
     preferred = coordinator_of(cluster)
     cluster.brokers[preferred].kill()
     current = coordinator_of(cluster)
@@ -119,7 +121,7 @@ def test_groups_of_every_state_leave_a_broker_that_does_not_lead_them_any_more(
             if state == "Empty":
                 peer.leave("m1")
             if state == "Assigning":
-                peer.configure(assignment_interval_ms="15000")
+                peer.configure(assignment_interval_ms=LONG_MS)
             if state in ("Assigning", "Reconciling"):
                 peer.join("m2", "orders")
             assert peer.state == state

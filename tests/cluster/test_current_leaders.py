@@ -30,7 +30,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
 from odradek.storage.topic_partition import TopicPartition
 
-SECONDS_MAX = 30
+SECONDS_MAX = 90
 NOW_MS = int(time.time() * 1000)
 """What is older than a week may be deleted at any moment."""
 LISTENERS = ("PLAINTEXT", "OTHER")

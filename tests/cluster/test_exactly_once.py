@@ -22,7 +22,7 @@ from support.zookeeper_process import ZooKeeperProcess
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "10"))
-TEST_SECONDS_MAX = 400
+TEST_SECONDS_MAX = 800
 SOAK_RUNS = 10
 SOAK_COUNT = 20
 SOURCE, TARGET = "orders", "bills"

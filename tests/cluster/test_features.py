@@ -27,7 +27,7 @@ def finalized(cluster: BrokerCluster, broker_id: int) -> tuple[int, dict[str, in
 def update(cluster: BrokerCluster, broker_id: int, name: str, level: int, kind: int) -> int:
     make = messages.UpdateFeaturesRequest
     wish = make.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
-    answer = cluster.ask(broker_id, make(timeout_ms=20_000, feature_updates=[wish]), 2)
+    answer = cluster.ask(broker_id, make(timeout_ms=60_000, feature_updates=[wish]), 2)
     return int(answer.error_code)
 
 

@@ -15,7 +15,7 @@ from odradek.protocol.errors import ErrorCode
 
 OFFSETS = "__consumer_offsets"
 ONE_PARTITION = {"offsets_topic_num_partitions": "1", "group_initial_rebalance_delay_ms": "0"}
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 REASSIGN_VERSION = 0
 
 StartCluster = Callable[..., BrokerCluster]

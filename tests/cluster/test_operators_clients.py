@@ -14,6 +14,9 @@ from odradek.protocol.errors import ErrorCode
 
 GROUPS = [f"group-{number}" for number in range(12)]
 """Enough that every broker coordinates some of them."""
+CALL_MS_MAX = 120_000
+ZOOKEEPER_SESSION_MS = 6_000
+"""A broker that lost its session would coordinate other groups afterwards."""
 
 
 async def commit_all(bootstrap: list[str]) -> dict[str, int]:
@@ -21,7 +24,7 @@ async def commit_all(bootstrap: list[str]) -> dict[str, int]:
     async with KafkaClient(bootstrap) as client:
         await Admin(client).create_topics([NewTopic("t", 2, 3)])
         await client.wait_for_topic("t", 1)
-        admin = GroupAdmin(client)
+        admin = GroupAdmin(client, CALL_MS_MAX)
         for number, group in enumerate(GROUPS):
             outcomes = await admin.commit(group, {("t", 0): 0, ("t", 1): number})
             assert set(outcomes.values()) == {ErrorCode.NONE}
@@ -33,7 +36,7 @@ async def commit_all(bootstrap: list[str]) -> dict[str, int]:
 async def look(bootstrap: list[str]) -> tuple[dict[str, int], dict[str, int]]:
     """The coordinator of each group, and what it has committed in partition 1."""
     async with KafkaClient(bootstrap) as client:
-        admin = GroupAdmin(client)
+        admin = GroupAdmin(client, CALL_MS_MAX)
         described = await admin.describe(GROUPS)
         committed = await admin.committed(GROUPS)
     coordinators = {name: group.coordinator for name, group in described.items() if group}
@@ -42,7 +45,7 @@ async def look(bootstrap: list[str]) -> tuple[dict[str, int], dict[str, int]]:
 
 async def delete_all(bootstrap: list[str]) -> None:
     async with KafkaClient(bootstrap) as client:
-        admin = GroupAdmin(client)
+        admin = GroupAdmin(client, CALL_MS_MAX)
         assert set((await admin.delete_offsets(GROUPS[0], [("t", 1)])).values()) == {ErrorCode.NONE}
         assert (await admin.committed(GROUPS[:1]))[GROUPS[0]] == {("t", 0): 0}
         assert set((await admin.delete(GROUPS)).values()) == {ErrorCode.NONE}
@@ -64,13 +67,14 @@ def test_groups_are_found_at_their_coordinators_after_one_was_killed(
     assert kept == offsets
     assert set(moved.values()) == set(BROKER_IDS) - {victim}
     assert all(moved[each] == at for each, at in coordinators.items() if at != victim)
+    cluster.agreed()  # who lists groups asks all brokers that it hears of
     trio.run(delete_all, cluster.bootstrap)
 
 
 async def open_and_find(bootstrap: list[str]) -> dict[str, int]:
     """Transactional ids of all brokers, by their coordinators; each is ended at its own."""
     async with KafkaClient(bootstrap) as client:
-        admin = TransactionAdmin(client)
+        admin = TransactionAdmin(client, CALL_MS_MAX)
         for group in GROUPS:
             await admin.fence(group)  # also how a transactional id begins
         listed = await admin.list_transactions()

@@ -28,7 +28,7 @@ from odradek.storage.log_directory import CLEAN_SHUTDOWN_FILE
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "7"))
-TEST_SECONDS_MAX = 400
+TEST_SECONDS_MAX = 800
 SOAK_RUNS = 25
 SOAK_COUNT = 20
 

@@ -30,7 +30,7 @@ from odradek.storage.topic_partition import TopicPartition
 STALE = 3
 """The broker that is held on what it knows; the first is the controller."""
 
-SECONDS_MAX = 30
+SECONDS_MAX = 90
 T0 = TopicPartition("t", 0)
 
 

@@ -18,8 +18,8 @@ from odradek.testing.broker_process import BrokerProcess
 CREATE_VERSION = 7
 STOPS = 3
 COMPLAINTS = re.compile(r"^.* (?:WARNING|ERROR|CRITICAL) odradek\.broker\..*$", re.MULTILINE)
-STOP_SECONDS_MAX = 15
-"""Far below what a broker may take that finds nobody to relieve it."""
+STOP_SECONDS_MAX = 45
+"""What holds a broker up is told by its complaints; this is for a busy machine."""
 
 
 @pytest.mark.parametrize("replicas", [0, 3])
@@ -54,5 +54,5 @@ def stop_soon(broker: BrokerProcess) -> None:
 def create_topic(port: int, replicas: int) -> None:
     make = messages.CreateTopicsRequest
     topic = make.CreatableTopic(name="t", num_partitions=6, replication_factor=replicas)
-    answer = ask(port, make(topics=[topic], timeout_ms=20_000), CREATE_VERSION)
+    answer = ask(port, make(topics=[topic], timeout_ms=60_000), CREATE_VERSION)
     assert [each.error_code for each in answer.topics] == [ErrorCode.NONE]

@@ -61,7 +61,7 @@ def open_transaction(cluster: BrokerCluster) -> TransactionPeer:
     for partition, leader in LEADERS.items():
         there = TransactionPeer(cluster.brokers[leader].port, name)
         there.end_offset(TOPIC, partition, isolation=READ_COMMITTED)  # waits for the leader
-        assert there.write(TOPIC, partition, b"value", version=12, **who) == E.NONE
+        settled(lambda to=there, at=partition: (to.write(TOPIC, at, version=12, **who),))
         there.close()
     there = TransactionPeer(cluster.brokers[coordinator(cluster, GROUP, group)].port, name)
     settled(lambda: list(there.commit_offsets(group, {(TOPIC, 0): OFFSET}, 5, **who).values()))
@@ -137,7 +137,8 @@ def committed_offset(cluster: BrokerCluster, group: str) -> int:
         found = answer.topics[0].partitions[0]
         return E(found.error_code), found.committed_offset
 
-    return int(settled(ask)[1])
+    # The offsets of a transaction are told a little after its markers are acknowledged.
+    return int(settled(ask, E.UNSTABLE_OFFSET_COMMIT)[1])
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])

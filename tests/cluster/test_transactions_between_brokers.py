@@ -37,7 +37,9 @@ SETTINGS = {
     "replica.fetch.wait.max.ms": "100",
     "replica.lag.time.max.ms": "1500",
 }
-SETTLE_SECONDS_MAX = 30.0
+SETTLE_SECONDS_MAX = 120.0
+PREFERRED = 0
+ELECT_VERSION = 2
 OLD, NEW = 11, 12
 """Produce of clients that add partitions themselves, and of those that leave it to the broker."""
 
@@ -52,12 +54,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]
 
 @pytest.fixture
 def whole(cluster: BrokerCluster) -> Iterator[BrokerCluster]:
-    """The cluster, for a test that ends brokers; they run again afterwards."""
+    """The cluster, for a test that ends brokers; they run and lead again afterwards."""
     yield cluster
     for broker in cluster.brokers.values():
         if not broker.is_running:
             broker.start()
     wait_all_in_sync(cluster)
+    elect = messages.ElectLeadersRequest(
+        election_type=PREFERRED, topic_partitions=None, timeout_ms=60_000
+    )
+    answer = cluster.ask(1, elect, ELECT_VERSION)
+    assert answer.error_code == E.NONE
 
 
 def id_coordinated_by(cluster: BrokerCluster, kind: int, broker_id: int) -> str:
@@ -107,7 +114,7 @@ def test_a_leader_asks_a_coordinator_elsewhere(cluster: BrokerCluster, version: 
     fenced = producer.at(3).write(topic, 1, version=version, producer_epoch=unknown)
     assert fenced == E.INVALID_PRODUCER_EPOCH
     end_version = 5 if version == NEW else 4
-    assert producer.main.end(committed=True, version=end_version).error == E.NONE
+    settled(lambda: producer.main.end(committed=True, version=end_version))
     producer.main.wait_state("CompleteCommit")
     assert producer.at(2).wait_stable(topic) == 3
 
@@ -120,7 +127,7 @@ def test_markers_reach_every_leader(cluster: BrokerCluster) -> None:
         for partition, broker_id in enumerate((1, 2, 3)):
             peer = producer.at(broker_id)
             settled(lambda peer=peer, at=partition: (peer.write(topic, at, version=NEW),))
-        assert producer.main.end(committed=committed, version=5).error == E.NONE
+        settled(lambda end=committed: producer.main.end(committed=end, version=5))
         producer.main.wait_state("CompleteCommit", "CompleteAbort")
     for partition, broker_id in enumerate((1, 2, 3)):
         assert producer.at(broker_id).wait_stable(topic, partition) == 4
@@ -135,7 +142,7 @@ def test_a_marker_goes_to_the_leader_of_then(whole: BrokerCluster) -> None:
     settled(lambda: (producer.at(3).write(topic, version=NEW),))
     whole.brokers[3].kill()
     # The follower may not have taken over yet: the marker waits for whoever leads next.
-    assert producer.main.end(committed=True, version=5).error == E.NONE
+    settled(lambda: producer.main.end(committed=True, version=5))
     producer.main.wait_state("CompleteCommit")
     wait_led(whole, topic, 2)
     assert producer.at(2).wait_stable(topic) == 2
@@ -152,7 +159,7 @@ def test_a_partition_that_is_gone_needs_no_marker(cluster: BrokerCluster) -> Non
     cluster.ask(1, request, 5)
     wait_until(lambda: deleted not in cluster.topics_in_tree(), SETTLE_SECONDS_MAX)
     wait_until(lambda: deleted not in cluster.view(1).topics, SETTLE_SECONDS_MAX)
-    assert producer.main.end(committed=True, version=5).error == E.NONE
+    settled(lambda: producer.main.end(committed=True, version=5))
     producer.main.wait_state("CompleteCommit")
     assert producer.at(2).wait_stable(kept) == 2
 
@@ -174,7 +181,7 @@ def test_pending_offsets_go_where_the_groups_coordinator_goes(whole: BrokerClust
     )
     assert settled(lambda: producer.main.end(committed=True, version=5))
     producer.main.wait_state("CompleteCommit")
-    assert committed(whole, heir, group, topic) == (E.NONE, 5)
+    wait_until(lambda: committed(whole, heir, group, topic) == (E.NONE, 5), SETTLE_SECONDS_MAX)
 
 
 def coordinators(cluster: BrokerCluster, group: str) -> Iterator[int]:
@@ -259,7 +266,7 @@ def test_what_a_producer_did_outlives_a_restart_of_all(whole: BrokerCluster) -> 
     for broker in whole.brokers.values():
         broker.start()
     wait_all_in_sync(whole, topic)
-    leader = whole.tree().topics[topic][0].leader
+    leader = whole.agreed().topics[topic][0].leader
     assert produce(whole, leader, topic, 2) == (E.NONE, 2)
     assert produce(whole, leader, topic, 6)[0] == E.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert produce(whole, leader, topic, 4) == (E.NONE, 4)

@@ -57,7 +57,7 @@ def write_batches(broker: BrokerProcess, topic: str) -> None:
     admin.close()
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)
     for _ in range(BATCHES):
-        producer.send(topic, VALUE, partition=0).get(30)
+        producer.send(topic, VALUE, partition=0).get(120)
     producer.close()
 
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from support.external_broker import ExternalBroker
 from support.kafka_process import KafkaProcess
+from support.looking import wait_until
 from support.raw_connection import RawConnection
 
 from odradek.testing.broker_process import BrokerProcess
+
+LOGGED_SECONDS_MAX = 60.0
 
 
 @pytest.fixture
@@ -45,10 +48,16 @@ def assert_logged(broker: BrokerProcess | ExternalBroker) -> Callable[[RawConnec
     def check(connection: RawConnection, why: str) -> None:
         if isinstance(broker, ExternalBroker):
             return  # its log is not ours to read
-        lines = [line for line in broker.log.splitlines() if f":{connection.local_port}" in line]
-        assert lines, f"no line names port {connection.local_port}"
+        port = f":{connection.local_port}"
+
+        def lines() -> list[str]:
+            return [line for line in broker.log.splitlines() if port in line]
+
+        # It may tell after it has closed the connection.
+        wait_until(lambda: bool(lines()), lambda: f"no line names {port}", LOGGED_SECONDS_MAX)
+        told = lines()
         if isinstance(broker, KafkaProcess):
-            lines = [broker.log]  # the reason stands in the stack trace below
-        assert any(why in line for line in lines), f"{why!r} is not told in {lines}"
+            told = [broker.log]  # the reason stands in the stack trace below
+        assert any(why in line for line in told), f"{why!r} is not told in {told}"
 
     return check

@@ -16,7 +16,7 @@ from odradek.testing.conformance.report import Report
 from odradek.testing.conformance.runner import play_all
 from odradek.testing.conformance.scenario import all_scenarios
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 SCENARIOS_MIN = 300
 

@@ -10,6 +10,8 @@ from kafka import KafkaConsumer, TopicPartition
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 TOOLS = "org.apache.kafka.tools"
+PATIENTLY = ("--request-timeout-ms", "60000")
+"""The console producer gives up a record after four requests of a second and a half each."""
 
 
 def test_java_client_produces_consumes_and_administers(java, broker, topic: str) -> None:
@@ -39,7 +41,7 @@ def test_console_tools_and_group_tool_share_a_group(java, broker, topic: str) ->
     bootstrap = ("--bootstrap-server", broker.bootstrap)
     lines = "".join(f"line {number}\n" for number in range(100))
 
-    java(f"{TOOLS}.ConsoleProducer", *bootstrap, "--topic", topic, input=lines)
+    java(f"{TOOLS}.ConsoleProducer", *bootstrap, *PATIENTLY, "--topic", topic, input=lines)
     consumed = java(
         f"{TOOLS}.consumer.ConsoleConsumer",
         *bootstrap,
@@ -62,7 +64,8 @@ def test_console_tools_and_group_tool_share_a_group(java, broker, topic: str) ->
 
 def test_offsets_tool_tells_start_and_end(java, broker, topic: str) -> None:
     bootstrap = ("--bootstrap-server", broker.bootstrap)
-    java(f"{TOOLS}.ConsoleProducer", *bootstrap, "--topic", topic, input="a\nb\nc\n")
+    to_topic = (*bootstrap, *PATIENTLY, "--topic", topic)
+    java(f"{TOOLS}.ConsoleProducer", *to_topic, input="a\nb\nc\n")
 
     def offsets(time: str) -> str:
         return java(f"{TOOLS}.GetOffsetShell", *bootstrap, "--topic", topic, "--time", time)

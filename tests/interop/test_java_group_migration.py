@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from support.java_members import JavaMembers
 from support.watched_group import Member, WatchedGroup
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 PARTITIONS = 12
 SECONDS_MAX = 60.0

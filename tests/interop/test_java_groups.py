@@ -113,7 +113,7 @@ def test_static_members_restart_without_a_rebalance(
 SHORT_SESSIONS = {
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "2000",
+    "group.consumer.session.timeout.ms": "5000",
 }
 
 
@@ -126,7 +126,7 @@ def test_what_members_owned_that_were_killed_is_owned_and_read_by_others(
     create(broker.bootstrap, topic)
     settings = {"group.protocol": protocol}
     if protocol == "classic":
-        settings |= {"heartbeat.interval.ms": "100", "session.timeout.ms": "2000"}
+        settings |= {"heartbeat.interval.ms": "100", "session.timeout.ms": "5000"}
     watch = WatchedGroup(range(PARTITIONS))
     where = (broker.bootstrap, topic, f"group-{topic}", settings)
     ends = dict.fromkeys(range(PARTITIONS), 0)

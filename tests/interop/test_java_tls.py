@@ -8,14 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.looking import wait_until
 
 from odradek.testing import Broker, Cluster
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 from odradek.testing.client_settings import TlsFiles
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+from .conftest import RUN_SECONDS_MAX
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 TOOLS = "org.apache.kafka.tools"
+PATIENTLY = ("--request-timeout-ms", "60000")
+"""The console producer gives up a record after four requests of a second and a half each."""
 LINES = "".join(f"line {number}\n" for number in range(200))
 
 
@@ -38,7 +43,7 @@ def test_java_clients_write_and_read_over_tls(java, cluster: Cluster, tmp_path: 
 
     created = ("--create", "--topic", "lines", "--partitions", "3", "--replication-factor", "3")
     java(f"{TOOLS}.TopicCommand", *there, *created)
-    java(f"{TOOLS}.ConsoleProducer", *there, "--topic", "lines", input=LINES)
+    java(f"{TOOLS}.ConsoleProducer", *there, *PATIENTLY, "--topic", "lines", input=LINES)
     consumed = java(
         f"{TOOLS}.consumer.ConsoleConsumer",
         *there,
@@ -59,7 +64,7 @@ def test_java_client_without_a_certificate_is_told_so(
         [*java_command, f"{TOOLS}.TopicCommand", *there, "--list"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=RUN_SECONDS_MAX,
         check=False,
     )
     assert done.returncode != 0
@@ -85,5 +90,9 @@ def test_configs_tool_replaces_a_keystore(java, tmp_path: Path) -> None:
             f"listener.name.ssl.ssl.keystore.location={second.keystore}",
         )
         host, _, port = broker.bootstrap_servers.partition(":")
-        shown = ssl.get_server_certificate((host, int(port)), ca_certs=authority.path)
-        assert shown == Path(second.certificate).read_text()
+
+        def is_shown() -> bool:
+            shown = ssl.get_server_certificate((host, int(port)), ca_certs=authority.path)
+            return shown == Path(second.certificate).read_text()
+
+        wait_until(is_shown, lambda: "the first certificate is still shown", 60)

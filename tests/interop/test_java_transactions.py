@@ -16,7 +16,7 @@ from odradek.testing.broker_process import BrokerProcess
 
 from .conftest import Run
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 SAFE_DOWNGRADE = 2
 

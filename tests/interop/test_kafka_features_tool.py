@@ -55,7 +55,7 @@ def test_the_features_tool_is_told_why_not(java_command, start_broker) -> None:
         [*command, "upgrade", "--feature", "transaction.version=3"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert refused.returncode == 1

@@ -58,7 +58,7 @@ def odradek(broker, *arguments: str) -> str:
         [sys.executable, "-m", "odradek", *arguments, "-b", broker.bootstrap],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -55,6 +55,7 @@ def of_our_broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "offsets.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
         "log.roll.ms": "60000",
+        "log.retention.ms": "-1",  # timestamps are old
         "log.index.interval.bytes": "500",
     }
     with BrokerProcess(path, settings=settings) as broker:
@@ -71,7 +72,7 @@ def of_our_broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     timestamp=NOW_MS + 45_000 * number + index,
                     headers=[("codec", codec)],
                 )
-            assert producer.flush(30) == 0
+            assert producer.flush(120) == 0
         consumer = Consumer({**bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"})
         consumer.subscribe(["produced"])
         count = 0
@@ -193,7 +194,9 @@ def test_a_kafka_that_is_given_our_partition_serves_every_record(
     if not kafka.is_running:
         kafka.start()
     bootstrap = ("--bootstrap-server", kafka.bootstrap)
-    java(TOPICS, *bootstrap, "--create", "--topic", "orders", "--partitions", "1")
+    # What is old would be deleted half a minute after Kafka's start.
+    created = ("--create", "--topic", "orders", "--partitions", "1", "--config", "retention.ms=-1")
+    java(TOPICS, *bootstrap, *created)
     assert kafka.stop() == 0
     assert kafka.data_dir is not None
     place = kafka.data_dir / "orders-0"
@@ -211,7 +214,7 @@ def test_a_kafka_that_is_given_our_partition_serves_every_record(
             CONSUMER,
             *("--bootstrap-server", kafka.bootstrap),
             *("--topic", "orders", "--from-beginning", "--max-messages", str(len(expected))),
-            *("--isolation-level", isolation, "--timeout-ms", "20000"),
+            *("--isolation-level", isolation, "--timeout-ms", "120000"),
             *("--formatter-property", "print.offset=true"),
             *("--formatter-property", "print.key=true"),
             *("--formatter-property", "print.timestamp=true"),

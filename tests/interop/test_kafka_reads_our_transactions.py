@@ -22,13 +22,15 @@ from odradek.cli.main import main
 from odradek.protocol.errors import ErrorCode
 from odradek.testing.broker_process import BrokerProcess
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "transactional.id.expiration.ms": "600000",
+    # A Kafka that gives its broker up on a busy machine raises the epoch of its coordinator.
+    "broker.session.timeout.ms": "120000",
 }
 TOPIC = "in-transactions"
 FIRST, SECOND = "first-generation", "second-generation"
@@ -65,28 +67,27 @@ def live(broker: BrokerProcess) -> None:
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
         wanted = {"num_partitions": 2, "replication_factor": 1}
         admin.create_topics({TOPIC: wanted}, wait_for_metadata=True)
-    first = TransactionPeer(broker.port, FIRST).start(timeout_ms=30_000)
+    first = TransactionPeer(broker.port, FIRST).start(timeout_ms=300_000)
     for partition in range(2):
         first.end_offset(TOPIC, partition, isolation=READ_UNCOMMITTED)
     first.find_coordinator(GROUP, "group")
     for committed in (True, False):
         added = first.add_partitions({TOPIC: [0]})
         assert set(added.values()) == {NONE}
-        assert first.write(TOPIC) == NONE
+        settled(lambda: (first.write(TOPIC),))
         settled(lambda: (first.add_offsets("group"),))
-        offsets = {(TOPIC, 0): 3 + committed, (TOPIC, 1): 7}
-        assert set(first.commit_offsets("group", offsets, metadata="here").values()) == {NONE}
+        commit_offsets(first, {(TOPIC, 0): 3 + committed, (TOPIC, 1): 7}, metadata="here")
         assert first.end(committed=committed).error == NONE
         first.wait_state("CompleteCommit" if committed else "CompleteAbort")
-    second = TransactionPeer(broker.port, SECOND).start()
+    second = TransactionPeer(broker.port, SECOND).start(timeout_ms=300_000)
     for committed in (True, False):
-        assert second.write(TOPIC, 1, version=12) == NONE
-        assert set(second.commit_offsets("group", {(TOPIC, 1): 9}, 5).values()) == {NONE}
+        settled(lambda: (second.write(TOPIC, 1, version=12),))
+        commit_offsets(second, {(TOPIC, 1): 9}, version=5)
         assert second.end(committed=committed, version=5).error == NONE
         second.wait_state("CompleteCommit" if committed else "CompleteAbort")
     assert second.end(committed=False, version=5).error == NONE  # of nothing
     second.wait_state("CompleteAbort")
-    assert second.write(TOPIC, version=12) == NONE
+    settled(lambda: (second.write(TOPIC, version=12),))
     second.start()  # takes its own transaction over
     settled(
         lambda: second.init(producer_id=second.producer_id, producer_epoch=second.producer_epoch)
@@ -94,6 +95,19 @@ def live(broker: BrokerProcess) -> None:
     second.wait_stable(TOPIC)
     first.close()
     second.close()
+
+
+def commit_offsets(
+    peer: TransactionPeer, offsets: dict[tuple[str, int], int], version: int = 4, metadata: str = ""
+) -> None:
+    """Commit them as soon as the group's coordinator has loaded, which refuses them before."""
+
+    def commit() -> tuple[ErrorCode]:
+        answered = peer.commit_offsets("group", offsets, version, metadata=metadata)
+        (error,) = set(answered.values())
+        return (error,)
+
+    settled(commit)
 
 
 def log_of(folder: Path, topic: str) -> list[Path]:

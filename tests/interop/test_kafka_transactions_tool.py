@@ -24,12 +24,17 @@ def table(told: str) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=False)) for row in rows]
 
 
+def without_duration(row: dict[str, str]) -> dict[str, str]:
+    """What does not change with the clock's minute."""
+    return {name: value for name, value in row.items() if not name.startswith("Duration")}
+
+
 def odradek(broker, *arguments: str) -> list[dict[str, object]]:
     done = subprocess.run(
         [sys.executable, "-m", "odradek", "transactions", *arguments, "-b", broker.bootstrap],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -49,7 +54,11 @@ def test_the_transactions_tool_lists_describes_and_ends_transactions(
 
     name = f"tx-{topic}"
     producer = confluent_kafka.Producer(
-        {"bootstrap.servers": broker.bootstrap, "transactional.id": name}
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "transactional.id": name,
+            "transaction.timeout.ms": 600_000,  # the tools take a while on a busy machine
+        }
     )
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -70,7 +79,8 @@ def test_the_transactions_tool_lists_describes_and_ends_transactions(
 
     leave_hanging(broker.port, topic)
     (found,) = transactions("find-hanging", "--topic", topic)
-    assert [found] == transactions("find-hanging", "--broker-id", "1")
+    (again,) = transactions("find-hanging", "--broker-id", "1")
+    assert without_duration(found) == without_duration(again)
     (ours,) = odradek(broker, "find-hanging", "--json")
     assert (found["ProducerId"], found["StartOffset"]) == (str(LOST_PRODUCER_ID), "0")
     assert found["CoordinatorEpoch"] == str(ours["coordinator_epoch"])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from support.dump_log_segments import (
     decoded_offsets_of_kafka,
     decoded_offsets_of_odradek,
@@ -19,6 +19,7 @@ from support.dump_log_segments import (
 )
 from support.kafka_process import KafkaProcess, wait_for_text
 from support.log_damage import flip
+from support.looking import wait_until
 
 from odradek import storage
 from odradek.cli.main import main
@@ -31,7 +32,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 LEFT_OUT = "orders-0"
 NOW_MS = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SETTINGS = {"segment.ms": "60000", "index.interval.bytes": "300"}
+# Its timestamps are old: half a minute after its start a Kafka would delete what has them.
+SETTINGS = {"segment.ms": "60000", "index.interval.bytes": "300", "retention.ms": "-1"}
 TOPICS = {
     "mixed": SETTINGS,
     "transacted": SETTINGS,
@@ -43,6 +45,7 @@ TOPICS = {
     },
 }
 CONSUMER_OFFSETS = "__consumer_offsets"
+SECONDS_MAX = 120
 DUMPED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 INDEXES = (".index", ".timeindex")
 
@@ -73,12 +76,13 @@ def of_kafka(kafka: KafkaProcess, tmp_path_factory: pytest.TempPathFactory) -> O
         [NewTopic(name, 1, 1, config=config) for name, config in TOPICS.items()]
     )
     for future in made.values():
-        future.result(30)
+        future.result(SECONDS_MAX)
     produce_mixed(bootstrap)
     produce_transacted(bootstrap)
     produce_compacted(bootstrap)
     commit_offsets(bootstrap)
-    wait_for_text(kafka.data_dir / "cleaner-offset-checkpoint", "compacted 0 ")
+    wait_until_cleaned(kafka.data_dir)
+    wait_until_over(admin)
     kafka.kill()
     without_ours = shutil.ignore_patterns(LEFT_OUT)
     shutil.copytree(kafka.data_dir, folder / "killed", ignore=without_ours)
@@ -91,6 +95,27 @@ def of_kafka(kafka: KafkaProcess, tmp_path_factory: pytest.TempPathFactory) -> O
     assert kafka.stop(signal.SIGTERM) == 0
     shutil.copytree(kafka.data_dir, folder / "closed", ignore=without_ours)
     return OfKafka(folder / "closed", folder / "killed", consumed)
+
+
+def wait_until_cleaned(data_dir: Path) -> None:
+    """Wait until all that may be cleaned is: a Kafka that starts anew leaves the log as it is."""
+    active = max(int(path.stem) for path in (data_dir / "compacted-0").glob("*.log"))
+    wait_for_text(data_dir / "cleaner-offset-checkpoint", f"compacted 0 {active}\n", SECONDS_MAX)
+
+
+def wait_until_over(admin: AdminClient) -> None:
+    """Wait until the last transactions have their markers, which come after the answer."""
+    place = TopicPartition("transacted", 0)
+
+    def end_for(isolation: IsolationLevel) -> int:
+        asked = admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=isolation)
+        return int(asked[place].result(SECONDS_MAX).offset)
+
+    wait_until(
+        lambda: end_for(IsolationLevel.READ_COMMITTED) == end_for(IsolationLevel.READ_UNCOMMITTED),
+        lambda: "a transaction is not over",
+        SECONDS_MAX,
+    )
 
 
 def produce_mixed(bootstrap: dict[str, Any]) -> None:
@@ -108,7 +133,7 @@ def produce_mixed(bootstrap: dict[str, Any]) -> None:
                 headers=[("codec", codec.encode()), ("null", None)] if index % 3 == 0 else None,
             )
             if index % 50 == 49:
-                assert producer.flush(30) == 0
+                assert producer.flush(SECONDS_MAX) == 0
 
 
 def produce_transacted(bootstrap: dict[str, Any]) -> None:
@@ -119,7 +144,7 @@ def produce_transacted(bootstrap: dict[str, Any]) -> None:
     ]
     plain = Producer(bootstrap)
     for producer in producers:
-        producer.init_transactions(30)
+        producer.init_transactions(SECONDS_MAX)
     for turn in range(6):
         timestamp = NOW_MS + 30_000 * turn
         for number, producer in enumerate(producers):
@@ -127,14 +152,14 @@ def produce_transacted(bootstrap: dict[str, Any]) -> None:
             for index in range(5):
                 value = f"turn-{turn}-{number}-{index}"
                 producer.produce("transacted", key="k", value=value, timestamp=timestamp + index)
-            assert producer.flush(30) == 0
+            assert producer.flush(SECONDS_MAX) == 0
             plain.produce("transacted", value=f"plain-{turn}-{number}", timestamp=timestamp)
-            assert plain.flush(30) == 0
+            assert plain.flush(SECONDS_MAX) == 0
         for number, producer in enumerate(producers):
             if (turn + number) % 3 == 0:
-                producer.commit_transaction(30)
+                producer.commit_transaction(SECONDS_MAX)
             else:
-                producer.abort_transaction(30)
+                producer.abort_transaction(SECONDS_MAX)
 
 
 def produce_compacted(bootstrap: dict[str, Any]) -> None:
@@ -150,7 +175,7 @@ def produce_compacted(bootstrap: dict[str, Any]) -> None:
                 timestamp=NOW_MS + 70_000 * turn + index,
             )
             if index % 30 == 29:
-                assert producer.flush(30) == 0
+                assert producer.flush(SECONDS_MAX) == 0
 
 
 def commit_offsets(bootstrap: dict[str, Any]) -> None:
@@ -177,7 +202,7 @@ def consume(bootstrap: dict[str, Any], topic: str, isolation: str) -> Iterator[R
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
         while True:
-            message = consumer.poll(30)
+            message = consumer.poll(SECONDS_MAX)
             assert message is not None, f"{topic} has no end"
             error = message.error()
             if error is not None:

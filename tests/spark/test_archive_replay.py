@@ -34,7 +34,7 @@ from odradek.spark_connector.pipelines import (
 
 from .conftest import START_MS, Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -125,7 +125,7 @@ def test_gathered_days_have_one_file_each(spark: Any, topics: Topics, tmp_path: 
     for number in range(60):
         timestamp_ms = START_MS + number % days * DAY_MS
         producer.produce(topic, b"v", partition=number % PARTITIONS, timestamp=timestamp_ms)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     source = TopicSource(topics.bootstrap, (topic,))
     archive_topics(spark, ArchiveSettings(source, str(tmp_path), gathers_days=True))
     assert len(part_files(tmp_path)) == days
@@ -171,10 +171,10 @@ def test_a_job_does_not_go_on_with_another_archive(
     producer = Producer({"bootstrap.servers": topics.bootstrap})
     for partition in range(2):
         producer.produce(topic, b"more", partition=partition)
-    producer.flush(30)
+    producer.flush(90)
     admin = AdminClient({"bootstrap.servers": topics.bootstrap})
     for future in admin.delete_records([TopicPartition(topic, 0, 3)]).values():
-        future.result(30)
+        future.result(90)
     archive_topics(spark, ArchiveSettings(source, str(tmp_path / "two")))
     with pytest.raises(SparkConnectorError, match="it is another archive"):
         replay_archive(spark, ReplaySettings(str(tmp_path / "two"), target, topic))
@@ -252,17 +252,18 @@ class Killed:
         assert_same(copy, rows(self.spark, self.bootstrap, self.topic), count)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_runs_that_are_killed_neither_lose_nor_double_a_record(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     topic = topics.create(partitions=PARTITIONS)
     count = produce_flights(topics.bootstrap, topic, 12_000)
     killed = Killed(spark, topics.bootstrap, topic, tmp_path)
-    assert killed.kill_archive(step=1_000)
+    # Small steps: what is left at the moment of a kill takes seconds, which a late look needs.
+    assert killed.kill_archive(step=400)
     killed.finish_archive(count)
-    assert killed.kill_replay(step=60, within=3_000)
-    assert killed.kill_replay(step=60, within=3_000)
+    assert killed.kill_replay(step=10, within=3_000)
+    assert killed.kill_replay(step=10, within=3_000)
     killed.finish_replay(count)
 
 

@@ -79,16 +79,17 @@ def send(producer: Any, topic: str, record: Sent) -> None:
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    # One batch for each partition, sent by `flush`: no clock splits it on a busy machine.
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 60_000})
     for record in records:
         send(producer, topic, record)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def produce_in_transactions(bootstrap: str, topic: str, each: int, abort_every: int) -> None:
     """Transactions of `each` records; before every so-manieth, its records are aborted once."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     records = clean_records()
     for place, first in enumerate(range(0, len(records), each)):
         for ends_well in (False, True) if place % abort_every == 0 else (True,):
@@ -96,10 +97,10 @@ def produce_in_transactions(bootstrap: str, topic: str, each: int, abort_every: 
             for record in records[first : first + each]:
                 send(producer, topic, record)
             if ends_well:
-                producer.commit_transaction(30)
+                producer.commit_transaction(90)
             else:
-                producer.flush(30)
-                producer.abort_transaction(30)
+                producer.flush(90)
+                producer.abort_transaction(90)
 
 
 PLANTED: dict[str, Callable[[], Iterable[Sent]]] = {

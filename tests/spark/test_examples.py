@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+SECONDS_MAX = 600
+
+pytestmark = pytest.mark.timeout(SECONDS_MAX + 100)
 
 
 @pytest.fixture
@@ -23,7 +26,7 @@ def run_example(start_broker: Any, tmp_path: Path) -> Any:
             [sys.executable, str(EXAMPLES / name), broker.bootstrap],
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=SECONDS_MAX,
             cwd=tmp_path,
         )
         assert answer.returncode == 0, answer.stderr

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 pytestmark = [pytest.mark.spark, pytest.mark.interop]
 
 PARTITIONS = 4
-QUERY_SECONDS_MAX = 100
+QUERY_SECONDS_MAX = 240
 
 
 class Numbers:
@@ -21,7 +21,7 @@ class Numbers:
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(90)
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,

@@ -19,7 +19,7 @@ from odradek.spark_connector.pipelines import (
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_a_mirror_copies_each_record_once_and_goes_on(spark: Any, topics: Topics) -> None:
@@ -43,7 +43,7 @@ def test_a_mirror_copies_each_record_once_and_goes_on(spark: Any, topics: Topics
 
 
 @pytest.mark.interop
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(880)
 def test_a_mirror_that_is_killed_neither_loses_nor_doubles_a_record(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_mirror_that_is_killed_neither_loses_nor_doubles_a_record(
         "source": topics.bootstrap,
         "topics": [topic],
         "prefix": "mirror-",
-        "step": 60,
+        "step": 30,  # small: what is left takes seconds, which a late look needs
     }
     reached = TopicEnd(topics.bootstrap, f"mirror-{topic}")
     with PipelineRun("mirror", settings, tmp_path / "worker.log") as run:

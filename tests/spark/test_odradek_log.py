@@ -15,7 +15,7 @@ from odradek.storage.log_dump import DumpOptions, dump_file
 
 from .conftest import START_MS, STEP_MS
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SMALL_SEGMENTS = {
     "segment.ms": "400000",
@@ -47,18 +47,18 @@ def fill(bootstrap: str) -> None:
                 timestamp=START_MS + number * STEP_MS,
                 headers=[("n", b"%d" % number)] if number % 7 == 0 else None,
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
     cut = TopicPartition(PLAIN, 1, DELETED_BELOW)
     for deleted in admin.delete_records([cut]).values():
         deleted.result()
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     for end in ("commit", "abort", "commit", "abort"):
         producer.begin_transaction()
         for number in range(400):
             producer.produce(TRANSACTED, value=f"{end}-{number}" * 5, partition=number % 2)
-        assert producer.flush(30) == 0
-        getattr(producer, f"{end}_transaction")(30)
+        assert producer.flush(90) == 0
+        getattr(producer, f"{end}_transaction")(90)
 
 
 def in_order(frame: Any) -> list[Any]:

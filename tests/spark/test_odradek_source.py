@@ -18,10 +18,10 @@ from odradek.spark_connector import register
 
 from .conftest import START_MS, STEP_MS, Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 PARTITIONS = 3
-QUERY_SECONDS_MAX = 120
+QUERY_SECONDS_MAX = 240
 Rows = list[Any]
 
 
@@ -56,12 +56,12 @@ def _fill_plain(bootstrap: str, topic: str) -> None:
                 headers=[("n", b"%d" % number), ("null", None)] if number % 2 else None,
             )
             number += 1
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
 
 
 def _fill_transacted(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     for round_number, ends in enumerate(("commit", "abort", "commit", "abort")):
         producer.begin_transaction()
         for number in range(30):
@@ -71,8 +71,8 @@ def _fill_transacted(bootstrap: str, topic: str) -> None:
                 partition=number % PARTITIONS,
                 timestamp=START_MS + round_number * STEP_MS,
             )
-        assert producer.flush(30) == 0  # or those of a transaction that is aborted stay here
-        getattr(producer, f"{ends}_transaction")(30)
+        assert producer.flush(90) == 0  # or those of a transaction that is aborted stay here
+        getattr(producer, f"{ends}_transaction")(90)
 
 
 def rows(spark: Any, source: str, bootstrap: str, **options: str) -> Rows:
@@ -308,7 +308,7 @@ def test_a_stream_reads_everything_once_over_restarts_and_new_partitions(
         future.result()
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce(topic, value=b"new", partition=2)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     stream.run(maxOffsetsPerTrigger="30")
     assert stream.values() == sorted([*values_of(produced), (2, 0, b"new")])
     assert stream.run() == []

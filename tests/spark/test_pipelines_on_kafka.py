@@ -27,7 +27,7 @@ from odradek.spark_connector.pipelines import (
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(900)]
 
 PARTITIONS = 3
 COUNT = 1_500
@@ -36,6 +36,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "auto.create.topics.enable": "false",
+    "broker.session.timeout.ms": "120000",
 }
 
 

@@ -13,7 +13,7 @@ from .conftest import Topics
 
 pytestmark = pytest.mark.spark
 
-SECONDS_MAX = 200
+SECONDS_MAX = 400
 
 
 def odradek(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -36,7 +36,7 @@ from odradek.spark_connector.kafka_source.options import read_options
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SOURCES = ("kafka", "odradek")
 PARTITIONS = 3

@@ -45,7 +45,8 @@ class Brokers:
         )
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self._next = 0
-        self.wait(lambda: self.all_in_sync(), "replicas that are in sync")
+        self.wait(self.all_in_sync, "replicas that are in sync")
+        self.wait(self.all_lead, "leaders that are all different")
 
     def send(self) -> None:
         """Hand some more records to the producer, without waiting for them."""
@@ -81,6 +82,13 @@ class Brokers:
             each.leader > 0 and len(each.isrs) == REPLICAS for each in partitions.values()
         )
 
+    def all_lead(self) -> bool:
+        """Whether each broker leads a partition, as when none of them has been away."""
+        if len({each.leader for each in self._partitions().values()}) == REPLICAS:
+            return True
+        self.elect_preferred()
+        return False
+
     def elect_preferred(self) -> None:
         """Let each partition be led by its first replica, as operators do after a restart."""
         places = [TopicPartition(self._topic, each) for each in range(PARTITIONS)]
@@ -110,7 +118,7 @@ def wait_until_read(brokers: Brokers, streams: list[Stream]) -> None:
         assert found == sorted(brokers.acknowledged.items()), stream.source
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_queries_outlive_leaders_that_are_killed_moved_and_restarted(
     spark: Any, brokers: Brokers, topic: str, tmp_path: Path
 ) -> None:
@@ -142,8 +150,10 @@ def test_queries_outlive_leaders_that_are_killed_moved_and_restarted(
         brokers.broker(killed).start()
         brokers.wait(brokers.all_in_sync, "replicas that are in sync")
         brokers.send()
-        brokers.elect_preferred()
-        brokers.wait(lambda: brokers.leader(led) == killed, "the leader that it should have")
+        brokers.wait(
+            lambda: brokers.all_lead() and brokers.leader(led) == killed,
+            "the leader that it should have",
+        )
         brokers.send()
         brokers.flush()
         wait_until_read(brokers, streams)

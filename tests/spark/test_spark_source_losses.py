@@ -28,7 +28,7 @@ from odradek.spark_connector import register
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(600)]
 
 BROKER_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -226,7 +226,8 @@ def test_a_topic_that_is_deleted_and_made_anew_under_a_query(
 ) -> None:
     topic = topics.create()
     produced = fill(operator.bootstrap, topic, 40, 2)
-    streams = start({"subscribe": topic})
+    # A query that asks for the topic while there is none asks again, for longer than that lasts.
+    streams = start({"subscribe": topic, "fetchOffset.numRetries": "80"})
     for stream in streams.values():
         stream.wait_for(lambda stream: len(stream.rows) == 40, "what is there")
     operator.delete(topic)

@@ -19,7 +19,7 @@ from odradek.spark_connector import register
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SOURCES = ("kafka", "odradek")
 PARTITIONS = 3
@@ -235,7 +235,7 @@ def test_a_topic_that_comes_to_match_a_pattern_is_read_from_its_beginning(
 def test_only_what_is_committed_is_streamed(start: Start, broker: Any, topics: Topics) -> None:
     topic = topics.create(partitions=1)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     streams = start(
         {
             "subscribe": topic,
@@ -248,11 +248,11 @@ def test_only_what_is_committed_is_streamed(start: Start, broker: Any, topics: T
         producer.begin_transaction()
         for place in range(10):
             producer.produce(topic, b"%d-%d" % (number, place))
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
         for source, stream in streams.items():
             stream.catch_up()
             assert [row.value for row in stream.rows] == wanted, source
-        getattr(producer, f"{ends}_transaction")(30)
+        getattr(producer, f"{ends}_transaction")(90)
         if ends == "commit":
             wanted += [b"%d-%d" % (number, place) for place in range(10)]
     for source, stream in streams.items():

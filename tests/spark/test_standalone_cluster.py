@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.interop]
 
 PARTITIONS = 3
 COUNT = 3_000
-DRIVER_SECONDS_MAX = 240
+DRIVER_SECONDS_MAX = 450
 DRIVER = Path(__file__).parents[1] / "support" / "standalone_driver.py"
 OF_THE_BROKER = {"broker", "client", "replication", "cli", "testing"}
 HEAVY = {"construct", "kafka", "prometheus_client", "rich", "trio", "typer"}
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(900)
 def test_sources_and_pipelines_work_on_a_cluster_from_the_wheel_alone(
     start_broker: Any, tmp_path: Path, topic: str
 ) -> None:

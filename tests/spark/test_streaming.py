@@ -13,7 +13,7 @@ from .conftest import Produced, Topics
 
 pytestmark = pytest.mark.spark
 
-QUERY_SECONDS_MAX = 120
+QUERY_SECONDS_MAX = 240
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def imported_by(imports: str) -> set[str]:
         [sys.executable, "-c", PROGRAM.format(imports=imports)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     return {name.partition(".")[0] for name in answer.stdout.split()}

@@ -118,7 +118,7 @@ except SparkConnectorError as error:
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
     )
     assert answer.stdout == (
         "PySpark is not installed; install it with: pip install 'odradek[spark]'\n"

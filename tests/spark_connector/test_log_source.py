@@ -99,7 +99,9 @@ def batches_of(count: int, per_batch: int = 10, first: int = 0) -> list[bytearra
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(st.tuples(RECORDS, st.sampled_from(list(Compression))), min_size=1, max_size=4))
 def test_every_field_is_what_the_record_decoder_reads(tmp_path: Path, given: Any) -> None:

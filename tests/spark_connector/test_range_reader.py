@@ -54,7 +54,7 @@ def filled(broker: Any, admin: AdminClient, topic: str) -> str:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(50):
         producer.produce(topic, value=b"%d" % number, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     return topic
 
 
@@ -91,7 +91,7 @@ def test_a_topic_deleted_meanwhile_fails_the_task_or_ends_it(
 
 def test_records_that_do_not_come_are_waited_for_and_told(filled: str, read: Read) -> None:
     with pytest.raises(SparkConnectorError, match=r"gave nothing from offset 50 .*ends at 50"):
-        read(40, 60, kafkaConsumer__pollTimeoutMs="300")
+        read(40, 60, kafkaConsumer__pollTimeoutMs="3000")
 
 
 def test_markers_and_aborted_records_at_the_end_hold_nothing_up(
@@ -99,13 +99,13 @@ def test_markers_and_aborted_records_at_the_end_hold_nothing_up(
 ) -> None:
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     for end in ("commit", "abort"):
         producer.begin_transaction()
         for number in range(10):
             producer.produce(topic, value=b"%d" % number)
-        assert producer.flush(30) == 0
-        getattr(producer, f"{end}_transaction")(30)
+        assert producer.flush(90) == 0
+        getattr(producer, f"{end}_transaction")(90)
     committed = {
         "kafka__isolation__level": "read_committed",
         "kafkaConsumer__pollTimeoutMs": "60000",

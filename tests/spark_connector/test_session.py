@@ -21,7 +21,7 @@ settings = {
 
 def run(program: str) -> str:
     answer = subprocess.run(
-        [sys.executable, "-c", SETTINGS + program], capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", SETTINGS + program], capture_output=True, text=True, timeout=250
     )
     assert answer.returncode == 0, answer.stderr
     return answer.stdout

@@ -74,7 +74,7 @@ def fill(broker: Any, admin: AdminClient, topic: str) -> Any:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(count):
             producer.produce(topic, value=b"v", partition=number % partitions)
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
 
     return fill_
 

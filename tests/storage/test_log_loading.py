@@ -17,6 +17,7 @@ from odradek.testing.simulation.memory_files import MemoryFiles
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"
 COUNT = 20
+SECONDS_MAX = 120.0
 
 
 class GatedFiles:
@@ -29,7 +30,7 @@ class GatedFiles:
 
     def list_directory(self, path: str) -> list[str]:
         if path.endswith(self._partition):
-            assert self.gate.wait(30)
+            assert self.gate.wait(SECONDS_MAX)
         return self._files.list_directory(path)
 
     def __getattr__(self, name: str):
@@ -106,7 +107,7 @@ def test_loading_stops_between_two_logs_when_told_to(files) -> None:
         thread.join(0.001)
     manager.stop_loading()
     gated.gate.set()
-    thread.join(30)
+    thread.join(SECONDS_MAX)
     assert isinstance(outcome[0], LoadingStopped)
     assert manager.logs == {}
     manager.abandon()
@@ -114,11 +115,13 @@ def test_loading_stops_between_two_logs_when_told_to(files) -> None:
 
 def test_what_one_worker_raises_stops_the_others_and_is_raised() -> None:
     seen = []
+    never = threading.Event()
 
     def work(item: int) -> None:
         seen.append(item)
         if item == 3:
             raise ValueError("three")
+        never.wait(0.001)  # the others must not be done before that is told
 
     with pytest.raises(ValueError, match="three"):
         for_all(range(1000), work, 4, "test")

@@ -33,6 +33,6 @@ def ask_for_topic(
             for key, value in (configs or {}).items()
         ],
     )
-    request = make(topics=[topic], timeout_ms=20_000)
+    request = make(topics=[topic], timeout_ms=60_000)
     (result,) = cluster.ask(cluster.running[0], request, CREATE_VERSION).topics
     assert result.error_code == ErrorCode.NONE, result.error_message

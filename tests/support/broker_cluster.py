@@ -22,7 +22,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from odradek.broker.controller.registration import read_live_brokers
 from odradek.broker.metadata_store import znodes
 from odradek.broker.metadata_store.embedded_store import EmbeddedStore
-from odradek.broker.metadata_store.errors import NoNode
+from odradek.broker.metadata_store.errors import NoNode, StoreUnreachable
 from odradek.broker.metadata_store.store import MetadataStore
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
@@ -36,9 +36,11 @@ from .zookeeper_process import ZooKeeperProcess
 BROKER_IDS = (1, 2, 3)
 SESSION_TIMEOUT_MS = 2_500
 METADATA_FILE = "odradek-metadata.sqlite"
-AGREE_SECONDS_MAX = 60.0
+AGREE_SECONDS_MAX = 120.0
 POLL_SECONDS = 0.05
-ASK_SECONDS_MAX = 30.0
+ASK_SECONDS_MAX = 90.0
+STORE_SECONDS_MAX = 60
+"""How long the metadata store may take to answer a test."""
 METADATA_VERSION = 9
 
 ReadT = TypeVar("ReadT")
@@ -94,6 +96,7 @@ class BrokerCluster:
             server = self._ways.get(broker_id, self.zookeeper.address)
             where = ["--zookeeper", f"{server}/{self.folder.name}"]
             settings.setdefault("zookeeper.session.timeout.ms", str(SESSION_TIMEOUT_MS))
+            settings.setdefault("zookeeper.connection.timeout.ms", str(STORE_SECONDS_MAX * 1000))
         return BrokerProcess(
             self.folder / f"broker-{broker_id}",
             settings=settings,
@@ -237,13 +240,18 @@ class BrokerCluster:
 
     def _store(self) -> MetadataStore:
         if self.zookeeper is None:
-            return EmbeddedStore(self.shared / METADATA_FILE, clock=SystemClock(), owner="a test")
+            return EmbeddedStore(
+                self.shared / METADATA_FILE,
+                clock=SystemClock(),
+                owner="a test",
+                busy_wait_ms_max=STORE_SECONDS_MAX * 1000,
+            )
         from odradek.broker.metadata_store.zookeeper_store import ZooKeeperStore
 
         return ZooKeeperStore(
             self.zookeeper_connect,
-            session_timeout_ms=10_000,
-            connection_timeout_ms=10_000,
+            session_timeout_ms=30_000,
+            connection_timeout_ms=STORE_SECONDS_MAX * 1000,
         )
 
     def agreed(self, until: Callable[[View], bool] = lambda view: True) -> View:
@@ -259,7 +267,7 @@ class BrokerCluster:
                 views["the tree"] = self.tree()
                 for broker_id in self.running:
                     views[f"broker {broker_id}"] = self.view(broker_id)
-            except (OSError, NoNode) as error:
+            except (OSError, NoNode, StoreUnreachable) as error:
                 views["nobody"] = error
             first = views.get("the tree")
             if (
@@ -271,6 +279,21 @@ class BrokerCluster:
                 return first
             assert time.monotonic() < deadline, self._disagreement(views)
             time.sleep(POLL_SECONDS)  # processes of their own have no event to wait for
+
+    def settled(self, until: Callable[[View], bool] = lambda view: True) -> View:
+        """As `agreed`, when there is nothing more to come: all live replicas are in sync.
+
+        A replica that has returned joins the ISR a little later, and brokers agree before that.
+        """
+
+        def is_settled(view: View) -> bool:
+            return until(view) and all(
+                each.leader == -1 or each.isr == view.brokers.intersection(each.replicas)
+                for partitions in view.topics.values()
+                for each in partitions.values()
+            )
+
+        return self.agreed(is_settled)
 
     def _disagreement(self, views: dict[str, Any]) -> str:
         lines = [f"no agreement after {AGREE_SECONDS_MAX} s:"]

@@ -28,7 +28,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.start import make_broker
 from odradek.testing.broker_process import BrokerProcess
 
-ANSWER_SECONDS_MAX = 30.0
+ANSWER_SECONDS_MAX = 120.0
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 

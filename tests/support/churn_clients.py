@@ -33,11 +33,11 @@ from kafka.errors import (
 from .resumption import Commit
 from .watched_group import Member, WatchedGroup
 
-CLOSE_SECONDS_MAX = 60.0
+CLOSE_SECONDS_MAX = 120.0
 POLL_SECONDS = 0.1
 HEARTBEAT_MS = 100
 """How soon members hear of a rebalance. A test of many rebalances must not wait for each."""
-SESSION_MS = 30_000
+SESSION_MS = 60_000
 """So long that a machine which is slow and busy gives nobody up."""
 REBALANCED_MEANWHILE = {"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"} | {
     "STALE_MEMBER_EPOCH",

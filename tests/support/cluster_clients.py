@@ -19,7 +19,7 @@ def create(
     broker_id: int,
     name: str,
     *replicas: tuple[int, ...],
-    timeout_ms: int = 20_000,
+    timeout_ms: int = 60_000,
 ) -> int:
     """Make a topic with these replicas, or with 3 partitions of 3; returns the error code."""
     make = messages.CreateTopicsRequest
@@ -76,7 +76,7 @@ async def seen_by_our_client(cluster: BrokerCluster) -> View:
     async with KafkaClient(cluster.bootstrap) as client:
         for name in await Admin(client).list_topics():
             client.add_topic(name)
-        found = await client.refresh_metadata(10_000)
+        found = await client.refresh_metadata(60_000)
         assert found.controller_id is not None
         return View(
             found.controller_id,
@@ -97,6 +97,7 @@ async def seen_by_our_client(cluster: BrokerCluster) -> View:
 
 
 def require_that_clients_see(cluster: BrokerCluster, view: View) -> None:
+    """Every client sees what `BrokerCluster.settled` has found."""
     assert seen_by_kafka_python(cluster) == view.topics
     without_epochs = {
         name: {index: each._replace(leader_epoch=-1) for index, each in partitions.items()}

@@ -14,7 +14,7 @@ from .broker_cluster import BrokerCluster, View, wait_until
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators, by Kafka's numbers."""
 FIND_VERSION = 4
-SETTLE_SECONDS_MAX = 60.0
+SETTLE_SECONDS_MAX = 120.0
 
 
 def coordinator(cluster: BrokerCluster, kind: int, key: str) -> int:
@@ -67,9 +67,18 @@ def create_topic_on(
     *assignment: Sequence[int],
     configs: dict[str, str] | None = None,
 ) -> None:
-    """A topic with its replicas on these brokers, partition by partition, in sync."""
+    """A topic with its replicas on these brokers, partition by partition, in sync.
+
+    Every broker that runs knows of it, and of its own part in it: it is told that first.
+    """
     ask_for_topic(cluster, name, assignment, configs)
     wait_all_in_sync(cluster, name)
+    for broker_id in cluster.running:
+        wait_until(
+            lambda at=broker_id: name in cluster.view(at).topics,
+            SETTLE_SECONDS_MAX,
+            [f"broker {broker_id} does not hear of {name}"],
+        )
 
 
 def _tree_or_none(cluster: BrokerCluster) -> View | None:

@@ -17,7 +17,7 @@ from .group_peer import GroupPeer
 
 CLIENT_ID = "consumer-group-peer"
 GROUP_RESOURCE = 32
-SETTLE_SECONDS_MAX = 30.0
+SETTLE_SECONDS_MAX = 120.0
 RETRY_SECONDS = 0.02
 NOT_READY = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -33,7 +33,7 @@ def produce_flights(bootstrap: str, topic: str, count: int) -> int:
             "queue.buffering.max.messages": 500_000,
         }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     flights = all_flights()[:count]
     committed = 0
     for number, first in enumerate(range(0, len(flights), TRANSACTION)):
@@ -46,10 +46,10 @@ def produce_flights(bootstrap: str, topic: str, count: int) -> int:
                 topic, value, key, partition, timestamp=flight.timestamp_ms, headers=headers
             )
         if number % ABORT_EVERY == ABORT_EVERY - 1:
-            producer.flush(30)
-            producer.abort_transaction(30)
+            producer.flush(90)
+            producer.abort_transaction(90)
         else:
-            producer.commit_transaction(30)
+            producer.commit_transaction(90)
             committed += len(chunk)
     return committed
 
@@ -108,8 +108,8 @@ class TopicEnd:
 
     def __call__(self) -> int:
         if not self._is_there:
-            self._is_there = self._topic in self._consumer.list_topics(timeout=30).topics
+            self._is_there = self._topic in self._consumer.list_topics(timeout=90).topics
             return 0
         partitions = [TopicPartition(self._topic, partition) for partition in range(2)]
-        ends = [self._consumer.get_watermark_offsets(each, timeout=30) for each in partitions]
+        ends = [self._consumer.get_watermark_offsets(each, timeout=90) for each in partitions]
         return sum(end for _, end in ends)

@@ -169,8 +169,9 @@ class CuttableLinks:
         try:
             async with server:
                 with scope:
+                    # Not in the nursery, which would wrap the error of a server that has gone.
+                    await server.send_all(first)
                     async with trio.open_nursery() as nursery:
-                        await server.send_all(first)
                         nursery.start_soon(_pump, client, server, link, scope)
                         nursery.start_soon(_pump, server, client, link, scope)
                 if link.cut is Cut.RESET:

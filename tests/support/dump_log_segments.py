@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from odradek.protocol.internal.versioned import CONSUMER_OFFSETS
 
 TOOL = "org.apache.kafka.tools.DumpLogSegments"
-RUN_SECONDS_MAX = 120
+RUN_SECONDS_MAX = 300
 
 PAIR = re.compile(r"([A-Za-z]+): (\S+)")
 CONTENT = re.compile(r" headerKeys: \[(.*?)\](?: key: (?P<key>.*?))?(?: payload: (?P<value>.*))?$")

@@ -21,11 +21,15 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from .exactly_once_checker import ExactlyOnceChecker, Place
 from .exactly_once_worker import FENCED_EXIT, Settings, Step
 
-PROGRESS_SECONDS_MAX = 60.0
+PROGRESS_SECONDS_MAX = 120.0
 """So soon after any fault a worker commits again what was written after the fault."""
 RECORDS_PER_SECOND = 60
 POLL_SECONDS = 0.1
 KILLED = -9
+DOUBLINGS_MAX = 3
+"""Of the patience of workers."""
+STEADY_COMMITS = 5
+"""A worker that has done so many is not held up by a busy machine."""
 
 
 class Worker:
@@ -45,6 +49,7 @@ class Worker:
         self.steps: Counter[str] = Counter()
         self.starts = 0
         self.reasons: deque[str] = deque(maxlen=20)
+        self._in_vain = self._commits = 0
         self._log_path = log_path
         self._reached: dict[int, int] = {}
         self._trouble = ""
@@ -55,11 +60,15 @@ class Worker:
         self._thread.start()
 
     def _start(self) -> subprocess.Popen[str]:
+        """Start one that is the more patient, the more have ended early one after another."""
         self.starts += 1
+        self._commits = 0
+        told = self.settings._replace(patience=self.settings.patience * 2**self._in_vain)
+        self._in_vain = min(self._in_vain + 1, DOUBLINGS_MAX)
         script = str(Path(__file__).with_name("exactly_once_worker.py"))
         with self._log_path.open("a") as log:
             return subprocess.Popen(
-                [sys.executable, script, json.dumps(self.settings._asdict())],
+                [sys.executable, script, json.dumps(told._asdict())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -75,6 +84,9 @@ class Worker:
                 with self._changed:
                     self.steps[step] += 1
                     if step == Step.COMMITTED:
+                        self._commits += 1
+                        if self._commits >= STEADY_COMMITS:
+                            self._in_vain = 0
                         self._reached.update({int(k): v for k, v in json.loads(text).items()})
                     elif step == Step.ABORTED:
                         self.reasons.append(text)

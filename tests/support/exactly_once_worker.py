@@ -55,6 +55,7 @@ class Settings(NamedTuple):
         transaction_ms: how long a transaction may take.
         records_max: how many records a transaction may have.
         doom_every: each so-manieth transaction is given up; 0: none.
+        patience: how many times as long as usual it waits for a client that may hang.
     """
 
     client: str
@@ -66,8 +67,9 @@ class Settings(NamedTuple):
     transactional_id: str = "worker"
     session_ms: int = 2_000
     transaction_ms: int = 20_000
-    records_max: int = 50
+    records_max: int = 500
     doom_every: int = 5
+    patience: int = 1
 
 
 class Record(NamedTuple):
@@ -113,7 +115,7 @@ def tell(step: Step, text: object = "") -> None:
 
 def work(client: Client, settings: Settings) -> NoReturn:
     """Do transactions for ever."""
-    watchdog = threading.Timer(START_SECONDS, hang)
+    watchdog = threading.Timer(START_SECONDS * settings.patience, hang)
     watchdog.start()
     client.init_transactions()
     watchdog.cancel()
@@ -125,7 +127,7 @@ def work(client: Client, settings: Settings) -> NoReturn:
             continue
         number = next(numbers)
         doomed = settings.doom_every > 0 and number % settings.doom_every == 0
-        watchdog = threading.Timer(HANG_SECONDS, hang)
+        watchdog = threading.Timer(HANG_SECONDS * settings.patience, hang)
         watchdog.start()
         try:
             client.begin()
@@ -141,12 +143,13 @@ def work(client: Client, settings: Settings) -> NoReturn:
                 continue
             client.abort()
             tell(Step.DOOMED, len(records))
+            client.rewind()
         except Failed as failure:
             client.abort()
             tell(Step.ABORTED, failure)
+            client.rewind()
         finally:
             watchdog.cancel()
-        client.rewind()
 
 
 def hang() -> NoReturn:

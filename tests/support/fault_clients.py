@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import aiokafka
@@ -22,6 +23,8 @@ from odradek.testing.faults.table_of_faults import (
 
 GIVE_UP_MS = 1500
 """How long a client waits for an answer."""
+PATIENT_MS = 8000
+"""The same on a machine that has turned out to be busy."""
 SEND_SECONDS_MAX = 60.0
 """For one send, whatever comes of it; a client that is silent for longer has hung."""
 
@@ -39,13 +42,15 @@ class FaultProducer(Protocol):
 class KafkaPythonProducer:
     """kafka-python's; without retries unless it is idempotent."""
 
-    def __init__(self, broker: Broker, *, idempotent: bool = False) -> None:
+    def __init__(
+        self, broker: Broker, give_up_ms: int = GIVE_UP_MS, *, idempotent: bool = False
+    ) -> None:
         once = {"acks": 1, "enable_idempotence": False, "retries": 0}
         self._producer = KafkaProducer(
             **broker.client_settings(KAFKA_PYTHON),
             linger_ms=0,
-            request_timeout_ms=GIVE_UP_MS,
-            delivery_timeout_ms=6 * GIVE_UP_MS,
+            request_timeout_ms=give_up_ms,
+            delivery_timeout_ms=6 * give_up_ms,
             retry_backoff_ms=10,
             reconnect_backoff_ms=10,
             reconnect_backoff_max_ms=50,
@@ -68,13 +73,15 @@ class KafkaPythonProducer:
 class ConfluentProducer:
     """confluent-kafka's (librdkafka); without retries unless it is idempotent."""
 
-    def __init__(self, broker: Broker, *, idempotent: bool = False) -> None:
+    def __init__(
+        self, broker: Broker, give_up_ms: int = GIVE_UP_MS, *, idempotent: bool = False
+    ) -> None:
         settings: dict[str, Any] = {
             **broker.client_settings(CONFLUENT),
             "linger.ms": 0,
-            "request.timeout.ms": GIVE_UP_MS,
-            "socket.timeout.ms": GIVE_UP_MS,
-            "message.timeout.ms": 6 * GIVE_UP_MS,
+            "request.timeout.ms": give_up_ms,
+            "socket.timeout.ms": give_up_ms,
+            "message.timeout.ms": 6 * give_up_ms,
             "retry.backoff.ms": 10,
             "reconnect.backoff.ms": 10,
             "reconnect.backoff.max.ms": 50,
@@ -104,15 +111,15 @@ class ConfluentProducer:
 class AiokafkaProducer:
     """aiokafka's; it retries, and is not idempotent."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, give_up_ms: int = GIVE_UP_MS) -> None:
         self._loop = asyncio.new_event_loop()
-        self._producer: Any = self._loop.run_until_complete(self._start(broker))
+        self._producer: Any = self._loop.run_until_complete(self._start(broker, give_up_ms))
 
-    async def _start(self, broker: Broker) -> Any:
+    async def _start(self, broker: Broker, give_up_ms: int) -> Any:
         producer = aiokafka.AIOKafkaProducer(
             **broker.client_settings(AIOKAFKA),
             acks=1,
-            request_timeout_ms=GIVE_UP_MS,
+            request_timeout_ms=give_up_ms,
             retry_backoff_ms=10,
         )
         await producer.start()
@@ -133,10 +140,11 @@ class AiokafkaProducer:
         self._loop.close()
 
 
-PRODUCERS: dict[str, Callable[[Broker], FaultProducer]] = {
+PRODUCERS: dict[str, Callable[..., FaultProducer]] = {
     KAFKA_PYTHON: KafkaPythonProducer,
     CONFLUENT: ConfluentProducer,
     AIOKAFKA: AiokafkaProducer,
-    IDEMPOTENT[0]: lambda broker: KafkaPythonProducer(broker, idempotent=True),
-    IDEMPOTENT[1]: lambda broker: ConfluentProducer(broker, idempotent=True),
+    IDEMPOTENT[0]: partial(KafkaPythonProducer, idempotent=True),
+    IDEMPOTENT[1]: partial(ConfluentProducer, idempotent=True),
 }
+"""Each takes a broker, and may be told how long it waits for an answer, in milliseconds."""

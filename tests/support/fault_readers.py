@@ -20,12 +20,14 @@ READ_SECONDS_MAX = 60.0
 """For all records; a consumer that is silent for longer has hung."""
 
 
-def read_with_kafka_python(address: str, topic: str, count: int) -> str:
+def read_with_kafka_python(
+    address: str, topic: str, count: int, give_up_ms: int = GIVE_UP_MS
+) -> str:
     """Read so many records from the beginning; `OK`, or the client's name of the error."""
     consumer = KafkaConsumer(
         bootstrap_servers=address,
         consumer_timeout_ms=int(READ_SECONDS_MAX * 1000),
-        request_timeout_ms=GIVE_UP_MS,
+        request_timeout_ms=give_up_ms,
         fetch_max_wait_ms=200,
         retry_backoff_ms=10,
         reconnect_backoff_ms=10,
@@ -46,7 +48,7 @@ def read_with_kafka_python(address: str, topic: str, count: int) -> str:
         consumer.close()
 
 
-def read_with_confluent(address: str, topic: str, count: int) -> str:
+def read_with_confluent(address: str, topic: str, count: int, give_up_ms: int = GIVE_UP_MS) -> str:
     """Read so many records from the beginning; `OK`, or the client's name of the error."""
     consumer = confluent_kafka.Consumer(
         {
@@ -55,7 +57,7 @@ def read_with_confluent(address: str, topic: str, count: int) -> str:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "check.crcs": True,
-            "socket.timeout.ms": GIVE_UP_MS,
+            "socket.timeout.ms": give_up_ms,
             "fetch.wait.max.ms": 200,
             "fetch.error.backoff.ms": 10,
             "retry.backoff.ms": 10,
@@ -79,15 +81,17 @@ def read_with_confluent(address: str, topic: str, count: int) -> str:
     return OK if values == [b"%d" % number for number in range(count)] else "silence"
 
 
-def read_with_aiokafka(address: str, topic: str, count: int) -> str:
+def read_with_aiokafka(address: str, topic: str, count: int, give_up_ms: int = GIVE_UP_MS) -> str:
     """Read so many records from the beginning; `OK`, or the client's name of the error."""
-    return asyncio.run(_read_with_aiokafka(address, topic, count))
+    return asyncio.run(_read_with_aiokafka(address, topic, count, give_up_ms))
 
 
-async def _read_with_aiokafka(address: str, topic: str, count: int) -> str:
+async def _read_with_aiokafka(
+    address: str, topic: str, count: int, give_up_ms: int = GIVE_UP_MS
+) -> str:
     consumer: Any = aiokafka.AIOKafkaConsumer(
         bootstrap_servers=address,
-        request_timeout_ms=GIVE_UP_MS,
+        request_timeout_ms=give_up_ms,
         fetch_max_wait_ms=200,
         retry_backoff_ms=10,
         auto_offset_reset="earliest",
@@ -107,20 +111,20 @@ async def _read_with_aiokafka(address: str, topic: str, count: int) -> str:
     return OK
 
 
-READERS: dict[str, Callable[[str, str, int], str]] = {
+READERS: dict[str, Callable[[str, str, int, int], str]] = {
     KAFKA_PYTHON: read_with_kafka_python,
     CONFLUENT: read_with_confluent,
     AIOKAFKA: read_with_aiokafka,
 }
 
 
-def ask_with_kafka_python(address: str) -> str:
+def ask_with_kafka_python(address: str, give_up_ms: int = GIVE_UP_MS) -> str:
     """Ask for the topics; `OK`, or the client's name of the error."""
     try:
         consumer = KafkaConsumer(
             bootstrap_servers=address,
-            bootstrap_timeout_ms=GIVE_UP_MS,
-            request_timeout_ms=GIVE_UP_MS,
+            bootstrap_timeout_ms=give_up_ms,
+            request_timeout_ms=give_up_ms,
             reconnect_backoff_ms=10,
             reconnect_backoff_max_ms=50,
         )
@@ -133,25 +137,25 @@ def ask_with_kafka_python(address: str) -> str:
     return OK
 
 
-def ask_with_confluent(address: str) -> str:
+def ask_with_confluent(address: str, give_up_ms: int = GIVE_UP_MS) -> str:
     """Ask for the topics; `OK`, or the client's name of the error."""
     backoff = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
     client = AdminClient({"bootstrap.servers": address, "log_level": 0, **backoff})
     try:
-        client.list_topics(timeout=GIVE_UP_MS / 1000)
+        client.list_topics(timeout=give_up_ms / 1000)
     except confluent_kafka.KafkaException as error:
         return str(error.args[0].name())
     return OK
 
 
-def ask_with_aiokafka(address: str) -> str:
+def ask_with_aiokafka(address: str, give_up_ms: int = GIVE_UP_MS) -> str:
     """Ask for the topics; `OK`, or the client's name of the error."""
-    return asyncio.run(_ask_with_aiokafka(address))
+    return asyncio.run(_ask_with_aiokafka(address, give_up_ms))
 
 
-async def _ask_with_aiokafka(address: str) -> str:
+async def _ask_with_aiokafka(address: str, give_up_ms: int = GIVE_UP_MS) -> str:
     consumer: Any = aiokafka.AIOKafkaConsumer(
-        bootstrap_servers=address, request_timeout_ms=GIVE_UP_MS
+        bootstrap_servers=address, request_timeout_ms=give_up_ms
     )
     try:
         await consumer.start()
@@ -163,7 +167,7 @@ async def _ask_with_aiokafka(address: str) -> str:
     return OK
 
 
-ASKERS: dict[str, Callable[[str], str]] = {
+ASKERS: dict[str, Callable[[str, int], str]] = {
     KAFKA_PYTHON: ask_with_kafka_python,
     CONFLUENT: ask_with_confluent,
     AIOKAFKA: ask_with_aiokafka,

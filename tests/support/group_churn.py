@@ -14,7 +14,7 @@ from .watched_group import Member, WatchedGroup
 MEMBERS = 20
 MEMBERS_MIN = 8
 TOGGLED_MAX = 4
-FLUSH_SECONDS_MAX = 30.0
+FLUSH_SECONDS_MAX = 100.0
 
 
 class GroupChurn:

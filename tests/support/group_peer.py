@@ -19,8 +19,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
 
-RECEIVE_SECONDS_MAX = 30.0
-SETTLE_SECONDS_MAX = 30.0
+RECEIVE_SECONDS_MAX = 120.0
+SETTLE_SECONDS_MAX = 120.0
 RETRY_SECONDS = 0.02
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 """What a Java consumer says that reads the topic `orders`."""
@@ -105,8 +105,8 @@ class GroupPeer:
         instance: str | None = None,
         protocols: Mapping[str, bytes] | None = None,
         protocol_type: str = "consumer",
-        session_timeout_ms: int = 30_000,
-        rebalance_timeout_ms: int = 30_000,
+        session_timeout_ms: int = 120_000,
+        rebalance_timeout_ms: int = 120_000,
         version: int | None = None,
     ) -> None:
         """JoinGroup, which may have to wait."""
@@ -293,7 +293,7 @@ class GroupPeer:
         """ConsumerGroupHeartbeat; one that joins brings what a joining one must."""
         if epoch == 0:
             fields = {
-                "rebalance_timeout_ms": 30_000,
+                "rebalance_timeout_ms": 120_000,
                 "subscribed_topic_names": ["orders"],
                 "topic_partitions": [],
                 **fields,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ from .resumption import Commit
 from .watched_group import Member, WatchedGroup
 
 PROGRAM = "odradek.interop.GroupMembers"
-CLOSE_SECONDS_MAX = 60.0
+CLOSE_SECONDS_MAX = 120.0
 
 
 class JavaFailure(Exception):
@@ -87,10 +88,11 @@ class JavaMembers:
         """SIGKILL: its members end at once, and leave no group."""
         self._process.kill()
         self._process.wait()
+        ended_ns = time.monotonic_ns()  # others may own by and by what was theirs
         self._reader.join(CLOSE_SECONDS_MAX)
         for member in self._members.values():
             if not member.closed.is_set():
-                self._watch.leaving(member.name)
+                self._watch.leaving(member.name, ended_ns)
                 member.closed.set()
 
     def say(self, line: str) -> None:
@@ -102,6 +104,8 @@ class JavaMembers:
     def _read_lines(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            if not line.endswith("\n"):
+                return  # it was killed as it wrote
             at_ns, name, what, *details = line.rstrip("\n").split(" ", 3)
             try:
                 self._hear(int(at_ns), name, what, " ".join(details))

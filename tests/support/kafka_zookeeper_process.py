@@ -38,7 +38,7 @@ class KafkaZooKeeperProcess(KafkaProcess):
             "broker.id": str(self._broker_id),
             "broker.rack": f"rack-{self._broker_id}",
             "zookeeper.connect": self._connect,
-            "zookeeper.session.timeout.ms": "6000",
+            "zookeeper.session.timeout.ms": "60000",
             "listeners": f"PLAINTEXT://{self.bootstrap}",
             "log.dirs": str(self.data_dir),
             "offsets.topic.replication.factor": "1",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from .replication_checker import ReplicationChecker, Token
 
-SILENT_SECONDS_MAX = 30.0
+SILENT_SECONDS_MAX = 90.0
 """Acknowledgements come again within this time after any fault."""
 
 Mark = Mapping[tuple[str, int], int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,12 +11,16 @@ from confluent_kafka import KafkaException, Message, Producer
 from kafka import KafkaProducer
 
 from .load_history import History, token_of, value_of
+from .looking import wait_until
 from .replication_checker import Token
 
 DELIVERY_SECONDS_MAX = 120
 REQUEST_SECONDS_MAX = 3
 SEND_ONCE_SECONDS_MAX = 1.5
 """Of records that a leader keeps whether or not it answers in time."""
+UNANSWERED_MAX = 200
+"""A client sends no more while so many records of its own are under way: on a busy machine, one
+record a batch, it would have them expire in its queue."""
 METADATA_MS_MAX = 500
 """How long a client may know only those brokers that were there when it last asked."""
 LIBRDKAFKA_LOG_LEVEL = 2
@@ -52,6 +57,7 @@ class ConfluentSender:
         self._producer = Producer(
             {
                 "batch.num.messages": 10_000 if batched else 1,
+                "queue.buffering.max.messages": UNANSWERED_MAX,
                 "bootstrap.servers": ",".join(bootstrap),
                 "log_level": LIBRDKAFKA_LOG_LEVEL,
                 "enable.idempotence": True,
@@ -75,7 +81,7 @@ class ConfluentSender:
             try:
                 self._producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
                 break
-            except BufferError:  # brokers are away for long: wait until some are sent
+            except BufferError:  # wait until some are acknowledged
                 self._producer.poll(0.5)
             except KafkaException as error:
                 self._history.refuse(token, partition, error)
@@ -95,23 +101,40 @@ class KafkaPythonSender:
     def __init__(self, bootstrap: Sequence[str], history: History, batched: bool) -> None:
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # as librdkafka's
         self._history = history
-        self._producer = KafkaProducer(
-            batch_size=16_384 if batched else 0,
-            bootstrap_servers=list(bootstrap),
-            enable_idempotence=True,
-            linger_ms=5,
-            request_timeout_ms=REQUEST_SECONDS_MAX * 1000,
-            delivery_timeout_ms=DELIVERY_SECONDS_MAX * 1000,
-            max_block_ms=DELIVERY_SECONDS_MAX * 1000,
-            reconnect_backoff_max_ms=500,
-            metadata_max_age_ms=METADATA_MS_MAX,
-        )
+        self._room = threading.Semaphore(UNANSWERED_MAX)
+        self._producer = self._with_producer_id(list(bootstrap), batched)
+
+    def _with_producer_id(self, bootstrap: list[str], batched: bool) -> KafkaProducer:
+        """Made anew where that id does not come in time, since kafka-python 3.0 then gives up."""
+        while True:
+            producer = KafkaProducer(
+                batch_size=16_384 if batched else 0,
+                bootstrap_servers=bootstrap,
+                enable_idempotence=True,
+                linger_ms=5,
+                request_timeout_ms=REQUEST_SECONDS_MAX * 1000,
+                delivery_timeout_ms=DELIVERY_SECONDS_MAX * 1000,
+                max_block_ms=DELIVERY_SECONDS_MAX * 1000,
+                reconnect_backoff_max_ms=500,
+                metadata_max_age_ms=METADATA_MS_MAX,
+            )
+            state = producer._transaction_manager
+            wait_until(
+                lambda now=state: now.has_producer_id() or now.has_fatal_error(),
+                lambda: "nobody gives kafka-python a producer id",
+                DELIVERY_SECONDS_MAX,
+            )
+            if state.has_producer_id():
+                return producer
+            producer.close(timeout=0)
 
     def send(self, topic: str, partition: int, token: Token, value: bytes) -> None:
         history = self._history
+        self._room.acquire()
         future = self._producer.send(topic, value, partition=partition)
         future.add_callback(lambda done: history.acknowledge(token, partition, done.offset))
         future.add_errback(lambda error: history.refuse(token, partition, repr(error)))
+        future.add_both(lambda _: self._room.release())
 
     def flush(self) -> None:
         self._producer.flush(timeout=DELIVERY_SECONDS_MAX)

@@ -15,8 +15,8 @@ from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 RECORD_BYTES = 100
-DELIVERY_SECONDS_MAX = 100
-READ_SECONDS_MAX = 60.0
+DELIVERY_SECONDS_MAX = 300
+READ_SECONDS_MAX = 240.0
 LIBRDKAFKA_LOG_LEVEL = 2
 """Critical: that connections are refused while the broker is gone is no news here."""
 

@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from odradek.testing import Broker, Cluster
 from odradek.testing.faults.table_of_faults import CONFLUENT, KAFKA_PYTHON, OK
 
-from .fault_clients import PRODUCERS
+from .fault_clients import GIVE_UP_MS, PATIENT_MS, PRODUCERS
 
 TOPIC = "orders"
 GROUP = "shop"
@@ -73,10 +73,12 @@ def killed_leader(cluster: Cluster) -> Iterator[None]:
     yield
 
 
-def produce(client: str, place: Broker | Cluster, outage: Outage) -> Seen:
+def produce(
+    client: str, place: Broker | Cluster, outage: Outage, give_up_ms: int = GIVE_UP_MS
+) -> Seen:
     """Send a record before, during and after an outage, by a client that does not retry."""
     place.create_topic(TOPIC)
-    producer = PRODUCERS[client](place)
+    producer = PRODUCERS[client](place, give_up_ms)
     try:
         assert producer.send(TOPIC, b"before") == OK
         with outage(place):
@@ -90,7 +92,7 @@ def produce(client: str, place: Broker | Cluster, outage: Outage) -> Seen:
 def produce_patiently(client: str, place: Broker | Cluster, outage: Outage) -> Seen:
     """Send a record during an outage that ends, by a client that tries again."""
     place.create_topic(TOPIC)
-    producer = PRODUCERS[client](place)
+    producer = PRODUCERS[client](place, PATIENT_MS)
     try:
         assert producer.send(TOPIC, b"before") == OK
         with ThreadPoolExecutor(1) as thread:
@@ -151,7 +153,7 @@ def values_in(place: Broker | Cluster) -> list[bytes]:
 
 def fill(broker: Broker, value: bytes) -> None:
     """Put a record into the topic."""
-    producer = PRODUCERS[CONFLUENT](broker)
+    producer = PRODUCERS[CONFLUENT](broker, PATIENT_MS)
     try:
         assert producer.send(TOPIC, value) == OK
     finally:

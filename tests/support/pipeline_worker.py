@@ -23,7 +23,7 @@ SPARK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-RUN_SECONDS_MAX = 240.0
+RUN_SECONDS_MAX = 400.0
 LOOK_EVERY_S = 0.02
 
 

@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-SECONDS_MAX = 100
+SECONDS_MAX = 200
 
 TALKS = """
 import json, os, pytest
@@ -18,10 +19,10 @@ from kafka import KafkaConsumer, KafkaProducer
 
 def talk(address, topic, group):
     producer = KafkaProducer(bootstrap_servers=address)
-    producer.send(topic, b"hello").get(10)
+    producer.send(topic, b"hello").get(60)
     producer.close()
     consumer = KafkaConsumer(topic, bootstrap_servers=address, group_id=group,
-                             auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+                             auto_offset_reset="earliest", consumer_timeout_ms=60_000)
     assert next(consumer).value == b"hello"
     consumer.close()
 
@@ -87,31 +88,50 @@ class PytestRun:
         """Folders, brokers and ports that are still there."""
         folders = [str(each) for each in self.temporary.glob("odradek-*")]
         pids = {str(note[0]) for note in self.notes()}
-        left = folders + processes_of(pids)
+        left = folders + processes_of(pids, self.temporary)
         ports = {str(address) for note in self.notes() for address in note[2:] if address}
-        return left + [f"port {address}" for address in sorted(ports & _listening())]
+        return left + [f"port {each}" for each in sorted(ports & _listening(self.temporary))]
 
 
-def processes_of(brokers: set[str]) -> list[str]:
-    """Those of these brokers that are there, and others that were told of one of them."""
+def processes_of(brokers: set[str], temporary: Path) -> list[str]:
+    """Those of these brokers that are there, and others that were told of one of them.
+
+    Args:
+        brokers: their process ids, of which a later process of another test may have one.
+        temporary: the temporary folder of the run that they belong to.
+    """
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in _processes(temporary):
         try:
-            arguments = path.read_bytes().decode(errors="replace").split("\0")
+            arguments = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:  # it has ended
             continue
-        is_broker = path.parent.name in brokers and "odradek.testing.broker" in arguments
+        is_broker = path.name in brokers and "odradek.testing.broker" in arguments
         if is_broker or brokers.intersection(arguments[1:]):
-            found.append(f"process {path.parent.name}: {' '.join(arguments)}")
+            found.append(f"process {path.name}: {' '.join(arguments)}")
     return found
 
 
-def _listening() -> set[str]:
-    """The addresses on 127.0.0.1 at which anybody listens."""
+def _processes(temporary: Path) -> Iterator[Path]:
+    """Where in /proc the processes are that were told of a temporary folder."""
+    told = f"TMPDIR={temporary}".encode()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if told in (path / "environ").read_bytes().split(b"\0"):
+                yield path
+
+
+def _listening(temporary: Path) -> set[str]:
+    """The addresses on 127.0.0.1 at which a process of a run listens."""
+    sockets = set()
+    for path in _processes(temporary):
+        with suppress(OSError):  # it has ended
+            sockets |= {os.readlink(each) for each in (path / "fd").iterdir()}
     addresses = set()
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _, local, _, state = line.split()[:4]
-        host, _, port = local.partition(":")
-        if state == "0A" and host == "0100007F":
+        fields = line.split()
+        host, _, port = fields[1].partition(":")
+        is_theirs = f"socket:[{fields[9]}]" in sockets
+        if is_theirs and fields[3] == "0A" and host == "0100007F":
             addresses.add(f"127.0.0.1:{int(port, 16)}")
     return addresses

@@ -17,7 +17,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.record import MemoryRecordsBuilder
 
-RECEIVE_SECONDS_MAX = 30.0
+RECEIVE_SECONDS_MAX = 120.0
 CLIENT_ID = "raw-connection"
 LENGTH = struct.Struct(">i")
 BATCH_BYTES_MAX = 1 << 30

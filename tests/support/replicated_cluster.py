@@ -35,7 +35,7 @@ ASSIGNMENT = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 LAG_MS_MAX = 2_000
 SESSION_MS = 4_000
 """In ZooKeeper, of a broker: longer than one is frozen that is to keep its session."""
-SETTLE_SECONDS_MAX = 60.0
+SETTLE_SECONDS_MAX = 120.0
 LOG_TAIL = 20_000
 
 SETTINGS = {
@@ -213,7 +213,7 @@ class ReplicatedCluster(BrokerCluster):
 
     def end_lease(self, broker_id: int) -> None:
         """Have the embedded store end a broker's session, though the broker is well."""
-        connection = sqlite3.connect(self.shared / METADATA_FILE, timeout=10)
+        connection = sqlite3.connect(self.shared / METADATA_FILE, timeout=60)
         try:
             with connection:
                 done = connection.execute(

@@ -12,7 +12,7 @@ from odradek.protocol.messages import request_message
 
 from .consumer_group_peer import Assignment, Beat, Peer
 
-SETTLE_SECONDS_MAX = 40.0
+SETTLE_SECONDS_MAX = 120.0
 RETRY_SECONDS = 0.05
 
 

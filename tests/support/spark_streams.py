@@ -9,7 +9,7 @@ from typing import Any
 
 from support.spark_rows import Row, by_place, rows_of
 
-QUERY_SECONDS_MAX = 90.0
+QUERY_SECONDS_MAX = 200.0
 LOOK_SECONDS = 0.05
 AS_SOON_AS_POSSIBLE = {"processingTime": "0 seconds"}
 AVAILABLE_NOW = {"availableNow": True}

@@ -68,6 +68,7 @@ def main(work: Work) -> Found:
             # Tasks do not wait for the executor that has the last one's data.
             "spark.locality.wait": "0s",
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "150s",
             "spark.cores.max": "2",
         },
     )

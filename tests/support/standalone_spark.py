@@ -13,7 +13,7 @@ from pathlib import Path
 
 from odradek.spark_connector.installation import find_installation
 
-START_SECONDS_MAX = 90.0
+START_SECONDS_MAX = 180.0
 LOOK_SECONDS = 0.05
 WORKERS = 2
 _MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")

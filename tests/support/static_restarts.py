@@ -9,7 +9,7 @@ from .watched_group import Member, WatchedGroup
 
 MEMBERS = 4
 RESTARTS = 3
-FLUSH_SECONDS_MAX = 30.0
+FLUSH_SECONDS_MAX = 100.0
 
 
 def instance_of(member: str) -> str:

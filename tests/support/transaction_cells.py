@@ -15,6 +15,8 @@ from odradek.protocol.errors import ErrorCode
 from .transaction_peer import Answer, TransactionPeer
 
 GROUP = "cells"
+TIMEOUT_MS = 600_000
+"""Of a transaction: all of them are open at once."""
 PREPARING = ("PrepareCommit", "PrepareAbort")
 STATES = ("Empty", "Ongoing", *PREPARING, "CompleteCommit", "CompleteAbort")
 
@@ -132,4 +134,4 @@ def peers(cluster: Cluster, name: str, *, but: int) -> Iterator[TransactionPeer]
         coordinator = first.find_coordinator()
         first.close()
         if coordinator != but:
-            yield TransactionPeer(cluster.ports[coordinator], transactional_id).start()
+            yield TransactionPeer(cluster.ports[coordinator], transactional_id).start(TIMEOUT_MS)

@@ -37,7 +37,7 @@ from odradek.protocol.errors import ErrorCode
 
 from .raw_connection import RawConnection, build_batch
 
-SETTLE_SECONDS_MAX = 30.0
+SETTLE_SECONDS_MAX = 120.0
 RETRY_SECONDS = 0.02
 TRANSACTION = 1
 GROUP = 0
@@ -384,12 +384,17 @@ class TransactionPeer:
             time.sleep(RETRY_SECONDS)  # another process has no event to wait for
 
 
-def settled(ask: Callable[[], Any]) -> Any:
-    """Ask again while the answer's first part is an error that passes; returns what comes then."""
+def settled(ask: Callable[[], Any], *also: ErrorCode) -> Any:
+    """Ask again while the answer's first part is an error that passes; returns what comes then.
+
+    Args:
+        ask: asks once.
+        also: errors that pass here, besides those that always may.
+    """
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     while True:
         answer = ask()
-        if answer[0] not in RETRIABLE:
+        if answer[0] not in RETRIABLE.union(also):
             assert answer[0] == ErrorCode.NONE, answer
             return answer
         assert time.monotonic() < deadline, answer

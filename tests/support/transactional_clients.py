@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-CALL_SECONDS_MAX = 30.0
+CALL_SECONDS_MAX = 100.0
 
 
 class Refused(Exception):

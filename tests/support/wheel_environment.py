@@ -11,7 +11,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 LEFT_OUT = (".*", "*.egg-info", "__pycache__", "artifacts", "build", "dist", "tests")
-BUILD_SECONDS_MAX = 120
+BUILD_SECONDS_MAX = 240
 
 
 def make_environment(folder: Path) -> Path:

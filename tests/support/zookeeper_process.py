@@ -15,7 +15,7 @@ import pyspark
 from odradek.testing.held_port import HeldPort
 
 JARS = Path(pyspark.__file__).parent / "jars"
-START_SECONDS_MAX = 30
+START_SECONDS_MAX = 120
 
 
 class ZooKeeperProcess:
@@ -63,6 +63,8 @@ class ZooKeeperProcess:
                     java,
                     "-Xmx256m",
                     "-Dzookeeper.admin.enableServer=false",
+                    # What was written survives the end of the process, if not of the machine.
+                    "-Dzookeeper.forceSync=no",
                     "-cp",
                     f"{JARS}/*",
                     "org.apache.zookeeper.server.ZooKeeperServerMain",

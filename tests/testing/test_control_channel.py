@@ -21,7 +21,9 @@ from odradek.testing.control.client import ControlClient, ControlError, ControlT
 from odradek.testing.control.framing import FRAME_BYTES_MAX, HELLO_BYTES_MAX, TOKEN_VARIABLE
 from odradek.testing.control.server import CONNECTIONS_MAX
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 100.0
+WAITED_FOR_SECONDS = 120.0
+"""How long a call lasts that nothing ends."""
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +172,13 @@ def test_an_answer_that_does_not_come_in_time_is_a_timeout(broker: Broker) -> No
         began = time.monotonic()
         with pytest.raises(ControlTimeout, match=r"has not answered faults\.wait"):
             broker.control().call(
-                "faults.wait", answer_within=0.2, number=fault.id, times=1, timeout=60
+                "faults.wait",
+                answer_within=0.2,
+                number=fault.id,
+                times=1,
+                timeout=WAITED_FOR_SECONDS,
             )
-        assert time.monotonic() - began < SECONDS_MAX
+        assert time.monotonic() - began < WAITED_FOR_SECONDS
     assert broker.control().call("control.ping")["pid"] == broker.pid
 
 
@@ -181,12 +187,12 @@ def test_a_broker_that_is_gone_is_told_of_at_once() -> None:
         control = broker.control()
         assert control.call("control.ping")["pid"] == broker.pid
         broker.kill()
-        began = time.monotonic()
         with pytest.raises(ControlError, match="not running"):
             broker.control()
+        began = time.monotonic()
         with pytest.raises(ControlError, match="is it running"):
-            control.call("control.ping")
-        assert time.monotonic() - began < SECONDS_MAX / 2
+            control.call("control.ping", answer_within=WAITED_FOR_SECONDS)
+        assert time.monotonic() - began < WAITED_FOR_SECONDS / 2
 
 
 def test_a_broker_that_is_killed_during_a_call_is_told_of_at_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.pytest_runs import PytestRun
 
 TESTS = 200
-TRIES = 3
+TRIES = 6
 START_TRIES = 4
 ADDED_SECONDS_MAX = 5.0
 START_SECONDS_MAX = 2 * 0.5

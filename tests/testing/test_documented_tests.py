@@ -14,7 +14,7 @@ from odradek.testing.shared_broker import SharedBroker
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "testing.md"
 RECIPES = sorted((ROOT / "examples" / "testing").glob("test_*.py"))
-SECONDS_MAX = 180
+SECONDS_MAX = 250
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

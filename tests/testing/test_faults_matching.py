@@ -25,7 +25,7 @@ from odradek.testing.control.client import ControlError
 from odradek.testing.control.request_names import nameable
 
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
-LONG_MS = 10_000
+LONG_MS = 60_000
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import CorruptRecordError
+from support.fault_clients import PATIENT_MS
 from support.fault_trials import SEND_TRIALS, Outcome, SendTrial
 
 from odradek.testing import Broker, faults
@@ -42,7 +43,7 @@ def test_a_send_that_is_struck_comes_to_what_the_table_says(
 ) -> None:
     outcome = outcomes[str(trial)]
     if outcome != trial.expected():
-        outcome = trial.run(broker)
+        outcome = trial.run(broker, PATIENT_MS)
     assert outcome == trial.expected()
 
 

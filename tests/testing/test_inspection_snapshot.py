@@ -12,6 +12,7 @@ from kafka import TopicPartition as Assigned
 from kafka.admin import KafkaAdminClient
 
 from odradek.testing import Broker
+from odradek.testing.conditions import transaction_is
 
 WAIT_SECONDS_MAX = 60.0
 
@@ -137,6 +138,8 @@ def test_transactions_are_as_they_were(broker: Broker) -> None:
         producer.produce("orders", value)
         producer.flush(WAIT_SECONDS_MAX)
         end(WAIT_SECONDS_MAX)
+    # The end of a transaction is answered before its markers are written.
+    broker.wait_until(transaction_is("t", "CompleteAbort"), timeout=WAIT_SECONDS_MAX)
     snapshot = broker.snapshot()
     state = broker.transaction("t")
     broker.reset()
@@ -148,6 +151,7 @@ def test_transactions_are_as_they_were(broker: Broker) -> None:
     again.begin_transaction()
     again.produce("orders", b"next")
     again.commit_transaction(WAIT_SECONDS_MAX)
+    broker.wait_until(transaction_is("t", "CompleteCommit"), timeout=WAIT_SECONDS_MAX)
     assert [each.value for each in broker.read("orders", committed_only=True)] == [b"kept", b"next"]
 
 

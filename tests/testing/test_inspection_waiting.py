@@ -85,6 +85,7 @@ def test_records_are_matched_by_key_value_and_function(broker: Broker) -> None:
         requests("Produce", topic="orders"),
         topic_exists("orders"),
         lambda each: each.topic("orders").partitions[0].high_watermark == 1,
+        timeout=WAIT_SECONDS_MAX,
     )
 
 

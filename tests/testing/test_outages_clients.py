@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from odradek.testing import Broker
+from odradek.testing import Broker, faults
 from odradek.testing.control.client import ControlError
 
 WAIT_SECONDS_MAX = 60.0
@@ -19,6 +19,8 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
 }
+NOT_HEARD_OF = faults.disconnect(client_id="one")
+"""The client hears of nothing, so that it does not answer with a new join before it is looked."""
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +67,10 @@ def test_a_session_that_expires_gives_its_partitions_to_the_others(broker: Broke
     one, other = new_consumer(broker, "one"), new_consumer(broker, "other")
     poll_until_stable(broker, one, other)
     before = broker.group("g")
-    (expired,) = broker.expire_session("g", "one")
-    assert expired in {member.member_id for member in before.members}
-    assert [member.client_id for member in broker.group("g").members] == ["other"]
+    with broker.faults.during(NOT_HEARD_OF):
+        (expired,) = broker.expire_session("g", "one")
+        assert expired in {member.member_id for member in before.members}
+        assert [member.client_id for member in broker.group("g").members] == ["other"]
     poll_until_stable(broker, one, other, generation=before.generation + 1)
     assert expired not in {member.member_id for member in broker.group("g").members}
     one.close()
@@ -78,8 +81,9 @@ def test_a_rebalance_is_forced_on_a_classic_group(broker: Broker) -> None:
     consumer = new_consumer(broker, "one")
     poll_until_stable(broker, consumer)
     before = broker.group("g")
-    broker.force_rebalance("g")
-    assert broker.group("g").state == "PreparingRebalance"
+    with broker.faults.during(NOT_HEARD_OF):
+        broker.force_rebalance("g")
+        assert broker.group("g").state == "PreparingRebalance"
     poll_until_stable(broker, consumer, generation=before.generation + 1)
     assert broker.group("g").members[0].member_id == before.members[0].member_id
     consumer.close()
@@ -92,8 +96,9 @@ def test_sessions_and_rebalances_of_a_consumer_group(broker: Broker) -> None:
     broker.force_rebalance("g")
     poll_until_stable(broker, consumer, generation=first + 1)
     second = broker.group("g").generation
-    broker.expire_session("g")
-    assert broker.group("g").members == ()
+    with broker.faults.during(NOT_HEARD_OF):
+        broker.expire_session("g")
+        assert broker.group("g").members == ()
     poll_until_stable(broker, consumer, generation=second + 1)
     consumer.close()
 

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
+from support.looking import wait_until
 
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
@@ -19,11 +19,8 @@ from odradek.testing.control.client import ControlError
 WAIT_SECONDS_MAX = 60.0
 
 
-def wait_for(holds: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline, what
-        os.sched_yield()
+def wait_for(holds: Callable[[], bool], what: str) -> None:
+    wait_until(holds, lambda: what, WAIT_SECONDS_MAX)
 
 
 def state_of(pid: int) -> str:
@@ -71,7 +68,7 @@ def test_a_frozen_broker_ends_with_the_process_it_belongs_to() -> None:
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert run.returncode == -signal.SIGKILL, run.stderr
     pid, folder = run.stdout.split()

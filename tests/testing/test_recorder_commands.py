@@ -64,7 +64,7 @@ class Recording:
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*ODRADEK, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
+        [*ODRADEK, *map(str, arguments)], capture_output=True, text=True, timeout=200, check=False
     )
 
 
@@ -73,7 +73,7 @@ def test_traffic_is_shown_kept_and_replayed(broker: Broker, tmp_path: Path) -> N
     files = ("--out", capture, "--pcap", packets)
     with Recording(broker.bootstrap_servers, *files) as recording:
         producer = KafkaProducer(bootstrap_servers=recording.address, client_id="shop")
-        producer.send("orders", b"value").get(30)
+        producer.send("orders", b"value").get(60)
         producer.close()
         out, err = recording.end()
         assert recording.process.returncode == 0
@@ -99,7 +99,7 @@ def test_traffic_is_shown_kept_and_replayed(broker: Broker, tmp_path: Path) -> N
 def test_full_shows_every_field_and_record(broker: Broker) -> None:
     with Recording(broker.bootstrap_servers, "--full") as recording:
         producer = KafkaProducer(bootstrap_servers=recording.address)
-        producer.send("words", b"a value", key=b"a key", headers=[("h", b"\xff")]).get(30)
+        producer.send("words", b"a value", key=b"a key", headers=[("h", b"\xff")]).get(60)
         producer.close()
         out, _ = recording.end(signal.SIGTERM)
         assert recording.process.returncode == 0

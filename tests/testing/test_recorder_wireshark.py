@@ -37,14 +37,14 @@ def packets(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
         settings = {"bootstrap_servers": recorder.bootstrap_servers, "api_version": OF_KAFKA_2}
         producer = KafkaProducer(**settings, enable_idempotence=False)
         for size in (5, 200_000):
-            producer.send("orders", b"v" * size).get(30)
+            producer.send("orders", b"v" * size).get(90)
         producer.close()
         consumer = KafkaConsumer(
             "orders",
             **settings,
             group_id="readers",
             auto_offset_reset="earliest",
-            consumer_timeout_ms=40_000,
+            consumer_timeout_ms=120_000,
         )
         assert [len(next(consumer).value) for _ in range(2)] == [5, 200_000]
         consumer.close()
@@ -58,7 +58,7 @@ def dissected(tshark: str, packets: tuple[Path, int], *fields: str, only: str) -
     for field in fields:
         options += ["-e", field]
     done = subprocess.run(
-        [tshark, *options], capture_output=True, text=True, timeout=60, check=True
+        [tshark, *options], capture_output=True, text=True, timeout=240, check=True
     )
     return [line.split("\t") for line in done.stdout.splitlines()]
 

@@ -117,7 +117,7 @@ def test_earlier(kafka):
 def test_of_one_broker(kafka, kafka_topic):
     kafka.faults.add(faults.delay("Produce", seconds=0.1, topic=kafka_topic))
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
-    producer.send(kafka_topic, b"hello").get(10)
+    producer.send(kafka_topic, b"hello").get(60)
     raise AssertionError("I am wrong")
 
 def test_faults_of_another_test_are_lifted(kafka):

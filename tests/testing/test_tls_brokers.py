@@ -14,7 +14,7 @@ from odradek.testing.broker_process import BrokerStartError
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 from odradek.testing.client_settings import CLIENTS, client_settings
 
-SECONDS = 30
+SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def broker():
 def produce(broker):
     """The outcome of one record."""
     settings = broker.client_settings("confluent-kafka")
-    producer = Producer({**settings, "request.timeout.ms": 2000, "log_level": 0})
+    producer = Producer({**settings, "request.timeout.ms": 20_000, "log_level": 0})
     outcomes = []
     producer.produce("t", b"x" * 5000, on_delivery=lambda error, _: outcomes.append(error))
     assert producer.flush(SECONDS) == 0

@@ -349,7 +349,7 @@ def heartbeat_of_instance(talk: Talk, instance: str | None) -> None:
 
 @scenario(ApiKey.HEARTBEAT, NEWEST)
 def silent_member_is_forgotten(talk: Talk) -> None:
-    stable(talk, talk.name(), session_ms=2000)
+    stable(talk, talk.name(), session_ms=6000)
     talk.settled(
         describing(talk.name()),
         until=lambda answer: bool(answer.groups[0].group_state == "Empty"),

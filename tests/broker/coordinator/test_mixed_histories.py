@@ -86,9 +86,10 @@ class ClassicClient:
         self._is_cooperative = is_cooperative
         self.name = name
         self.owned: set[int] = set()
+        self._claimed: set[int] = set()
         self.member_id = ""
         self.generation_id = -1
-        self.heard_ms = self._sent_ms = bench.clock.monotonic_ms()
+        self.heard_ms = bench.clock.monotonic_ms()
         self._joining: Pending[JoinAnswer] | None = None
         self._syncing: Pending[SyncAnswer] | None = None
 
@@ -105,15 +106,22 @@ class ClassicClient:
         elif self.generation_id < 0:
             self._join()
         else:
-            error = self._bench.classic_beat(self.member_id, self.generation_id)
-            self._bench.log.flush()
-            if error is ErrorCode.NONE:
-                self.heard_ms = self._bench.clock.monotonic_ms()
+            error = self._beat()
             if error is ErrorCode.REBALANCE_IN_PROGRESS:
-                self.heard_ms = self._bench.clock.monotonic_ms()
                 self.generation_id = -1
             elif error not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
                 self.lose_all(error)
+
+    def _beat(self) -> ErrorCode:
+        """Send a Heartbeat: the only request that is sure to prolong the session.
+
+        A JoinGroup or SyncGroup that a stable group answers at once does not, here as in Kafka.
+        """
+        error = self._bench.classic_beat(self.member_id, self.generation_id)
+        self._bench.log.flush()
+        if error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+            self.heard_ms = self._bench.clock.monotonic_ms()
+        return error
 
     def lose_all(self, error: ErrorCode = ErrorCode.NONE) -> None:
         """The group does not count with the member any more, nor it with what it had."""
@@ -125,7 +133,8 @@ class ClassicClient:
         if not self._is_cooperative:
             self.owned = set()
         self._joining = Pending()
-        owned = {"orders": self.owned} if self.owned else {}
+        self._claimed = set(self.owned)
+        owned = {"orders": self._claimed} if self._claimed else {}
         request = JoinRequest(
             GROUP,
             self.member_id,
@@ -152,9 +161,9 @@ class ClassicClient:
         if answer.error is not ErrorCode.NONE:
             return
         self.member_id, self.generation_id = answer.member_id, answer.generation_id
+        self._beat()  # as a client's heartbeats go on from here; what is wrong the sync tells too
         shares = self._assign(answer.members)
         self._syncing = Pending()
-        self._sent_ms = self._bench.clock.monotonic_ms()
         request = SyncRequest(
             GROUP,
             self.generation_id,
@@ -188,10 +197,10 @@ class ClassicClient:
 
     def _take_sync(self, answer: SyncAnswer) -> None:
         if answer.error is ErrorCode.NONE:
-            self.heard_ms = self._sent_ms
             share = assigned(answer.assignment).get("orders", set())
-            if self.owned - share:
-                self.generation_id = -1  # it gave something up, which others wait for
+            if self._claimed - share:
+                # It gave something up, which others wait for: by now, or while it joined.
+                self.generation_id = -1
             self.owned = share
         elif answer.error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.generation_id = -1

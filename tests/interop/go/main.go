@@ -20,7 +20,7 @@ import (
 const (
 	partitions            = 4
 	recordsPerCompression = 1000
-	waitMax               = 60 * time.Second
+	waitMax               = 240 * time.Second
 )
 
 var compressions = map[string]kgo.CompressionCodec{

@@ -39,7 +39,7 @@ public final class RoundTrip {
     private static final int RECORDS_PER_COMPRESSION = 1000;
     private static final long FIRST_TIMESTAMP_MS = System.currentTimeMillis() - 3_600_000;
     private static final Duration POLL = Duration.ofMillis(100);
-    private static final long WAIT_NANOS_MAX = Duration.ofSeconds(60).toNanos();
+    private static final long WAIT_NANOS_MAX = Duration.ofSeconds(120).toNanos();
 
     private final String bootstrap;
     private final String topic;

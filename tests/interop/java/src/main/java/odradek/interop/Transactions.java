@@ -32,7 +32,7 @@ public final class Transactions {
     private static final int PARTITIONS = 3;
     private static final int RECORDS = 30;
     private static final Duration POLL = Duration.ofMillis(100);
-    private static final long WAIT_NANOS_MAX = Duration.ofSeconds(60).toNanos();
+    private static final long WAIT_NANOS_MAX = Duration.ofSeconds(120).toNanos();
 
     private final String bootstrap;
     private final String input;
@@ -106,6 +106,7 @@ public final class Transactions {
                 }
             }
         }
+        waitUntilCommitted(admin, "second-" + input);
         Map<TopicPartition, OffsetAndMetadata> found =
                 admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get();
         check(found.size() == PARTITIONS, "offsets of " + found.keySet());
@@ -133,16 +134,21 @@ public final class Transactions {
             newer.beginTransaction();
             send(newer, output, "newer");
             newer.commitTransaction();
-            long started = System.nanoTime();
-            while (admin.describeTransactions(List.of(id)).description(id).get().state()
-                    != TransactionState.COMPLETE_COMMIT) {
-                check(System.nanoTime() - started < WAIT_NANOS_MAX,
-                        "the transaction is not complete");
-            }
+            waitUntilCommitted(admin, id);
         }
         List<String> values = read(output, "read_committed");
         check(values.stream().noneMatch(value -> value.startsWith("fenced")), "fenced records");
         check(values.size() == 2 * RECORDS, values.size() + " records in the end");
+    }
+
+    /** A commit is answered before its markers are written. */
+    private static void waitUntilCommitted(Admin admin, String id) throws Exception {
+        long started = System.nanoTime();
+        while (admin.describeTransactions(List.of(id)).description(id).get().state()
+                != TransactionState.COMPLETE_COMMIT) {
+            check(System.nanoTime() - started < WAIT_NANOS_MAX, "the transaction is not complete");
+            Thread.sleep(10);
+        }
     }
 
     private static boolean isFenced(KafkaProducer<String, String> producer) {
