@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..protocol.api_keys import ApiKey
 from ..protocol.messages import request_message
-from .handlers.registry import load_handlers
+from .handlers.registry import REGISTRATIONS
 
 KAFKA_ADVERTISES = {
     0: (0, 13),
@@ -102,10 +102,9 @@ requests for it close the connection, as with any Kafka that does not know them.
 
 def api_table() -> str:
     """The whole page."""
-    registrations = load_handlers()
     rows = []
     for api_key in ApiKey:
-        registration = registrations.get(api_key)
+        registration = REGISTRATIONS.get(api_key)
         served = advertised = ""
         if registration is not None:
             served = _format(registration.versions)

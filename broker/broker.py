@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
 from ..replication.hosted_partitions import ReplicaSettings
+from ..replication.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ..replication.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.log_config import LogConfig
 from ..storage.log_directory import NO_BROKER_EPOCH
 from ..storage.log_manager import FailedDirectory, LogManager
+from ..storage.topic_partition import TopicPartition
 from .broker_links import BrokerLinks
 from .config.dynamic_config import DynamicConfig
 from .config.group_configs import GroupConfigs
@@ -26,15 +29,12 @@ from .controller import wire
 from .controller.channel_manager import ChannelManager
 from .controller.controller import Controller
 from .controller.live_broker import EndPoint, LiveBroker
-from .coordinator.group.factory import create_group_coordinator
-from .coordinator.transaction.factory import create_transaction_coordinator
-from .coordinator.transaction.marker_channels import MarkerChannels
 from .dispatch import Dispatcher
 from .failed_directories import hold_producer_ids
 from .feature_follower import FeatureFollower, FeaturesNotSupported
 from .features import SUPPORTED, TRANSACTION_VERSION, Features
 from .fetch_sessions import FetchSessionCache
-from .handlers.registry import load_handlers
+from .handlers.registry import REGISTRATIONS
 from .leaving import leave_cluster
 from .listener_security import tls_listeners
 from .log_maintenance import LogMaintenance
@@ -47,7 +47,14 @@ from .server import Server, ServerSettings
 from .settings_in_force import follow_changes
 from .transaction_verification import TransactionVerifier
 
+if TYPE_CHECKING:
+    from .coordinator.group.coordinator import GroupCoordinator
+    from .coordinator.transaction.coordinator import TransactionCoordinator
+    from .coordinator.transaction.marker_channels import MarkerChannels
+
 logger = logging.getLogger(__name__)
+
+CoordinatorT = TypeVar("CoordinatorT", "GroupCoordinator", "TransactionCoordinator")
 
 JOIN_MS_MAX = 30_000
 """How long a broker that starts waits to be told of the cluster before it serves all the same."""
@@ -122,33 +129,16 @@ class Broker:
             self.timers,
         )
         self.replica_manager.hosted.online.is_in_cluster = self.metadata_cache.has_partition
-        self.group_coordinator = create_group_coordinator(
-            config,
-            self.replica_manager,
-            self.metadata_cache,
-            clock,
-            self.timers,
-            chance,
-            self.group_configs,
-        )
-        self.marker_channels = MarkerChannels(self)
-        self.transaction_coordinator = create_transaction_coordinator(
-            config,
-            self.replica_manager,
-            self.metadata_cache,
-            clock,
-            self.timers,
-            markers=self.marker_channels,
-            take_producer_id=self._take_producer_id,
-            transaction_version=lambda: self.features.finalized(TRANSACTION_VERSION),
-        )
+        self.replica_manager.leadership_listeners.append(self._leadership_changed)
+        self._coordinators: list[GroupCoordinator | TransactionCoordinator] = []
+        self._are_coordinators_started = False
         self.transaction_verifier = TransactionVerifier(self)
         self.fetch_sessions = FetchSessionCache(
             config["max.incremental.fetch.session.cache.slots"],
             chance,
             self.replica_manager.delayed_fetch,
         )
-        self.dispatcher = Dispatcher(self, load_handlers())
+        self.dispatcher = Dispatcher(self, REGISTRATIONS)
         self.server = Server(
             ServerSettings(
                 config.listeners,
@@ -208,6 +198,76 @@ class Broker:
             self.start_task(self.controller.producer_ids.refill)
         return producer_id
 
+    # -- coordinators ------------------------------------------------------------------
+    #
+    # Each is made, and its modules are imported, when it is first asked for or is to load a
+    # partition: a broker without groups and transactions is ready sooner and is smaller.
+
+    @cached_property
+    def group_coordinator(self) -> GroupCoordinator:
+        """All groups that are coordinated here."""
+        from .coordinator.group.factory import create_group_coordinator
+
+        return self._with_coordinator(
+            create_group_coordinator(
+                self.config,
+                self.replica_manager,
+                self.metadata_cache,
+                self.clock,
+                self.timers,
+                self.random,
+                self.group_configs,
+            )
+        )
+
+    @cached_property
+    def transaction_coordinator(self) -> TransactionCoordinator:
+        """All transactional ids that are coordinated here."""
+        from .coordinator.transaction.factory import create_transaction_coordinator
+
+        return self._with_coordinator(
+            create_transaction_coordinator(
+                self.config,
+                self.replica_manager,
+                self.metadata_cache,
+                self.clock,
+                self.timers,
+                markers=self.marker_channels,
+                take_producer_id=self._take_producer_id,
+                transaction_version=lambda: self.features.finalized(TRANSACTION_VERSION),
+            )
+        )
+
+    @cached_property
+    def marker_channels(self) -> MarkerChannels:
+        """Brings the ends of transactions to the leaders of their partitions."""
+        from .coordinator.transaction.marker_channels import MarkerChannels
+
+        return MarkerChannels(self)
+
+    def _with_coordinator(self, made: CoordinatorT) -> CoordinatorT:
+        self._coordinators.append(made)
+        if self._are_coordinators_started:
+            made.start()
+        return made
+
+    def _start_coordinators(self) -> None:
+        self._are_coordinators_started = True
+        for coordinator in self._coordinators:
+            coordinator.start()
+
+    def _leadership_changed(
+        self, topic_partition: TopicPartition, is_leader: bool, leader_epoch: int
+    ) -> None:
+        coordinator: GroupCoordinator | TransactionCoordinator
+        if topic_partition.topic == CONSUMER_OFFSETS:
+            coordinator = self.group_coordinator
+        elif topic_partition.topic == TRANSACTION_STATE:
+            coordinator = self.transaction_coordinator
+        else:
+            return
+        coordinator.note_leadership(topic_partition.partition, leader_epoch, is_leader=is_leader)
+
     # -- start and stop ----------------------------------------------------------------
 
     async def run(self, on_ready: Callable[[tuple[Listener, ...]], None]) -> None:
@@ -263,8 +323,7 @@ class Broker:
                     self.metadata_cache, lambda _: self.metadata_cache.is_complete, JOIN_MS_MAX
                 )
                 await self.feature_follower.read()
-                self.group_coordinator.start()
-                self.transaction_coordinator.start()
+                self._start_coordinators()
                 self.log_maintenance.start()
                 self.peers.start()
                 self.start_task(hold_producer_ids, self)
@@ -321,8 +380,8 @@ class Broker:
         self.feature_follower.stop()
         if hasattr(self, "controller"):
             await self.controller.stop()
-        self.group_coordinator.close()
-        self.transaction_coordinator.close()
+        for coordinator in self._coordinators:
+            coordinator.close()
         self.server.finish_outside_work()  # the last answers go out
         self.server.close()
         self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())

@@ -206,6 +206,12 @@ class Connection:
         self.unsent_bytes += len(answer)
         self._on_ready()
 
+    def send_parts_at_once(self, parts: Sequence[Any], size: int) -> None:
+        """The same of an answer in several parts, of so many bytes together."""
+        self.output += parts
+        self.unsent_bytes += size
+        self._on_ready()
+
     def note_answered(self) -> None:
         """Move answers that are next in order to the output."""
         unanswered = self.unanswered

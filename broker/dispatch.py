@@ -52,6 +52,7 @@ class Route:
         key: API key and version as the first four bytes of a request have them.
         learn: makes a connection's shortcut for requests like the one it is given; None if the
             API has none.
+        may_be_long: whether requests may list the partitions of a whole cluster.
     """
 
     __slots__ = (
@@ -60,12 +61,12 @@ class Route:
         "api_key",
         "api_version",
         "decode",
-        "decode_in_steps",
         "errors",
         "follower_times",
         "handler",
         "key",
         "learn",
+        "may_be_long",
         "name",
         "times",
     )
@@ -77,12 +78,10 @@ class Route:
         self.key = api_key << 16 | api_version
         self.learn = LEARNERS.get(api_key)
         self.name = api_key.name
-        self.handler = registration.function
+        self.handler = registration.load()
         message = request_message(api_key)
         self.decode = message.decoder(api_version)
-        self.decode_in_steps = (
-            message.stepwise_decoder(api_version) if api_key in CLUSTER_APIS else None
-        )
+        self.may_be_long = api_key in CLUSTER_APIS
         response = response_message(api_key)
         self._encode = response.encoder(api_version)
         self.errors = ErrorCounts(response, api_version)
@@ -157,7 +156,7 @@ class Dispatcher:
                 connection.put_back(frame)
                 return
         correlation_id, client_id, position = read_request_header(frame)
-        if route.decode_in_steps is not None and len(frame) > LONG_FRAME_BYTES:
+        if route.may_be_long and len(frame) > LONG_FRAME_BYTES:
             self._take_long(connection, route, frame)
             return
         try:
@@ -212,9 +211,9 @@ class Dispatcher:
 
     async def _decode_and_handle(self, request: Request, frame: bytes, position: int) -> None:
         route, connection = request.route, request.connection
-        assert route.decode_in_steps is not None
+        decode = request_message(route.api_key).stepwise_decoder(route.api_version)
         try:
-            request.body = (await run_in_steps(route.decode_in_steps(frame, position)))[0]
+            request.body = (await run_in_steps(decode(frame, position)))[0]
         except ProtocolError as error:
             connection.fail(f"{route.name} v{route.api_version}: {error}")
             return

@@ -26,6 +26,9 @@ TRANSACTION_VERSION: Final = "transaction.version"
 """1: the transaction log in flexible records. 2: the producer's epoch grows with every
 transaction, and partitions join one by being written to (KIP-890)."""
 
+SECOND_GENERATION: Final = 2
+"""The `transaction.version` from which each transaction has an epoch of its own (KIP-890)."""
+
 EPOCH_UNKNOWN: Final = -1
 """It is not known what is finalized."""
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..protocol import messages
 from ..protocol.api_keys import ApiKey
-from ..protocol.errors import ErrorCode
+from ..protocol.errors import ErrorCode, ProtocolError
 from ..protocol.messages import response_message
 from ..protocol.varints import encode_varint, read_varint
 from ..replication.fetch import FetchPartition, FetchPartitionData
@@ -29,6 +29,8 @@ ELEMENTS_MAX = 10_000
 NO_EPOCH = -1
 NO_TAGS = 0
 UUID_BYTES = 16
+UNCOMMON = (ValueError, IndexError, struct.error, ProtocolError)
+"""What reading a request of another kind may raise."""
 
 _unpack_int16 = struct.Struct(">h").unpack_from
 _unpack_int32 = struct.Struct(">i").unpack_from
@@ -76,6 +78,8 @@ class FetchLayout:
             self._entry = struct.Struct(">iqqi")
         self.topics_after = 21 if version >= FIRST_VERSION_WITHOUT_REPLICA_ID else 25
         """How many bytes of the body come before the topics."""
+        self.offset_after = 8 if version >= FIRST_VERSION_WITH_LEADER_EPOCHS else 4
+        """How many bytes of what asks for a partition come before the offset."""
         self.answer_head = bytes(10)
         """What an answer without a session or an error begins with: throttle time, error, id."""
         self.topic_end = b"\0" if self._is_flexible else b""

@@ -68,7 +68,8 @@ def fetch_response(
             has_news = cached.take_news(data) if cached is not None else True
             if has_news or is_full:
                 told.append((key, data))
-        session.move_to_end(with_records)
+        if with_records:
+            session.move_to_end(with_records)
         results = told
     response = messages.FetchResponse
     answer = response(session_id=session.id if session is not None else 0)

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..protocol.errors import ErrorCode, KafkaError
-from ..replication.fetch import FetchPartition, FetchPartitionData
+from ..replication.fetch import FetchParams, FetchPartition, FetchPartitionData
 from ..replication.fetch_memory import FetchMemory, IdlePartition
 from ..replication.fetch_purgatory import FetchPurgatory
+from ..replication.replica_selector import SelectReplica
 from ..storage.topic_partition import TopicPartition
 
 INVALID_SESSION_ID = 0
@@ -159,9 +160,43 @@ class FetchSession(FetchMemory):
             self.wake_all()
             self._snapshot, self._terms = snapshot, terms
 
+    def reads_only(
+        self, key: PartitionKey, leader_epoch: int, snapshot: object, terms: tuple[Any, ...]
+    ) -> bool:
+        """Whether one partition is all that a fetch of it has to look at, on these grounds.
+
+        Args:
+            key: of the partition.
+            leader_epoch: of which the fetch is, as the last one has to be.
+            snapshot: as of `rest_on`.
+            terms: as of `rest_on`.
+        """
+        if self.waiting is not None or snapshot is not self._snapshot or terms != self._terms:
+            return False
+        cached = self.active.get(key)
+        return (
+            cached is not None
+            and len(self.active) == 1
+            and cached.requested.current_leader_epoch == leader_epoch
+        )
+
+    def note_records(
+        self, requested: RequestedPartition, high_watermark: int, log_start_offset: int
+    ) -> None:
+        """A partition is asked for so from now on, and has just been answered with records."""
+        cached = self.partitions[requested.key]
+        cached.requested = requested
+        cached.high_watermark = high_watermark
+        cached.log_start_offset = log_start_offset
+        if len(self.partitions) > 1:
+            self.move_to_end((requested.key,))
+
     def wanted(self) -> list[RequestedPartition]:
         """What is asked of the active partitions, in the session's order."""
-        return [each.requested for each in sorted(self.active.values(), key=_place_of)]
+        active = self.active
+        if len(active) < 2:
+            return [each.requested for each in active.values()]
+        return [each.requested for each in sorted(active.values(), key=_place_of)]
 
     def leave_alone(self, key: PartitionKey, idle: IdlePartition) -> None:
         """A partition was just told as it is: until it changes, no fetch has to look at it."""
@@ -200,6 +235,18 @@ class FetchSession(FetchMemory):
     def _wake(self, cached: CachedPartition) -> None:
         if cached.idle_as is not None:
             self.wake(cached.idle_as)
+
+
+def grounds_of(params: FetchParams, select_replica: SelectReplica) -> tuple[Any, ...]:
+    """What of a whole fetch decides what its reader sees of each partition."""
+    return (
+        params.isolation,
+        params.replica_id,
+        params.replica_epoch,
+        params.rack,
+        params.may_ask_followers,
+        select_replica,
+    )
 
 
 def _place_of(cached: CachedPartition) -> int:
@@ -248,6 +295,13 @@ class FetchSessionCache:
             session_id = self._random.randrange(1, EPOCH_MAX)
         session = FetchSession(session_id, uses_topic_ids, now_ms, self._purgatory)
         self._sessions[session_id] = session
+        return session
+
+    def find(self, session_id: int, epoch: int, uses_topic_ids: bool) -> FetchSession | None:
+        """The session that an incremental fetch may use; see `use`."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch or session.uses_topic_ids != uses_topic_ids:
+            return None
         return session
 
     def use(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int) -> FetchSession:

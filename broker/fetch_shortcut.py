@@ -9,16 +9,14 @@ whose answers are the same; what needs more than records and offsets is left to 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..protocol import messages
-from ..protocol.errors import ProtocolError
 from ..replication.fetch import FetchPartition
 from ..replication.fetch_memory import FetchMemory, IdlePartition
 from ..storage.topic_partition import TopicPartition
-from .fetch_layout import FIRST_VERSION, FetchLayout, TopicPart, layout_of
+from .fetch_layout import FIRST_VERSION, UNCOMMON, FetchLayout, TopicPart, layout_of
 from .fetch_rules import ISOLATION_LEVELS, fetch_params
 from .fetch_sessions import FINAL_EPOCH, INVALID_SESSION_ID
 from .repeated_fetch import RepeatedFetch
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 
 MISSES_BEFORE_LEARNING = 8
 """After so many fetches that differ in more than partitions, the next one is gone by."""
-UNCOMMON = (ValueError, IndexError, struct.error, ProtocolError)
-"""What reading a request of another kind may raise."""
 NO_ANSWERS: dict[bytes, bytes] = {}
 
 
@@ -49,11 +45,9 @@ class FetchShortcut(FetchMemory):
 
     __slots__ = (
         "_answers",
-        "_body",
         "_broker",
         "_current",
         "_entries",
-        "_max_bytes",
         "_prefix",
         "_route",
         "_snapshot",
@@ -77,24 +71,16 @@ class FetchShortcut(FetchMemory):
         self.misses = 0
         self._broker = broker
         self._route = route
-        self._body = body
         self._prefix = prefix
         self._suffix = suffix
         self._snapshot = broker.metadata_cache.snapshot
-        self._max_bytes = -1
         self._answers: dict[bytes | str, dict[bytes, bytes]] = {}
         """Topic to what asks for its idle partitions, and what they answer."""
         self._entries: dict[TopicPartition, tuple[bytes | str, bytes]] = {}
         """The same the other way round: an idle partition's topic, and what asks for it."""
         self._current: RepeatedFetch | None = None
-        self.set_params()
-
-    def set_params(self) -> None:
-        """Work out what holds for all partitions, if the broker's bound has changed."""
-        max_bytes = self._broker.config["fetch.max.bytes"]
-        if max_bytes != self._max_bytes:
-            self._max_bytes = max_bytes
-            self.params = fetch_params(self._broker, self._body, self.layout.version)
+        self.params = fetch_params(broker, body, layout.version)
+        """What holds for all partitions; a broker's settings for it do not change."""
 
     def recognize(self, route: Route, frame: memoryview, position: int) -> RepeatedFetch | None:
         """The request, if it is as the last one but for its partitions.
@@ -129,7 +115,6 @@ class FetchShortcut(FetchMemory):
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self.wake_all()
-        self.set_params()
 
     def end(self) -> None:
         """The fetch at hand is being answered."""

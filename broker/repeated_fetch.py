@@ -17,6 +17,7 @@ from .quick_fetch_answer import QuickAnswer
 
 if TYPE_CHECKING:
     from .broker import Broker
+    from .dispatch import Route
     from .fetch_shortcut import FetchShortcut
     from .requests import Request
 
@@ -58,9 +59,14 @@ class RepeatedFetch:
         self.idle_topics: dict[str, int] = {}
         self._request: Request
 
-    def decode(self, request: Request) -> Any:
+    @property
+    def names_one_partition(self) -> bool:
+        """Whether it asks for nothing else."""
+        return len(self._topics) == 1 and len(self._topics[0].entries) == 1
+
+    def decode(self, route: Route) -> Any:
         """The request's body, as it is decoded in general."""
-        return request.route.decode(memoryview(self._data), self._position)[0]
+        return route.decode(memoryview(self._data), self._position)[0]
 
     def start(self, request: Request) -> bool:
         """Read, and perhaps wait; False where only the general way can answer."""
@@ -184,5 +190,5 @@ class RepeatedFetch:
                 everything.append((asked, data))
                 told.append(((topic, asked.topic_partition.partition), data))
         count_fetches(hosted, memory.params, everything)
-        request.body = self.decode(request)
+        request.body = self.decode(request.route)
         request.answer(fetch_response(broker, request, None, told))

@@ -36,29 +36,31 @@ def send_buffers(sock: socket.socket, output: list[object]) -> bool:
             if not _send_file(sock, first, output):
                 return False
             continue
-        batch: list[object] = []
-        for buffer in output:
-            if isinstance(buffer, FileSlice) or len(batch) == SENDMSG_BUFFERS_MAX:
-                break
-            batch.append(buffer)
-        more = len(batch) < len(output)
-        data = b"".join(batch) if len(batch) > 1 else batch[0]  # type: ignore[arg-type]  # buffers
+        data, count = first, 1
+        if len(output) > 1 and not isinstance(output[1], FileSlice):
+            batch: list[object] = []
+            for buffer in output:
+                if isinstance(buffer, FileSlice) or len(batch) == SENDMSG_BUFFERS_MAX:
+                    break
+                batch.append(buffer)
+            data, count = b"".join(batch), len(batch)  # type: ignore[arg-type]  # buffers
+        more = count < len(output)
         size = len(data)  # type: ignore[arg-type]  # a buffer
         try:
             sent = sock.send(data, socket.MSG_MORE if more else 0)  # type: ignore[arg-type]  # a buffer
         except BlockingIOError:
             return False
         if sent < size:
-            output[: len(batch)] = [memoryview(data)[sent:]]  # type: ignore[arg-type]  # a buffer
+            output[:count] = [memoryview(data)[sent:]]  # type: ignore[arg-type]  # a buffer
             return False
-        del output[: len(batch)]
+        del output[:count]
     return True
 
 
 def _send_file(sock: socket.socket, part: FileSlice, output: list[object]) -> bool:
-    size = len(part)
+    size = part.size
     try:
-        sent = os.sendfile(sock.fileno(), part.fileno(), part.position, size) if size else 0
+        sent = os.sendfile(sock.fileno(), part.file.fileno(), part.position, size) if size else 0
     except BlockingIOError:
         return False
     if size and not sent:

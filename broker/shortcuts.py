@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..protocol.api_keys import ApiKey
+from .fetch_reading_shortcut import learn_reading
 from .list_offsets_shortcut import learn_list_offsets
 from .produce_shortcut import learn_produce
 
@@ -33,5 +34,6 @@ Learner = Callable[["Broker", "Connection", "Route", memoryview, Any], None]
 
 LEARNERS: dict[ApiKey, Learner] = {
     ApiKey.PRODUCE: learn_produce,
+    ApiKey.FETCH: learn_reading,
     ApiKey.LIST_OFFSETS: learn_list_offsets,
 }

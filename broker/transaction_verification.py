@@ -22,7 +22,7 @@ from ..replication.internal_topics import TRANSACTION_STATE
 from ..storage.topic_partition import TopicPartition
 from ..storage.verification_guard import NOT_REQUIRED, VerificationGuard
 from .broker_channel import BrokerChannel
-from .coordinator.transaction.steps import SECOND_GENERATION
+from .features import SECOND_GENERATION
 
 if TYPE_CHECKING:
     from .broker import Broker

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..runtime.collector import pause_collection, resume_collection
+
 if TYPE_CHECKING:
     from ..broker.config.broker_config import BrokerConfig
     from ..broker.metrics.endpoint import MetricsListener
@@ -52,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     Args:
         arguments: the command line after `serve`.
     """
+    pause_collection()
     options = _parser().parse_args(arguments)
     stop = EarlyStop()
     if not options.ephemeral:
@@ -165,6 +168,7 @@ def _run(
     progress = LoadProgressLine(sys.stderr)
 
     def announce(addresses: str) -> None:
+        resume_collection()
         progress.end()
         if metrics:
             print("metrics at " + ",".join(each.url for each in metrics), flush=True)

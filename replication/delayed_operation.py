@@ -105,6 +105,11 @@ class Purgatory(Generic[KeyT]):
         """
         if operation.try_complete():
             return True
+        self.watch(operation, keys, timeout_ms)
+        return False
+
+    def watch(self, operation: DelayedOperation, keys: Iterable[KeyT], timeout_ms: int) -> None:
+        """Have an operation that cannot be satisfied yet wait for `keys` or the time-out."""
         watchers = self._watchers
         for key in dict.fromkeys(keys):
             waiting = watchers.get(key)
@@ -113,7 +118,6 @@ class Purgatory(Generic[KeyT]):
             waiting.add(operation)
         deadline_ms = self._clock.monotonic_ms() + max(timeout_ms, 0)
         operation.timer = self._timers.schedule(deadline_ms, lambda: self._expire(operation))
-        return False
 
     def check_and_complete(self, key: KeyT) -> int:
         """Ask every operation that watches `key`; returns how many completed."""

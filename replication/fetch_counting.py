@@ -14,19 +14,19 @@ def count_fetches(hosted: HostedPartitions, params: FetchParams, results: FetchR
     Each partition counts once; in Kafka twice if its fetch had to wait, for it is read twice.
     """
     find = hosted.topic_stats.find
+    is_from_follower = params.is_from_follower
     for asked, data in results:
         stats = find(asked.topic_partition.topic)
         if stats is None:
             continue
         is_moving = False
-        if params.is_from_follower:
-            if len(data.records) and hosted.quotas.leader.is_throttled(asked.topic_partition):
-                hosted.quotas.leader.record(len(data.records))
+        size = len(data.records)
+        if is_from_follower:
+            if size and hosted.quotas.leader.is_throttled(asked.topic_partition):
+                hosted.quotas.leader.record(size)
             partition = hosted.online.get(asked.topic_partition)
             is_moving = partition is not None and params.replica_id in partition.adding_replicas
-        stats.count_fetch(
-            data.error, len(data.records), follower=params.is_from_follower, moving=is_moving
-        )
+        stats.count_fetch(data.error, size, follower=is_from_follower, moving=is_moving)
 
 
 def count_idle(hosted: HostedPartitions, idle: Mapping[str, int]) -> None:

@@ -39,10 +39,9 @@ def read_from_log(
         data = _read_partition(
             partitions, params, wish, bytes_left, minimum_one_batch, note_follower
         )
-        size = len(data.records)
-        if size:
+        if data.records:
             minimum_one_batch = False
-            bytes_left = max(bytes_left - size, 0)
+            bytes_left = max(bytes_left - len(data.records), 0)
         results.append((wish, data))
     return results
 
@@ -59,27 +58,31 @@ def _read_partition(
     if partition is None:
         return FetchPartitionData(partitions.error_of_missing(asked.topic_partition))
     records: FileSlice | bytes = b""
-    reads_committed = params.isolation is FetchIsolation.TRANSACTION_COMMITTED
+    isolation = params.isolation
+    reads_committed = isolation is FetchIsolation.TRANSACTION_COMMITTED
     aborted: Sequence[AbortedTxn] = ()
     follower: Replica | None = None
+    diverging_epoch: tuple[int, int] | None = None
+    is_read_here = True
     try:
         partition.check_leader(asked.current_leader_epoch, must_lead=not params.may_ask_followers)
-        if params.is_from_follower:
+        if params.replica_id >= 0:
             follower = partition.follower_or_error(
                 params.replica_id, asked.current_leader_epoch, params.replica_epoch
             )
-        leader_end_offset = partition.log_end_offset
-        diverging_epoch = _diverging_epoch(partition, asked)
+            is_read_here = not partitions.must_wait(partition, params)
+        leader_end_offset = partition.log.log_end_offset
+        if asked.last_fetched_epoch >= 0:
+            diverging_epoch = _diverging_epoch(partition, asked)
         preferred = partitions.select_replica(partition, params, asked.fetch_offset)
-        at_the_end = asked.fetch_offset == partition.readable_end(params.isolation)
-        is_read_here = preferred == NO_REPLICA and not partitions.must_wait(partition, params)
-        if diverging_epoch is None and not at_the_end and is_read_here:
+        at_the_end = asked.fetch_offset == partition.readable_end(isolation)
+        if not at_the_end and is_read_here and diverging_epoch is None and preferred == NO_REPLICA:
             if asked.max_bytes < 0:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka has it
             read = partition.read_records(
                 asked.fetch_offset,
                 min(asked.max_bytes, bytes_left),
-                params.isolation,
+                isolation,
                 minimum_one_batch=minimum_one_batch,
             )
             records = read.records
@@ -95,7 +98,7 @@ def _read_partition(
         ErrorCode.NONE,
         partition.high_watermark,
         partition.last_stable_offset,
-        partition.log_start_offset,
+        partition.log.log_start_offset,
         records,
         aborted if reads_committed else None,
         diverging_epoch,
@@ -104,14 +107,12 @@ def _read_partition(
 
 
 def _diverging_epoch(partition: Partition, asked: FetchPartition) -> tuple[int, int] | None:
-    """Where the reader's log left ours, if its last epoch says so (KIP-595).
+    """Where the reader's log left ours, if its last epoch, which it tells, says so (KIP-595).
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE, its epoch is older than all that are known here, or
             its offset than the log.
     """
-    if asked.last_fetched_epoch < 0:
-        return None
     epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
     if epoch < 0 or end_offset < 0 or asked.fetch_offset < partition.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -339,9 +339,11 @@ class ReplicaManager:
         operation = DelayedFetch(self._partitions, params, partitions, on_complete, memory)
         if memory is not None:
             memory.wait(operation)
-        self.delayed_fetch.try_complete_else_watch(
-            operation, [asked.topic_partition for asked in partitions], params.max_wait_ms
-        )
+        keys = [asked.topic_partition for asked in partitions]
+        if total:  # bounds on the whole answer may have held some of it back
+            self.delayed_fetch.try_complete_else_watch(operation, keys, params.max_wait_ms)
+        else:
+            self.delayed_fetch.watch(operation, keys, params.max_wait_ms)
 
     # -- the controller's orders ---------------------------------------------------
 

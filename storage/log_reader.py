@@ -35,20 +35,21 @@ def read_segments(
     """
     active = segments.active
     if start_offset >= active.base_offset:
-        segment, index = active, len(segments) - 1
+        segment, index = active, -1
     else:
         index = segments.floor_index(start_offset)
         segment = segments[index]
     position = segment.position_to_read(start_offset)
     while position >= segment.size:  # compaction may leave a gap at a segment's end
-        index += 1
-        if index == len(segments):
+        if segment is active:
             return LogRead(b"", start_offset)
+        index += 1
         segment = segments[index]
         position = segment.position_to_read(start_offset)
     limit = segment.size
     if upper_offset is not None:
-        limit = _limit(segments, index, upper_offset)
+        following = None if segment is active else segments[index + 1]
+        limit = _limit(segment, following, upper_offset)
     size = limit - position
     if size > max_bytes:
         size = _size_within(segment, position, max_bytes, minimum_one_batch)
@@ -58,12 +59,11 @@ def read_segments(
     return LogRead(records, start_offset, segment.base_offset, position)
 
 
-def _limit(segments: LogSegments, index: int, upper_offset: int) -> int:
+def _limit(segment: LogSegment, following: LogSegment | None, upper_offset: int) -> int:
     """Up to which position of a segment readers may see it."""
-    segment = segments[index]
     if upper_offset <= segment.base_offset:
         return 0
-    if index + 1 < len(segments) and upper_offset >= segments[index + 1].base_offset:
+    if following is not None and upper_offset >= following.base_offset:
         return segment.size
     return segment.position_of(upper_offset)
 

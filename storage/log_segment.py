@@ -14,7 +14,13 @@ from .index_check import last_start_position, latest_timestamp, noted_timestamp,
 from .log_config import LogConfig
 from .offset_index import OffsetIndex
 from .open_files import OPEN_FILES
-from .segment_reader import find_batch, iter_headers, read_batch, require_valid_batch
+from .segment_reader import (
+    batch_size_at,
+    find_batch,
+    iter_headers,
+    read_batch,
+    require_valid_batch,
+)
 from .staged_appends import StagedBatch
 from .time_index import TimeIndex, TimestampAndOffset
 from .transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
@@ -297,9 +303,7 @@ class LogSegment:
 
     def batch_size_at(self, position: int) -> int:
         """The bytes of the batch that begins at `position`."""
-        for _, batch in iter_headers(self.file, position, self.size):
-            return batch.size_in_bytes
-        return 0
+        return batch_size_at(self.file, position, self.size)
 
     def next_offset(self) -> int:
         """The offset after the last batch, found from the last index entry on.

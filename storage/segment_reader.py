@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 
 from ..protocol.errors import ErrorCode, KafkaError
 from ..protocol.records.batch import (
     BATCH_HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
     RecordBatch,
     require_readable_format,
 )
@@ -14,9 +16,15 @@ from ..protocol.records.validation import has_valid_crc
 from .files import StorageFile
 
 HEADERS_CHUNK_BYTES = 16 * 1024
-"""Read at once when only headers matter: an index interval and a few batches more."""
+"""Read at once when only headers matter: an index interval and a few batches more. Of batches so
+large that this holds hardly two of them, no more is read than their headers."""
 
 WHOLE_CHUNK_BYTES = 1024 * 1024
+
+LENGTH_AT = 8
+"""Where in a batch its length stands, and behind it leader epoch and magic."""
+
+_unpack_length_and_magic = Struct(">i4xb").unpack_from
 
 
 def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
@@ -30,20 +38,42 @@ def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[i
     """
     chunk = b""
     chunk_start = position
+    size = 0
     while position + BATCH_HEADER_BYTES <= end:
         at = position - chunk_start
         if at + BATCH_HEADER_BYTES > len(chunk):
-            chunk = file.read_at(min(HEADERS_CHUNK_BYTES, end - position), position)
+            are_large = size >= HEADERS_CHUNK_BYTES // 2
+            wanted = BATCH_HEADER_BYTES if are_large else HEADERS_CHUNK_BYTES
+            chunk = file.read_at(min(wanted, end - position), position)
             if len(chunk) < BATCH_HEADER_BYTES:
                 return
             chunk_start = position
             at = 0
         batch = RecordBatch(chunk, at)
         require_readable_format(batch.magic, batch.batch_length)
-        if position + batch.size_in_bytes > end:
+        size = batch.size_in_bytes
+        if position + size > end:
             return
         yield position, batch
-        position += batch.size_in_bytes
+        position += size
+
+
+def batch_size_at(file: StorageFile, position: int, end: int) -> int:
+    """The bytes of the batch that begins somewhere; 0 if it does not end by `end`.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, something that is no batch lies there.
+    """
+    if position + BATCH_HEADER_BYTES > end:
+        return 0
+    header = file.read_at(BATCH_HEADER_BYTES, position)
+    if len(header) < BATCH_HEADER_BYTES:
+        return 0
+    batch_length, magic = _unpack_length_and_magic(header, LENGTH_AT)
+    require_readable_format(magic, batch_length)
+    size: int = batch_length + LOG_OVERHEAD_BYTES
+    return size if position + size <= end else 0
 
 
 def find_batch(

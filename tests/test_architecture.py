@@ -271,20 +271,19 @@ def packages_say_what_they_are_for(module: Module) -> Iterator[str]:
         yield f"{module.path}:1: a package needs a docstring: what is it for, what may not enter?"
 
 
-def handler_files_register_the_key_they_are_named_after(module: Module) -> Iterator[str]:
+def handler_files_have_the_function_they_are_named_after(module: Module) -> Iterator[str]:
     folder, _, file_name = module.path.rpartition("/")
     if folder != "broker/handlers" or file_name in ("__init__.py", "registry.py"):
         return
-    keys = [
-        ast.unparse(decorator.args[0]).rpartition(".")[2]
-        for node in ast.walk(parsed(module.source))
+    expected = f"handle_{file_name.removesuffix('.py')}"
+    functions = [
+        node.name
+        for node in parsed(module.source).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for decorator in node.decorator_list
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "handles"
+        and node.name.startswith("handle_")
     ]
-    expected = file_name.removesuffix(".py").upper()
-    if keys != [expected]:
-        yield f"{module.path}:1: registers {keys}, not just {expected}"
+    if functions != [expected]:
+        yield f"{module.path}:1: handles with {functions}, not just {expected}"
 
 
 def modules_are_of_a_readable_size(module: Module) -> Iterator[str]:
@@ -328,7 +327,7 @@ RULES_OF_ROOMS: tuple[Rule, ...] = (
     clock_and_chance_come_from_outside,
     files_are_opened_behind_the_seam,
     packages_say_what_they_are_for,
-    handler_files_register_the_key_they_are_named_after,
+    handler_files_have_the_function_they_are_named_after,
     modules_are_of_a_readable_size,
     nothing_is_left_for_later,
 )
@@ -566,16 +565,17 @@ def test_no_file_names_a_machine_or_a_registry():
             "enter?",
         ),
         (
-            handler_files_register_the_key_they_are_named_after,
+            handler_files_have_the_function_they_are_named_after,
             "broker/handlers/heartbeat.py",
-            "@handles(ApiKey.FETCH, versions='0-4')\ndef f(): ...\n",
-            "broker/handlers/heartbeat.py:1: registers ['FETCH'], not just HEARTBEAT",
+            "def handle_fetch(): ...\n",
+            "broker/handlers/heartbeat.py:1: handles with ['handle_fetch'], not just "
+            "handle_heartbeat",
         ),
         (
-            handler_files_register_the_key_they_are_named_after,
+            handler_files_have_the_function_they_are_named_after,
             "broker/handlers/heartbeat.py",
             "def f(): ...\n",
-            "broker/handlers/heartbeat.py:1: registers [], not just HEARTBEAT",
+            "broker/handlers/heartbeat.py:1: handles with [], not just handle_heartbeat",
         ),
         (
             modules_are_of_a_readable_size,
@@ -638,9 +638,9 @@ def test_rule_finds_a_planted_violation(rule, path, source, problem):
         (files_are_opened_behind_the_seam, "storage/ok.py", "self._files.read_bytes('x')\n"),
         (clock_and_chance_come_from_outside, "broker/ok.py", "def f(random): random.random()\n"),
         (
-            handler_files_register_the_key_they_are_named_after,
+            handler_files_have_the_function_they_are_named_after,
             "broker/handlers/heartbeat.py",
-            "@handles(ApiKey.HEARTBEAT, versions='0-4')\nasync def f(): ...\n",
+            "async def handle_heartbeat(): ...\n",
         ),
         (modules_are_of_a_readable_size, "broker/ok.py", "x = 1\n" * LINES_MAX),
         (modules_are_of_a_readable_size, "broker/topic_table.py", "x = 1\n" * 1000),

@@ -20,7 +20,7 @@ class Odradek(Peer):
     name = "odradek"
 
     def commands(self) -> Sequence[list[str]]:
-        serve = [sys.executable, "-m", "odradek", "serve"]
+        serve = [str(Path(sys.executable).with_name("odradek")), "serve"]
         if len(self.ports) == 1:
             return [[*serve, "--listen", self.address, "--data-dir", str(self.folder / "data")]]
         shared = self.folder / "shared"

@@ -11,12 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...replication.internal_topics import CONSUMER_OFFSETS
 from ...storage.topic_partition import TopicPartition
 from ..transaction_errors import fenced_error
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_FENCED = 2
 
 
-@handles(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4")
 def handle_add_offsets_to_txn(
     broker: Broker, request: Request
 ) -> messages.AddOffsetsToTxnResponse | None:

@@ -17,14 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import INTERNAL_TOPICS
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
-from ..coordinator.transaction.steps import SECOND_GENERATION
+from ..features import SECOND_GENERATION
 from ..transaction_errors import fenced_error
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -46,7 +44,6 @@ class AskedTransaction(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
-@handles(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5")
 def handle_add_partitions_to_txn(broker: Broker, request: Request) -> None:
     """Look at each transaction for itself; answer when the last is done.
 

@@ -12,18 +12,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..authorized_operations import CLUSTER_NAME
 from ..controller.producer_ids import allocate_block
-from .registry import NOT_ADVERTISED, handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", advertised=NOT_ADVERTISED)
 async def handle_allocate_producer_ids(
     broker: Broker, request: Request
 ) -> messages.AllocateProducerIdsResponse:

@@ -12,18 +12,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..config_admin import AlteredResource, alter_resources
 from ..controller.config_changes import AlterOperation, ConfigAlteration
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.ALTER_CONFIGS, versions="0-2")
 async def handle_alter_configs(broker: Broker, request: Request) -> messages.AlterConfigsResponse:
     """Put the settings of the request in place of all that were there."""
     body: messages.AlterConfigsRequest = request.body

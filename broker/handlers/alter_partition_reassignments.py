@@ -13,19 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
 from ..forwarding import on_controller
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1")
 @on_controller
 async def handle_alter_partition_reassignments(
     broker: Broker, request: Request

@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -33,7 +31,6 @@ PARTITIONS_PER_STEP = 10
 """Others have a turn after so many: each may make a folder and its files."""
 
 
-@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="1-2")
 async def handle_alter_replica_log_dirs(
     broker: Broker, request: Request
 ) -> messages.AlterReplicaLogDirsResponse:

@@ -20,7 +20,6 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..features import SUPPORTED
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -33,7 +32,6 @@ FEATURES_SINCE = 3
 FEATURES_FROM_ZERO_SINCE = 4
 
 
-@handles(ApiKey.API_VERSIONS, versions="0-4")
 def handle_api_versions(broker: Broker, request: Request) -> messages.ApiVersionsResponse:
     """List the APIs; `request.body` is None for a version that is not served."""
     body: messages.ApiVersionsRequest | None = request.body

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.consumer.describing import (
     ConsumerGroupDescription,
@@ -21,14 +20,12 @@ from ..coordinator.group.consumer.describing import (
 )
 from .consumer_group_heartbeat import check_served
 from .describe_groups import OPERATIONS_NOT_ASKED_FOR, authorized_group_operations
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1")
 def handle_consumer_group_describe(
     broker: Broker, request: Request
 ) -> messages.ConsumerGroupDescribeResponse:

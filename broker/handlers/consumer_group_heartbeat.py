@@ -13,11 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from ..coordinator.group.consumer.member import OwnedPartitions
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -27,7 +25,6 @@ FIRST_VERSION_WITH_REGEX = 1
 GROUP_VERSION_WITH_CONSUMER_GROUPS = 1
 
 
-@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1")
 def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
     """Take the heartbeat up; refusals are answered at once."""
     body: messages.ConsumerGroupHeartbeatRequest = request.body

@@ -12,17 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..authorized_operations import CLUSTER_NAME
-from .registry import NOT_ADVERTISED, handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", advertised=NOT_ADVERTISED)
 async def handle_controlled_shutdown(
     broker: Broker, request: Request
 ) -> messages.ControlledShutdownResponse:

@@ -14,19 +14,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..controller.new_partitions import NewPartitions
 from ..forwarding import on_controller
 from ..metadata_waiting import partitions_are_led, wait_for_metadata
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.CREATE_PARTITIONS, versions="0-3")
 @on_controller
 async def handle_create_partitions(
     broker: Broker, request: Request

@@ -18,7 +18,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..authorized_operations import CLUSTER_NAME
 from ..config.describe import describe_topic
@@ -26,14 +25,12 @@ from ..controller.new_topic import NewTopic, TopicPlan
 from ..controller.topic_names import CLUSTER_METADATA
 from ..forwarding import on_controller
 from ..metadata_waiting import partitions_are_led, wait_for_metadata
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.CREATE_TOPICS, versions="2-7")
 @on_controller
 async def handle_create_topics(broker: Broker, request: Request) -> messages.CreateTopicsResponse:
     """Refuse what can be refused here, and have the controller make the rest."""

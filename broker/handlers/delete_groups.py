@@ -11,16 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.DELETE_GROUPS, versions="0-2")
 def handle_delete_groups(broker: Broker, request: Request) -> None:
     """Delete every group asked for; answer when the last is done."""
     body: messages.DeleteGroupsRequest = request.body

@@ -11,18 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...replication.delayed_delete_records import DeleteRecordsResults
 from ...storage.topic_partition import TopicPartition
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.DELETE_RECORDS, versions="0-2")
 def handle_delete_records(broker: Broker, request: Request) -> None:
     """Advance the log start of every partition named; the answer may come later."""
     body: messages.DeleteRecordsRequest = request.body

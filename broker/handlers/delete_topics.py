@@ -15,11 +15,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...protocol import ZERO_UUID, messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..forwarding import on_controller
 from ..metadata_waiting import topics_are_gone, wait_for_metadata
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -32,7 +30,6 @@ Asked = tuple[str | None, bytes]
 """A topic as a request names it: its name, or null and its id."""
 
 
-@handles(ApiKey.DELETE_TOPICS, versions="1-6")
 @on_controller
 async def handle_delete_topics(broker: Broker, request: Request) -> messages.DeleteTopicsResponse:
     """Find out which topics are meant, and have the controller delete them."""

@@ -13,10 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -26,7 +24,6 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-@handles(ApiKey.DESCRIBE_CLUSTER, versions="0-2")
 def handle_describe_cluster(broker: Broker, request: Request) -> messages.DescribeClusterResponse:
     """Tell what this broker knows of the cluster."""
     body: messages.DescribeClusterRequest = request.body

@@ -1,4 +1,4 @@
-"""DescribeConfigs: key 32, versions 1-4.
+"""DescribeConfigs (32), versions 1-4.
 
 Behaviour: each resource asked for is answered on its own. A topic's settings are its overrides
 over this broker's, a group's its own over this broker's; a broker's are those of the broker that
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..authorized_operations import CLUSTER_NAME
 from ..config.config_entry import ConfigEntry
@@ -43,7 +42,6 @@ from ..config_admin import (
 )
 from ..controller.topic_names import validate_topic_name
 from ..loggers import logger_levels
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
     Result = messages.DescribeConfigsResponse.DescribeConfigsResult
 
 
-@handles(ApiKey.DESCRIBE_CONFIGS, versions="1-4")
 def handle_describe_configs(broker: Broker, request: Request) -> messages.DescribeConfigsResponse:
     """Tell the settings of each resource asked for."""
     body: messages.DescribeConfigsRequest = request.body

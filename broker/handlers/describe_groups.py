@@ -12,10 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.answers import GroupDescription
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -33,7 +31,6 @@ GROUP_OPERATIONS = {
 """What may be done with a group, and the bit of it (Kafka's AclOperation codes)."""
 
 
-@handles(ApiKey.DESCRIBE_GROUPS, versions="0-6")
 def handle_describe_groups(broker: Broker, request: Request) -> messages.DescribeGroupsResponse:
     """Describe every group asked for."""
     body: messages.DescribeGroupsRequest = request.body

@@ -17,13 +17,11 @@ import os
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...storage.log import Log
 from ...storage.log_directory import LogDirectory
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 INVALID_OFFSET_LAG = -1
 
 
-@handles(ApiKey.DESCRIBE_LOG_DIRS, versions="1-5")
 def handle_describe_log_dirs(broker: Broker, request: Request) -> messages.DescribeLogDirsResponse:
     """Describe every directory, with those partitions that are asked for."""
     body: messages.DescribeLogDirsRequest = request.body

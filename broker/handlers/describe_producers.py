@@ -11,11 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...storage.topic_partition import TopicPartition
 from ..controller.topic_names import validate_topic_name
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 UNKNOWN_TOPIC = "This server does not host this topic-partition."
 
 
-@handles(ApiKey.DESCRIBE_PRODUCERS, versions="0")
 def handle_describe_producers(
     broker: Broker, request: Request
 ) -> messages.DescribeProducersResponse:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import INTERNAL_TOPICS
 from ...replication.partition_state import PartitionState
@@ -23,14 +22,12 @@ from ..authorized_operations import authorized_operations
 from ..controller.topic_names import topic_name_problem
 from ..metadata_cache import MetadataSnapshot
 from ..partition_metadata import partition_metadata
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0")
 def handle_describe_topic_partitions(
     broker: Broker, request: Request
 ) -> messages.DescribeTopicPartitionsResponse:

@@ -11,17 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..coordinator.transaction.describing import TransactionDescription
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.DESCRIBE_TRANSACTIONS, versions="0")
 def handle_describe_transactions(
     broker: Broker, request: Request
 ) -> messages.DescribeTransactionsResponse:

@@ -14,13 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
 from ..controller.term_leaders import ElectionType
 from ..forwarding import on_controller
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 ELECTION_TYPES = frozenset(ElectionType)
 
 
-@handles(ApiKey.ELECT_LEADERS, versions="0-2")
 @on_controller
 async def handle_elect_leaders(broker: Broker, request: Request) -> messages.ElectLeadersResponse:
     """Have the controller elect."""

@@ -14,11 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
-from ..coordinator.transaction.steps import SECOND_GENERATION
+from ..features import SECOND_GENERATION
 from ..transaction_errors import fenced_error
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -28,7 +26,6 @@ FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_SECOND_GENERATION = 5
 
 
-@handles(ApiKey.END_TXN, versions="0-5")
 def handle_end_txn(broker: Broker, request: Request) -> messages.EndTxnResponse | None:
     """Hand the request to the coordinator; the answer comes with the decision."""
     body: messages.EndTxnRequest = request.body

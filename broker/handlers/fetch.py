@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
 from ...replication.fetch_counting import count_fetches, count_idle
@@ -36,22 +35,21 @@ from ..fetch_sessions import (
     INITIAL_EPOCH,
     FetchSession,
     RequestedPartition,
+    grounds_of,
 )
 from ..repeated_fetch import RepeatedFetch
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.FETCH, versions="4-18")
 def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | None:
     """Read what is asked; the answer may come later."""
     if type(request.body) is RepeatedFetch:
         if request.body.start(request):
             return None
-        request.body = request.body.decode(request)  # something in it needs to be explained
+        request.body = request.body.decode(request.route)  # something in it needs to be explained
     body: messages.FetchRequest = request.body
     if body.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there is no such isolation level")
@@ -61,7 +59,7 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
     except KafkaError as refusal:
         return messages.FetchResponse(error_code=refusal.code)
     params = fetch_params(broker, body, request.api_version)
-    request.is_from_follower = params.is_from_follower
+    request.is_from_follower = params.replica_id >= 0
     if session is None:
         # A partition named twice is answered once, as it was named last.
         requested = list({wish.key: wish for wish in _requested(body, by_id)}.values())
@@ -83,7 +81,7 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
             )
             for each, result in results
         ]
-        if session is not None:
+        if session is not None and session.idle_topics:
             count_idle(hosted, session.idle_topics)
         request.answer(fetch_response(broker, request, session, data + errors))
         if session is not None:
@@ -100,24 +98,17 @@ def _check_idle(
     broker: Broker, request: Request, session: FetchSession, params: FetchParams
 ) -> None:
     """Have a session's idle partitions looked at, unless what they rest on is still so."""
-    terms = (
-        params.isolation,
-        params.replica_id,
-        params.replica_epoch,
-        params.rack,
-        params.may_ask_followers,
-        broker.replica_manager.hosted.online.select_replica,
-    )
-    session.rest_on(broker.metadata_cache.snapshot, terms)
-    if params.is_from_follower:
-        may_read = broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
+    select_replica = broker.replica_manager.hosted.online.select_replica
+    session.rest_on(broker.metadata_cache.snapshot, grounds_of(params, select_replica))
+    if request.is_from_follower:
+        if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+            session.wake_all()
     else:
-        may_read = all(
-            broker.authorize(request, "READ", "TOPIC", topic) for topic in session.idle_topics
-        )
-    if not may_read:
-        session.wake_all()
-    session.fetched_ms = broker.clock.monotonic_ms()
+        for topic in session.idle_topics:
+            if not broker.authorize(request, "READ", "TOPIC", topic):
+                session.wake_all()
+                break
+    session.fetched_ms = session.last_used_ms
 
 
 def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchSession | None:
@@ -137,12 +128,13 @@ def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchS
             session.update(_requested(body, by_id), ())
         return session
     session = sessions.use(body.session_id, body.session_epoch, by_id, now_ms)
-    forgotten = [
-        (topic.topic_id if by_id else topic.topic, partition)
-        for topic in body.forgotten_topics_data
-        for partition in topic.partitions
-    ]
-    session.update(_requested(body, by_id), forgotten)
+    if body.topics or body.forgotten_topics_data:
+        forgotten = [
+            (topic.topic_id if by_id else topic.topic, partition)
+            for topic in body.forgotten_topics_data
+            for partition in topic.partitions
+        ]
+        session.update(_requested(body, by_id), forgotten)
     if not session.partitions:
         sessions.close(session.id)
         return None

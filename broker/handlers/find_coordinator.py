@@ -15,12 +15,10 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ...storage.topic_partition import TopicPartition
 from ..forwarding import ensure_topics
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -48,7 +46,6 @@ class Found(NamedTuple):
     port: int = -1
 
 
-@handles(ApiKey.FIND_COORDINATOR, versions="0-6")
 def handle_find_coordinator(
     broker: Broker, request: Request
 ) -> messages.FindCoordinatorResponse | Coroutine[Any, Any, messages.FindCoordinatorResponse]:

@@ -12,16 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.HEARTBEAT, versions="0-4")
 def handle_heartbeat(broker: Broker, request: Request) -> messages.HeartbeatResponse:
     """Extend the session and answer at once."""
     body: messages.HeartbeatRequest = request.body

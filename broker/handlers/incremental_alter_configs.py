@@ -16,18 +16,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..config_admin import AlteredResource, alter_resources
 from ..controller.config_changes import ConfigAlteration
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1")
 async def handle_incremental_alter_configs(
     broker: Broker, request: Request
 ) -> messages.IncrementalAlterConfigsResponse:

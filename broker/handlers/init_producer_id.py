@@ -21,14 +21,12 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ..authorized_operations import CLUSTER_NAME
 from ..coordinator.transaction.initializing import ProducerIdAndEpoch
 from ..metadata_store.errors import MetadataStoreError
 from ..transaction_errors import fenced_error
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -42,7 +40,6 @@ BLOCK_SECONDS_MAX = 5
 FIRST_VERSION_WITH_FENCED = 4
 
 
-@handles(ApiKey.INIT_PRODUCER_ID, versions="0-5")
 def handle_init_producer_id(
     broker: Broker, request: Request
 ) -> messages.InitProducerIdResponse | Coroutine[Any, Any, None] | None:

@@ -17,11 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.answers import JoinAnswer
 from ..coordinator.group.join_request import JoinRequest, MemberProtocol
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -32,7 +30,6 @@ FIRST_VERSION_WITH_NULLABLE_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 
 
-@handles(ApiKey.JOIN_GROUP, versions="0-9")
 def handle_join_group(broker: Broker, request: Request) -> None:
     """Hand the request to the group; the answer may come much later."""
     body: messages.JoinGroupRequest = request.body

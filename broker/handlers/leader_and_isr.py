@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
 from ..controller.wire import FULL, decode_led, led_topics
 from ..long_work import run_in_steps
 from ..topic_overrides import read_topic_overrides
-from .registry import NOT_ADVERTISED, handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -36,7 +34,6 @@ PARTITIONS_PER_STEP = 10
 VERSION_OF_TOPIC_IDS = 5
 
 
-@handles(ApiKey.LEADER_AND_ISR, versions="0-7", advertised=NOT_ADVERTISED)
 async def handle_leader_and_isr(broker: Broker, request: Request) -> messages.LeaderAndIsrResponse:
     """Lead and follow, some partitions at a time."""
     body: messages.LeaderAndIsrRequest = request.body

@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.answers import LeavingMember
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -28,7 +26,6 @@ OF_MEMBERS = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INST
 """What a coordinator says of single members; anything else befell the whole request."""
 
 
-@handles(ApiKey.LEAVE_GROUP, versions="0-5")
 def handle_leave_group(broker: Broker, request: Request) -> None:
     """Take the members out; the answer comes when that is stored, where it has to be."""
     body: messages.LeaveGroupRequest = request.body

@@ -12,11 +12,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ..authorized_operations import CLUSTER_NAME
 from ..config_admin import BROKER, BROKER_LOGGER, CLIENT_METRICS_SUBSCRIPTION, GROUP, TOPIC
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 ALL_TYPES = (GROUP, CLIENT_METRICS_SUBSCRIPTION, BROKER_LOGGER, BROKER, TOPIC)
 
 
-@handles(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1")
 def handle_list_config_resources(
     broker: Broker, request: Request
 ) -> messages.ListConfigResourcesResponse:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 CLUSTER_NAME = "kafka-cluster"
 
 
-@handles(ApiKey.LIST_GROUPS, versions="0-5")
 def handle_list_groups(broker: Broker, request: Request) -> messages.ListGroupsResponse:
     """List the groups that the client may see."""
     body: messages.ListGroupsRequest = request.body

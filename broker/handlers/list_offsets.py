@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.list_offsets import (
     EARLIEST_LOCAL,
@@ -28,7 +27,6 @@ from ...replication.list_offsets import (
     isolation_for,
 )
 from ...storage.topic_partition import TopicPartition
-from .registry import handles
 
 if TYPE_CHECKING:
     from ...storage.time_index import TimestampAndOffset
@@ -48,7 +46,6 @@ DEBUGGING_REPLICA_ID = -2
 """May ask a follower as well."""
 
 
-@handles(ApiKey.LIST_OFFSETS, versions="1-11")
 def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffsetsResponse:
     """Look every partition up on its own."""
     body: messages.ListOffsetsRequest = request.body

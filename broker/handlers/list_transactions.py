@@ -14,17 +14,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ..coordinator.group.consumer.expression import compile_expression
 from ..coordinator.transaction.describing import TransactionFilter
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.LIST_TRANSACTIONS, versions="0-2")
 def handle_list_transactions(broker: Broker, request: Request) -> messages.ListTransactionsResponse:
     """List the transactional ids that the client may see.
 

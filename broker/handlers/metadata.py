@@ -22,7 +22,6 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ZERO_UUID, messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import INTERNAL_TOPICS
 from ...replication.partition_state import PartitionState
@@ -31,7 +30,6 @@ from ..controller.topic_names import topic_name_problem
 from ..forwarding import ensure_topics
 from ..metadata_cache import MetadataSnapshot, nodes_of_listener
 from ..partition_metadata import PartitionMetadata, partition_metadata
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -45,7 +43,6 @@ VERSION_OF_TOPIC_IDS = 12
 CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
-@handles(ApiKey.METADATA, versions="0-13")
 def handle_metadata(
     broker: Broker, request: Request
 ) -> messages.MetadataResponse | Coroutine[Any, Any, messages.MetadataResponse]:

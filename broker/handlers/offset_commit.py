@@ -19,11 +19,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.committing import CommitRequest, PartitionCommit
 from ..coordinator.group.offsets import NO_TOPIC_ID
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -33,7 +31,6 @@ FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-@handles(ApiKey.OFFSET_COMMIT, versions="2-10")
 def handle_offset_commit(broker: Broker, request: Request) -> None:
     """Commit what may be committed; the answer comes when it is stored."""
     body: messages.OffsetCommitRequest = request.body

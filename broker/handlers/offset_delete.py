@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -24,7 +22,6 @@ OF_PARTITIONS = (ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 """What a coordinator says of single partitions; anything else befell the whole request."""
 
 
-@handles(ApiKey.OFFSET_DELETE, versions="0")
 def handle_offset_delete(broker: Broker, request: Request) -> None:
     """Delete what may be deleted; the answer comes when that is stored."""
     body: messages.OffsetDeleteRequest = request.body

@@ -18,10 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.offsets import NO_TOPIC_ID, GroupOffsets, OffsetAndMetadata
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -63,7 +61,6 @@ class GroupAnswer(NamedTuple):
     topics: list[tuple[AskedTopic, list[Answered]]]
 
 
-@handles(ApiKey.OFFSET_FETCH, versions="1-10")
 def handle_offset_fetch(broker: Broker, request: Request) -> None:
     """Ask every group; answer when the last has told."""
     body: messages.OffsetFetchRequest = request.body

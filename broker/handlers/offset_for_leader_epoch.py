@@ -11,17 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...storage.topic_partition import TopicPartition
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="2-4")
 def handle_offset_for_leader_epoch(
     broker: Broker, request: Request
 ) -> messages.OffsetForLeaderEpochResponse:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.append import PartitionResponse
 from ...storage.append_origin import AppendOrigin
@@ -27,7 +26,6 @@ from ..current_leaders import tell_producer
 from ..produce_rules import FIRST_VERSION_WITH_TOPIC_IDS, is_transactional, refusal_of
 from ..requests import AT_FLUSH, AtFlush
 from ..transactional_produce import append_transactional
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -40,7 +38,6 @@ RequestedPartition = tuple[Any, Any]
 """A topic and one of its partitions, as they stand in the request."""
 
 
-@handles(ApiKey.PRODUCE, versions="3-13", advertised="0-13")
 def handle_produce(broker: Broker, request: Request) -> AtFlush | None:
     """Stage every partition's batch; the flush of this pass answers.
 

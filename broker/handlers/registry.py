@@ -1,73 +1,58 @@
-"""The one list of what this broker serves, filled by the handlers themselves.
+"""The one list of what this broker serves; a handler's module is imported at its first request.
 
 Routing, ApiVersions and `docs/apis.md` are derived from it. Three ranges are kept apart:
 what a schema can say (the message's own), what is served (`versions`), and what
-ApiVersions advertises (`advertised`, where it differs).
+ApiVersions advertises (`advertised`, where it differs). An API's module beside this one and
+the function in it have the API's name: FIND_COORDINATOR is handled by
+`find_coordinator.handle_find_coordinator`.
+
+A handler is called with the broker and the request, and returns the response; None when it
+kept the request to answer it later; `AT_FLUSH` when this pass's flush will answer it. One
+that is async, or returns a coroutine for its rare cases, is awaited in a task of its own.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final
 
 from ...protocol.api_keys import ApiKey
 
 Handler = Callable[[Any, Any], Any]
-HandlerT = TypeVar("HandlerT", bound=Handler)
+
+NOT_ADVERTISED: Final = "none"
+"""What brokers ask of each other, and Kafka 4 does not tell clients of."""
 
 
-NOT_ADVERTISED = "none"
-
-
-class Registration(NamedTuple):
-    """One API as served here."""
-
-    api_key: ApiKey
-    versions: range
-    advertised: range | None
-    function: Handler
-
-
-REGISTRATIONS: dict[int, Registration] = {}
-
-
-def handles(
-    api_key: ApiKey, *, versions: str, advertised: str | None = None
-) -> Callable[[HandlerT], HandlerT]:
-    """Register the decorated function as the handler of an API.
-
-    The function returns the response; None when it kept the request to answer it later;
-    `AT_FLUSH` when this pass's flush will answer it. One that is async, or returns a
-    coroutine for its rare cases, is awaited in a task of its own.
+class Registration:
+    """One API as served here.
 
     Args:
-        api_key: which API.
-        versions: served versions, as "0-4".
-        advertised: what ApiVersions says, where that is not what is served; `NOT_ADVERTISED`
-            for what brokers ask of each other and Kafka 4 does not tell clients of.
+        api_key: which one.
+        versions: those that are served, as "0-4".
+        advertised: what ApiVersions says where that is not what is served, or `NOT_ADVERTISED`.
+
+    Attributes:
+        versions: those that are served.
+        advertised: those that ApiVersions names; None if it does not name the API.
     """
 
-    def register(function: HandlerT) -> HandlerT:
-        if api_key in REGISTRATIONS:
-            raise ValueError(f"{api_key.name} has a handler already")
-        served = parse_versions(versions)
-        REGISTRATIONS[api_key] = Registration(
-            api_key,
-            served,
-            _parse_advertised(advertised, served),
-            function,
-        )
-        return function
+    __slots__ = ("advertised", "api_key", "versions")
 
-    return register
+    def __init__(self, api_key: ApiKey, versions: str, advertised: str | None) -> None:
+        self.api_key = api_key
+        self.versions = parse_versions(versions)
+        self.advertised: range | None = self.versions
+        if advertised is not None:
+            self.advertised = None if advertised == NOT_ADVERTISED else parse_versions(advertised)
 
-
-def _parse_advertised(advertised: str | None, served: range) -> range | None:
-    if advertised is None:
-        return served
-    return None if advertised == NOT_ADVERTISED else parse_versions(advertised)
+    def load(self) -> Handler:
+        """The handler; its module is imported if no request has needed it before."""
+        name = self.api_key.name.lower()
+        module = import_module(f".{name}", __package__)
+        handler: Handler = getattr(module, f"handle_{name}")
+        return handler
 
 
 def parse_versions(text: str) -> range:
@@ -76,10 +61,60 @@ def parse_versions(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def load_handlers() -> dict[int, Registration]:
-    """Import every handler module beside this one, and give the whole registry."""
-    package = __name__.rpartition(".")[0]
-    for module in pkgutil.iter_modules(import_module(package).__path__):
-        if module.name != "registry":
-            import_module(f"{package}.{module.name}")
-    return dict(sorted(REGISTRATIONS.items()))
+def _registered(*rows: tuple[ApiKey, str] | tuple[ApiKey, str, str]) -> Mapping[int, Registration]:
+    return {row[0]: Registration(row[0], row[1], row[2] if len(row) > 2 else None) for row in rows}
+
+
+REGISTRATIONS: Final = _registered(
+    (ApiKey.PRODUCE, "3-13", "0-13"),
+    (ApiKey.FETCH, "4-18"),
+    (ApiKey.LIST_OFFSETS, "1-11"),
+    (ApiKey.METADATA, "0-13"),
+    (ApiKey.LEADER_AND_ISR, "0-7", NOT_ADVERTISED),
+    (ApiKey.STOP_REPLICA, "0-4", NOT_ADVERTISED),
+    (ApiKey.UPDATE_METADATA, "0-8", NOT_ADVERTISED),
+    (ApiKey.CONTROLLED_SHUTDOWN, "0-3", NOT_ADVERTISED),
+    (ApiKey.OFFSET_COMMIT, "2-10"),
+    (ApiKey.OFFSET_FETCH, "1-10"),
+    (ApiKey.FIND_COORDINATOR, "0-6"),
+    (ApiKey.JOIN_GROUP, "0-9"),
+    (ApiKey.HEARTBEAT, "0-4"),
+    (ApiKey.LEAVE_GROUP, "0-5"),
+    (ApiKey.SYNC_GROUP, "0-5"),
+    (ApiKey.DESCRIBE_GROUPS, "0-6"),
+    (ApiKey.LIST_GROUPS, "0-5"),
+    (ApiKey.SASL_HANDSHAKE, "0-1"),
+    (ApiKey.API_VERSIONS, "0-4"),
+    (ApiKey.CREATE_TOPICS, "2-7"),
+    (ApiKey.DELETE_TOPICS, "1-6"),
+    (ApiKey.DELETE_RECORDS, "0-2"),
+    (ApiKey.INIT_PRODUCER_ID, "0-5"),
+    (ApiKey.OFFSET_FOR_LEADER_EPOCH, "2-4"),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, "0-5"),
+    (ApiKey.ADD_OFFSETS_TO_TXN, "0-4"),
+    (ApiKey.END_TXN, "0-5"),
+    (ApiKey.WRITE_TXN_MARKERS, "1-2"),
+    (ApiKey.TXN_OFFSET_COMMIT, "0-5"),
+    (ApiKey.DESCRIBE_CONFIGS, "1-4"),
+    (ApiKey.ALTER_CONFIGS, "0-2"),
+    (ApiKey.ALTER_REPLICA_LOG_DIRS, "1-2"),
+    (ApiKey.DESCRIBE_LOG_DIRS, "1-5"),
+    (ApiKey.SASL_AUTHENTICATE, "0-2"),
+    (ApiKey.CREATE_PARTITIONS, "0-3"),
+    (ApiKey.DELETE_GROUPS, "0-2"),
+    (ApiKey.ELECT_LEADERS, "0-2"),
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1"),
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, "0-1"),
+    (ApiKey.LIST_PARTITION_REASSIGNMENTS, "0"),
+    (ApiKey.OFFSET_DELETE, "0"),
+    (ApiKey.UPDATE_FEATURES, "0-2"),
+    (ApiKey.DESCRIBE_CLUSTER, "0-2"),
+    (ApiKey.DESCRIBE_PRODUCERS, "0"),
+    (ApiKey.DESCRIBE_TRANSACTIONS, "0"),
+    (ApiKey.LIST_TRANSACTIONS, "0-2"),
+    (ApiKey.ALLOCATE_PRODUCER_IDS, "0", NOT_ADVERTISED),
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, "0-1"),
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "0-1"),
+    (ApiKey.LIST_CONFIG_RESOURCES, "0-1"),
+    (ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0"),
+)

@@ -10,16 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.SASL_AUTHENTICATE, versions="0-2")
 def handle_sasl_authenticate(broker: Broker, request: Request) -> messages.SaslAuthenticateResponse:
     """Refuse: nobody needs to authenticate here."""
     return messages.SaslAuthenticateResponse(

@@ -10,16 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.SASL_HANDSHAKE, versions="0-1")
 def handle_sasl_handshake(broker: Broker, request: Request) -> messages.SaslHandshakeResponse:
     """Refuse: there is nothing to shake hands for."""
     return messages.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

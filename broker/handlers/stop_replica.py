@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING
 import trio
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode
 from ...storage.topic_partition import TopicPartition
 from ..controller.wire import decode_stopped
 from .leader_and_isr import PARTITIONS_PER_STEP, require_current_broker_epoch
-from .registry import NOT_ADVERTISED, handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.STOP_REPLICA, versions="0-4", advertised=NOT_ADVERTISED)
 async def handle_stop_replica(broker: Broker, request: Request) -> messages.StopReplicaResponse:
     """Stop, some partitions at a time."""
     body: messages.StopReplicaRequest = request.body

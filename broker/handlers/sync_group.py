@@ -13,11 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..coordinator.group.answers import SyncAnswer
 from ..coordinator.group.syncing import SyncRequest
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-@handles(ApiKey.SYNC_GROUP, versions="0-5")
 def handle_sync_group(broker: Broker, request: Request) -> None:
     """Hand the request to the group; the answer comes with the assignment."""
     body: messages.SyncGroupRequest = request.body

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.internal_topics import CONSUMER_OFFSETS
 from ...storage.topic_partition import TopicPartition
@@ -27,7 +26,6 @@ from ..coordinator.group.committing import CommitRequest, PartitionCommit
 from ..coordinator.group.offsets import NO_TOPIC_ID
 from ..coordinator.log import AppendInTransaction
 from ..transaction_verification import Guards, PartitionErrors, WriterInTransaction
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -39,7 +37,6 @@ FIRST_VERSION_THAT_ADDS_PARTITIONS = 5
 NO_SEQUENCE = -1
 
 
-@handles(ApiKey.TXN_OFFSET_COMMIT, versions="0-5")
 def handle_txn_offset_commit(broker: Broker, request: Request) -> None:
     """Have the transaction verified, then commit; the answer comes when it is stored."""
     body: messages.TxnOffsetCommitRequest = request.body

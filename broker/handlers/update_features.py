@@ -15,12 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..authorized_operations import CLUSTER_NAME
 from ..controller.feature_levels import FeatureUpdate
 from ..forwarding import on_controller
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 LAST_VERSION_WITH_RESULTS = 1
 
 
-@handles(ApiKey.UPDATE_FEATURES, versions="0-2")
 async def handle_update_features(
     broker: Broker, request: Request
 ) -> messages.UpdateFeaturesResponse:

@@ -15,21 +15,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ..controller.wire import decode_update, told_topics
 from ..long_work import run_in_steps
 from ..metadata_cache import MetadataUpdate
 from ..topic_overrides import read_topic_overrides
 from .leader_and_isr import require_current_broker_epoch
-from .registry import NOT_ADVERTISED, handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.UPDATE_METADATA, versions="0-8", advertised=NOT_ADVERTISED)
 async def handle_update_metadata(
     broker: Broker, request: Request
 ) -> messages.UpdateMetadataResponse:

@@ -13,19 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...storage.topic_partition import TopicPartition
 from ..authorized_operations import CLUSTER_NAME
 from ..transaction_markers import Marker, MarkerErrors, write_marker
-from .registry import handles
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..requests import Request
 
 
-@handles(ApiKey.WRITE_TXN_MARKERS, versions="1-2")
 def handle_write_txn_markers(broker: Broker, request: Request) -> None:
     """Write every marker; answer when the last is written."""
     if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME) and not broker.authorize(

@@ -8,7 +8,6 @@ from ....replication.internal_topics import CONSUMER_OFFSETS
 from ....replication.replica_manager import ReplicaManager
 from ....runtime.clock import Clock
 from ....runtime.timers import Timers
-from ....storage.topic_partition import TopicPartition
 from ...metadata_cache import MetadataCache
 from ..replicated_log import ReplicatedLog
 from .consumer.metadata_topics import MetadataTopics
@@ -29,9 +28,10 @@ def create_group_coordinator(
     chance: random.Random,
     group_configs: GroupConfigValues,
 ) -> GroupCoordinator:
-    """The group coordinator of one broker, listening to which partitions it leads.
+    """The group coordinator of one broker.
 
-    It is to be made before the first partition comes to be led here, and `start`ed once.
+    It is to be made before the first partition of its topic comes to be led here, told of each
+    change of their leadership, and `start`ed once.
     """
     settings = GroupSettings.from_config(config)
     log = ReplicatedLog(
@@ -57,14 +57,4 @@ def create_group_coordinator(
         ),
     )
     topics.listeners.append(coordinator.topics_changed)
-
-    def leadership_changed(
-        topic_partition: TopicPartition, is_leader: bool, leader_epoch: int
-    ) -> None:
-        if topic_partition.topic == CONSUMER_OFFSETS:
-            coordinator.note_leadership(
-                topic_partition.partition, leader_epoch, is_leader=is_leader
-            )
-
-    replica_manager.leadership_listeners.append(leadership_changed)
     return coordinator

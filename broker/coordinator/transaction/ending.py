@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ...features import SECOND_GENERATION
 from .completing import Completing
 from .context import TransactionContext
 from .end_table import (
@@ -24,7 +25,7 @@ from .end_table import (
 )
 from .keeping import Keeping
 from .shards import Shards
-from .steps import SECOND_GENERATION, fence_epoch, fenced, prepared
+from .steps import fence_epoch, fenced, prepared
 from .transaction import LAST_USABLE_EPOCH, Transaction, TransactionalId
 
 logger = logging.getLogger(__name__)

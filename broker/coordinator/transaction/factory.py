@@ -8,7 +8,6 @@ from ....replication.internal_topics import TRANSACTION_STATE
 from ....replication.replica_manager import ReplicaManager
 from ....runtime.clock import Clock
 from ....runtime.timers import Timers
-from ....storage.topic_partition import TopicPartition
 from ...metadata_cache import MetadataCache
 from ..replicated_log import ReplicatedLog
 from .context import TransactionContext
@@ -28,9 +27,10 @@ def create_transaction_coordinator(
     take_producer_id: Callable[[], int | None],
     transaction_version: Callable[[], int],
 ) -> TransactionCoordinator:
-    """The transaction coordinator of one broker, listening to which partitions it leads.
+    """The transaction coordinator of one broker.
 
-    It is to be made before the first partition comes to be led here, and `start`ed once.
+    It is to be made before the first partition of its topic comes to be led here, told of each
+    change of their leadership, and `start`ed once.
 
     Args:
         markers: writes the ends of transactions into their partitions.
@@ -46,15 +46,4 @@ def create_transaction_coordinator(
     def topic_partitions() -> int:
         return metadata_cache.partition_count(TRANSACTION_STATE) or settings.topic_partitions
 
-    coordinator = TransactionCoordinator(context, topic_partitions)
-
-    def leadership_changed(
-        topic_partition: TopicPartition, is_leader: bool, leader_epoch: int
-    ) -> None:
-        if topic_partition.topic == TRANSACTION_STATE:
-            coordinator.note_leadership(
-                topic_partition.partition, leader_epoch, is_leader=is_leader
-            )
-
-    replica_manager.leadership_listeners.append(leadership_changed)
-    return coordinator
+    return TransactionCoordinator(context, topic_partitions)

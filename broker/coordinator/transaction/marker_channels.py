@@ -21,11 +21,10 @@ from ....protocol.errors import ErrorCode
 from ....runtime.timers import Timer
 from ....storage.topic_partition import TopicPartition
 from ...broker_channel import BrokerChannel
-from ...features import TRANSACTION_VERSION
+from ...features import SECOND_GENERATION, TRANSACTION_VERSION
 from ...metadata_cache import NO_NODE
 from ...transaction_markers import Marker, MarkerErrors, write_marker
 from .marker_sender import MarkersToWrite, MarkersWritten
-from .steps import SECOND_GENERATION
 
 if TYPE_CHECKING:
     from ...broker import Broker

@@ -10,11 +10,9 @@ from __future__ import annotations
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....storage.topic_partition import TopicPartition
+from ...features import SECOND_GENERATION
 from .states import TransactionEvent, next_state
 from .transaction import NO_PARTITIONS, NO_TIMESTAMP, PRODUCER_EPOCH_MAX, Transaction
-
-SECOND_GENERATION = 2
-"""The `transaction.version` from which each transaction has an epoch of its own (KIP-890)."""
 
 
 def initialized(

@@ -275,22 +275,7 @@ class HandlerBench:
         from odradek.broker.connection import Connection
         from odradek.broker.dispatch import Dispatcher
         from odradek.broker.features import Features
-        from odradek.broker.handlers import (  # noqa: F401  # each registers itself
-            consumer_group_describe,
-            consumer_group_heartbeat,
-            delete_groups,
-            describe_groups,
-            find_coordinator,
-            heartbeat,
-            join_group,
-            leave_group,
-            list_groups,
-            offset_commit,
-            offset_delete,
-            offset_fetch,
-            registry,
-            sync_group,
-        )
+        from odradek.broker.handlers.registry import REGISTRATIONS
         from odradek.broker.metadata_cache import MetadataCache
 
         self.groups = groups
@@ -304,7 +289,7 @@ class HandlerBench:
         self.config = BrokerConfig.from_sources({})
         self.features = Features()
         self.features.take_up({"group.version": 1}, 1)
-        self._dispatcher = Dispatcher(self, registry.REGISTRATIONS)
+        self._dispatcher = Dispatcher(self, REGISTRATIONS)
         self._new_connection = lambda: Connection(
             self._dispatcher, LISTENER, "127.0.0.1:40000", 1 << 20, lambda: None
         )

@@ -76,6 +76,11 @@ def test_a_brokers_coordinator_follows_which_partitions_it_leads(tmp_path: Path)
     def state(topic: str) -> PartitionState:
         return PartitionState(topic, bytes(range(16)), 0, 1, 1, 0, (1,), 0, (1,), True)
 
+    def leadership_changed(partition: TopicPartition, is_leader: bool, leader_epoch: int) -> None:
+        if partition.topic == CONSUMER_OFFSETS:
+            coordinator.note_leadership(partition.partition, leader_epoch, is_leader=is_leader)
+
+    replica_manager.leadership_listeners.append(leadership_changed)
     replica_manager.become_leader_or_follower(1, 1, [state("orders"), state(CONSUMER_OFFSETS)])
     errors: list[ErrorCode] = []
     coordinator.commit_offsets(commit, errors.extend)

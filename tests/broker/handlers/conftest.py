@@ -88,7 +88,7 @@ class Bench:
         )
         assert created.error is None, created.error
         shown = partitions_are_led([(name, partitions)])
-        assert await wait_for_metadata(self.broker.metadata_cache, shown, 10_000)
+        assert await wait_for_metadata(self.broker.metadata_cache, shown, 60_000)
         topic_id = self.broker.metadata_cache.topic_id(name)
         assert topic_id is not None
         return topic_id

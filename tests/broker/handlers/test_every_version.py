@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.broker.handlers.registry import load_handlers
+from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SERVED = [
     (registration.api_key, version)
-    for registration in load_handlers().values()
+    for registration in REGISTRATIONS.values()
     for version in registration.versions
 ]
 PARKS = {ApiKey.JOIN_GROUP}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -32,11 +33,13 @@ class Counted:
         self.instructions = 0
 
     def __enter__(self) -> Counted:
+        gc.disable()  # what a collection calls is nobody's in particular
         sys.settrace(self._trace)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
+        gc.enable()
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         frame.f_trace_opcodes = True

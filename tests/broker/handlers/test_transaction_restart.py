@@ -86,7 +86,7 @@ async def decide(folder: Path, *, commit: bool, client_version: int) -> tuple[in
         await broker.controller.create_topics([NewTopic("orders", 2, 1)])
         await ensure_topics(broker, [TRANSACTION_STATE])
         shown = partitions_are_led([("orders", 2)])
-        assert await wait_for_metadata(broker.metadata_cache, shown, 10_000)
+        assert await wait_for_metadata(broker.metadata_cache, shown, 60_000)
         await broker.controller.producer_ids.refill()
         coordinator = broker.transaction_coordinator
         producer = answered(
