@@ -31,9 +31,13 @@ from support.kafka_process import KafkaProcess
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# How long an example takes on a busy machine is no property of what is tested.
+# How long an example takes on a busy machine is no property of what is tested. What lands is judged
+# by the same examples each time; new ones are looked for wherever the tests are run besides.
 hypothesis.settings.register_profile(
-    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "untimed",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
 )
 hypothesis.settings.load_profile("untimed")
 

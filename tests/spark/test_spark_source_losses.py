@@ -226,8 +226,8 @@ def test_a_topic_that_is_deleted_and_made_anew_under_a_query(
 ) -> None:
     topic = topics.create()
     produced = fill(operator.bootstrap, topic, 40, 2)
-    # A query that asks for the topic while there is none asks again, for longer than that lasts.
-    streams = start({"subscribe": topic, "fetchOffset.numRetries": "80"})
+    # A query that asks for the topic while there is none asks again, for some ten seconds.
+    streams = start({"subscribe": topic, "fetchOffset.numRetries": "10"})
     for stream in streams.values():
         stream.wait_for(lambda stream: len(stream.rows) == 40, "what is there")
     operator.delete(topic)
