@@ -344,8 +344,9 @@ def test_no_heartbeat_however_odd_harms_the_group(seed: int) -> None:
 
 
 @pytest.mark.soak
-def test_many_lives() -> None:
-    for seed in range(1_000, 11_000):
+@pytest.mark.parametrize("first", range(1_000, 11_000, 500))
+def test_many_lives(first: int) -> None:
+    for seed in range(first, first + 500):
         history = History(seed)
         try:
             history.run()

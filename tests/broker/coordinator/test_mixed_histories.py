@@ -314,6 +314,10 @@ def test_nothing_is_owned_twice_and_in_the_end_everything_once(seed: int) -> Non
 
 
 @pytest.mark.soak
-def test_many_mixed_lives() -> None:
-    for seed in range(1_000, 4_000):
-        live(seed)
+@pytest.mark.parametrize("first", range(1_000, 4_000, 500))
+def test_many_mixed_lives(first: int) -> None:
+    for seed in range(first, first + 500):
+        try:
+            live(seed)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
