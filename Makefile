@@ -20,8 +20,8 @@ NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 FUZZ_SECONDS ?= 60
 KAFKA := tests/interop/java
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
-BENCHMARKS = $(filter-out $(patsubst %,benchmarks/%.py,measure clusters side_by_side growth profiles),\
-	$(wildcard benchmarks/*.py))
+BENCHMARKS = $(filter-out $(patsubst %,tools/benchmarks/%.py,measure clusters side_by_side growth profiles),\
+	$(wildcard tools/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-growth bench-goals bench-codec profiles wheel clean
@@ -103,7 +103,7 @@ interop: $(VENV)/test.stamp
 conformance: $(VENV)/test.stamp
 	@.ci/need java mvn
 	@mvn -q -B -f $(KAFKA)/pom.xml dependency:copy-dependencies
-	@$(BIN)/python -m odradek.testing.conformance --kafka-libs $(KAFKA)/target/dependency $(ARGS)
+	@$(BIN)/python -m odradek.tools.conformance --kafka-libs $(KAFKA)/target/dependency $(ARGS)
 
 soak: $(VENV)/test.stamp
 	$(PYTEST) -m soak $(ARGS)
@@ -117,7 +117,7 @@ check: $(VENV)/test.stamp
 	$(BIN)/ruff check --quiet --output-format concise .
 	@mkdir -p $(MYPY_PATH) && ln -sfn "$(CURDIR)" $(MYPY_PATH)/odradek
 	MYPYPATH=$(MYPY_PATH) $(BIN)/mypy --cache-dir .cache/mypy \
-		--exclude '(^|/)(tests|benchmarks|examples/testing)/' -p odradek
+		--exclude '(^|/)(tests|tools/benchmarks|examples/testing)/' -p odradek
 	$(PYTEST) -q tests/test_architecture.py tests/test_generated.py
 
 format: $(VENV)/test.stamp
@@ -125,32 +125,32 @@ format: $(VENV)/test.stamp
 	$(BIN)/ruff format --quiet .
 
 docs: $(VENV)/run.stamp
-	$(BIN)/python -m odradek.broker.config.docs > docs/configuration.md
-	$(BIN)/python -m odradek.broker.api_table > docs/apis.md
-	$(BIN)/python -m odradek.broker.metrics.page > docs/metrics.md
-	$(BIN)/python -m odradek.testing.faults.page > docs/faults.md
-	$(BIN)/python -m odradek.broker.coordinator.group.diagram
-	$(BIN)/python -m odradek.broker.coordinator.group.consumer.diagram
-	$(BIN)/python -m odradek.broker.coordinator.transaction.diagram
-	$(BIN)/python -m odradek.broker.controller.diagram
-	$(BIN)/python -m odradek.protocol.stubs
+	$(BIN)/python -m odradek.tools.docs.configuration_page > docs/configuration.md
+	$(BIN)/python -m odradek.tools.docs.api_table > docs/apis.md
+	$(BIN)/python -m odradek.tools.docs.metrics_page > docs/metrics.md
+	$(BIN)/python -m odradek.tools.docs.faults_page > docs/faults.md
+	$(BIN)/python -m odradek.tools.docs.group_diagram
+	$(BIN)/python -m odradek.tools.docs.consumer_group_diagram
+	$(BIN)/python -m odradek.tools.docs.transaction_diagram
+	$(BIN)/python -m odradek.tools.docs.controller_diagram
+	$(BIN)/python -m odradek.tools.docs.stubs
 
 bench: $(VENV)/test.stamp
 	@.ci/need java mvn go
-	$(BIN)/python benchmarks/side_by_side.py $(ARGS)
+	$(BIN)/python tools/benchmarks/side_by_side.py $(ARGS)
 
 bench-growth: $(VENV)/test.stamp
-	$(BIN)/python benchmarks/growth.py $(ARGS)
+	$(BIN)/python tools/benchmarks/growth.py $(ARGS)
 
 bench-goals: $(VENV)/test.stamp
 	@missed=0; for script in $(BENCHMARKS); do echo "== $$script"; \
 		$(BIN)/python "$$script" || missed=1; done; exit $$missed
 
 profiles: $(VENV)/profile.stamp
-	$(BIN)/python benchmarks/profiles.py $(ARGS)
+	$(BIN)/python tools/benchmarks/profiles.py $(ARGS)
 
 bench-codec: $(VENV)/test.stamp
-	@$(BIN)/python benchmarks/codec.py $(ARGS)
+	@$(BIN)/python tools/benchmarks/codec.py $(ARGS)
 
 wheel: $(VENV)/run.stamp
 	@rm -rf build dist

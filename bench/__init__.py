@@ -1,6 +1,6 @@
 """Measuring a broker: loads, rounds, figures. What `odradek bench` shows, and scripts may use.
 
-    from odradek.bench.loads import LOADS
+    from odradek.bench.loads.loads import LOADS
     from odradek.bench.target import Target
 
     for load in LOADS:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ..common.errors import ErrorCode
 from ..protocol import messages
 from ..protocol.api_keys import ApiKey
-from ..protocol.errors import ErrorCode
 from .errors import BenchError
+from .loads.wire import Wire, check, refused
 from .target import Target
-from .wire import Wire, check, refused
 
 NAME_PREFIX = "odradek-bench-"
 """What the names of all topics, groups and transactional ids begin with."""

@@ -39,8 +39,8 @@ class Target(NamedTuple):
         """
         if not self.tls:
             return None
-        from ..client.tls_context import client_context
-        from ..client.tls_settings import TlsError, tls_settings_of
+        from ..client.security.tls_context import client_context
+        from ..client.security.tls_settings import TlsError, tls_settings_of
 
         try:
             return client_context(tls_settings_of(self.tls), lambda path: Path(path).read_bytes())

@@ -10,47 +10,47 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from ..replication.hosted_partitions import ReplicaSettings
-from ..replication.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from ..common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from ..common.live_broker import EndPoint, LiveBroker
+from ..common.topic_partition import TopicPartition
+from ..config.dynamic.dynamic_config import DynamicConfig
+from ..config.group_configs import GroupConfigs
+from ..config.listeners import Listener, advertise
+from ..config.topic_configs import log_config, topic_values
+from ..controller.channel import codec as wire
+from ..controller.channel.channel_manager import ChannelManager
+from ..controller.controller import Controller
+from ..metadata.features import SUPPORTED, TRANSACTION_VERSION, Features
+from ..metadata.metadata_cache import MetadataCache
+from ..metadata.metadata_waiting import wait_for_metadata
+from ..metadata_store.store import MetadataStore
+from ..replication.partition.hosted_partitions import ReplicaSettings
 from ..replication.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
-from ..storage.log_config import LogConfig
-from ..storage.log_directory import NO_BROKER_EPOCH
-from ..storage.log_manager import FailedDirectory, LogManager
-from ..storage.topic_partition import TopicPartition
-from .broker_links import BrokerLinks
-from .config.dynamic_config import DynamicConfig
-from .config.group_configs import GroupConfigs
-from .config.listeners import Listener, advertise
-from .config.topic_configs import log_config, topic_values
-from .config_manager import ConfigManager
-from .controller import wire
-from .controller.channel_manager import ChannelManager
-from .controller.controller import Controller
-from .controller.live_broker import EndPoint, LiveBroker
-from .dispatch import Dispatcher
-from .failed_directories import hold_producer_ids
-from .feature_follower import FeatureFollower, FeaturesNotSupported
-from .features import SUPPORTED, TRANSACTION_VERSION, Features
-from .fetch_sessions import FetchSessionCache
+from ..storage.log.log_config import LogConfig
+from ..storage.log_manager.log_directory import NO_BROKER_EPOCH
+from ..storage.log_manager.log_manager import FailedDirectory, LogManager
+from .dynamic_config.config_listeners import follow_changes
+from .dynamic_config.config_manager import ConfigManager
 from .handlers.registry import REGISTRATIONS
-from .leaving import leave_cluster
-from .listener_security import tls_listeners
-from .log_maintenance import LogMaintenance
-from .metadata_cache import MetadataCache
-from .metadata_store.store import MetadataStore
-from .metadata_waiting import wait_for_metadata
-from .peers import BrokerPeers
-from .requests import Request
-from .server import Server, ServerSettings
-from .settings_in_force import follow_changes
-from .transaction_verification import TransactionVerifier
+from .interbroker.broker_links import BrokerLinks
+from .interbroker.controlled_shutdown import leave_cluster
+from .interbroker.feature_follower import FeatureFollower, FeaturesNotSupported
+from .interbroker.peers import BrokerPeers
+from .interbroker.transaction_verification import TransactionVerifier
+from .maintenance.failed_directories import hold_producer_ids
+from .maintenance.log_maintenance import LogMaintenance
+from .network.listener_security import tls_listeners
+from .network.server import Server, ServerSettings
+from .request.dispatch import Dispatcher
+from .request.fetch_sessions import FetchSessionCache
+from .request.requests import Request
 
 if TYPE_CHECKING:
-    from .coordinator.group.coordinator import GroupCoordinator
-    from .coordinator.transaction.coordinator import TransactionCoordinator
-    from .coordinator.transaction.marker_channels import MarkerChannels
+    from ..coordinator.group.coordinator import GroupCoordinator
+    from ..coordinator.transaction.coordinator import TransactionCoordinator
+    from .interbroker.marker_channels import MarkerChannels
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class Broker:
     @cached_property
     def group_coordinator(self) -> GroupCoordinator:
         """All groups that are coordinated here."""
-        from .coordinator.group.factory import create_group_coordinator
+        from ..coordinator.group.factory import create_group_coordinator
 
         return self._with_coordinator(
             create_group_coordinator(
@@ -223,7 +223,7 @@ class Broker:
     @cached_property
     def transaction_coordinator(self) -> TransactionCoordinator:
         """All transactional ids that are coordinated here."""
-        from .coordinator.transaction.factory import create_transaction_coordinator
+        from ..coordinator.transaction.factory import create_transaction_coordinator
 
         return self._with_coordinator(
             create_transaction_coordinator(
@@ -241,7 +241,7 @@ class Broker:
     @cached_property
     def marker_channels(self) -> MarkerChannels:
         """Brings the ends of transactions to the leaders of their partitions."""
-        from .coordinator.transaction.marker_channels import MarkerChannels
+        from .interbroker.marker_channels import MarkerChannels
 
         return MarkerChannels(self)
 
@@ -363,7 +363,7 @@ class Broker:
             return
 
         def start() -> None:
-            from .log_cleaner_task import LogCleanerTask
+            from .maintenance.log_cleaner_task import LogCleanerTask
 
             LogCleanerTask(self).start()
 

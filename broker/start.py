@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ..config.broker_config import BrokerConfig
+from ..config.definition import ConfigError
+from ..config.dynamic.dynamic_config import DynamicConfig
+from ..config.listeners import Listener
+from ..config.topic_configs import log_config
+from ..controller.registration import BrokerIdTaken, get_or_create_cluster_id
+from ..metadata_store.choice import make_store
+from ..metadata_store.errors import MetadataStoreError
 from ..runtime.clock import SystemClock
 from ..runtime.offload import run_in_thread
-from ..runtime.randomness import random_uuid, uuid_to_text
+from ..runtime.rng import random_uuid, uuid_to_text
 from ..storage.errors import LogDirectoryError, StorageError
-from ..storage.log_loading import LoadingStopped
-from ..storage.log_manager import LogManager
+from ..storage.log_manager.log_manager import LogManager
+from ..storage.recovery.log_loading import LoadingStopped
 from .broker import Broker
-from .config.broker_config import BrokerConfig
-from .config.definition import ConfigError
-from .config.dynamic_config import DynamicConfig
-from .config.listeners import Listener
-from .config.topic_configs import log_config
-from .config_manager import load_broker_overrides
-from .controller.registration import BrokerIdTaken, get_or_create_cluster_id
-from .feature_follower import FeaturesNotSupported
-from .metadata_store.choice import make_store
-from .metadata_store.errors import MetadataStoreError
-from .surroundings import Surroundings, real_surroundings
+from .dynamic_config.config_manager import load_broker_overrides
+from .environment import Surroundings, real_surroundings
+from .interbroker.feature_follower import FeaturesNotSupported
 
 if TYPE_CHECKING:
     from .metrics.endpoint import MetricsListener

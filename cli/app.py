@@ -12,19 +12,19 @@ from typing import Annotated
 
 import typer
 
-from .bench import bench
-from .cluster import cluster
-from .consume import consume
-from .demo import demo
-from .errors import explain
-from .groups import app as groups
-from .log import app as log
-from .produce import produce
-from .record import record
-from .replay import replay
-from .spark import app as spark
-from .topics import app as topics
-from .transactions import app as transactions
+from .bench.command import bench
+from .cluster.command import cluster
+from .common.errors import explain
+from .groups.command import app as groups
+from .log.command import app as log
+from .recorder.record import record
+from .recorder.replay import replay
+from .records.consume import consume
+from .records.produce import produce
+from .spark.command import app as spark
+from .spark.demo import demo
+from .topics.command import app as topics
+from .transactions.command import app as transactions
 
 INTERRUPTED = 130
 """What a shell expects of a program that Ctrl-C ended."""
@@ -84,7 +84,7 @@ def _options(
 )
 def serve(arguments: Annotated[list[str] | None, typer.Argument(metavar="...")] = None) -> None:
     """Stands here for the list of commands; `main` dispatches `serve` before typer is loaded."""
-    from .serve import main
+    from .serve.command import main
 
     raise typer.Exit(main(list(arguments or [])))
 

@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["serve"]:
-        from .serve import main as serve
+        from .serve.command import main as serve
 
         return serve(arguments[1:])
     from .app import run

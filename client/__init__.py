@@ -34,10 +34,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .admin import Admin
+    from .admin.admin import Admin
     from .client import KafkaClient
-    from .cluster import Cluster, Node, PartitionInfo, TopicInfo
-    from .connection import Connection, open_connection
+    from .consumer.fetcher import FetchedRecord, Fetcher
     from .errors import (
         AuthenticationError,
         ClientClosedError,
@@ -50,47 +49,48 @@ if TYPE_CHECKING:
         UnknownNodeError,
         UnsupportedByBrokerError,
     )
-    from .fetcher import FetchedRecord, Fetcher
-    from .metadata import Metadata
-    from .metadata_updater import MetadataUpdater
-    from .network import NetworkClient
-    from .producer import Producer, ProduceResult
-    from .sasl import sasl_plain
+    from .metadata.cluster import Cluster, Node, PartitionInfo, TopicInfo
+    from .metadata.metadata import Metadata
+    from .metadata.metadata_updater import MetadataUpdater
+    from .network.connection import Connection, open_connection
+    from .network.network import NetworkClient
+    from .producer.producer import Producer, ProduceResult
+    from .security.sasl import sasl_plain
+    from .security.tls_context import client_context
+    from .security.tls_settings import TlsError, tls_settings_of
     from .settings import ClientSettings
-    from .tls_context import client_context
-    from .tls_settings import TlsError, tls_settings_of
 
 _MODULES = {
-    "Admin": "admin",
+    "Admin": "admin.admin",
     "AuthenticationError": "errors",
     "ClientClosedError": "errors",
     "ClientError": "errors",
     "ClientSettings": "settings",
-    "Cluster": "cluster",
+    "Cluster": "metadata.cluster",
     "ConnectError": "errors",
-    "Connection": "connection",
+    "Connection": "network.connection",
     "DisconnectedError": "errors",
-    "FetchedRecord": "fetcher",
-    "Fetcher": "fetcher",
+    "FetchedRecord": "consumer.fetcher",
+    "Fetcher": "consumer.fetcher",
     "KafkaClient": "client",
-    "Metadata": "metadata",
+    "Metadata": "metadata.metadata",
     "MetadataTimeoutError": "errors",
-    "MetadataUpdater": "metadata_updater",
-    "NetworkClient": "network",
-    "Node": "cluster",
-    "PartitionInfo": "cluster",
+    "MetadataUpdater": "metadata.metadata_updater",
+    "NetworkClient": "network.network",
+    "Node": "metadata.cluster",
+    "PartitionInfo": "metadata.cluster",
     "PeerProtocolError": "errors",
-    "ProduceResult": "producer",
-    "Producer": "producer",
+    "ProduceResult": "producer.producer",
+    "Producer": "producer.producer",
     "RequestTimeoutError": "errors",
-    "TlsError": "tls_settings",
-    "TopicInfo": "cluster",
+    "TlsError": "security.tls_settings",
+    "TopicInfo": "metadata.cluster",
     "UnknownNodeError": "errors",
     "UnsupportedByBrokerError": "errors",
-    "client_context": "tls_context",
-    "open_connection": "connection",
-    "sasl_plain": "sasl",
-    "tls_settings_of": "tls_settings",
+    "client_context": "security.tls_context",
+    "open_connection": "network.connection",
+    "sasl_plain": "security.sasl",
+    "tls_settings_of": "security.tls_settings",
 }
 
 __all__ = [

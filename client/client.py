@@ -18,10 +18,6 @@ import trio
 from ..protocol import messages
 from ..protocol.api_keys import ApiKey
 from ..runtime.clock import Clock
-from .attempts import Attempts
-from .backoff import ExponentialBackoff
-from .cluster import Cluster, Node, TopicInfo, parse_bootstrap
-from .connection import Authenticate
 from .error_kinds import error_name
 from .errors import (
     AuthenticationError,
@@ -31,17 +27,21 @@ from .errors import (
     UnknownNodeError,
     UnsupportedByBrokerError,
 )
-from .metadata import LeaderAndEpoch, Metadata, MetadataQuery
-from .metadata_updater import Ask, MetadataUpdater, Rebootstrap, Wait
-from .metadata_updater import Connect as ConnectTo
-from .network import NetworkClient
-from .opening import Connect
+from .metadata.cluster import Cluster, Node, TopicInfo, parse_bootstrap
+from .metadata.metadata import LeaderAndEpoch, Metadata, MetadataQuery
+from .metadata.metadata_updater import Ask, MetadataUpdater, Rebootstrap, Wait
+from .metadata.metadata_updater import Connect as ConnectTo
+from .metadata.tracked_topics import TrackedTopics
+from .network.attempts import Attempts
+from .network.backoff import ExponentialBackoff
+from .network.connection import Authenticate
+from .network.network import NetworkClient
+from .network.opening import Connect
+from .network.trio_clock import TrioClock, trio_deadline
 from .settings import ClientSettings, check_settings
-from .tracked_topics import TrackedTopics
-from .trio_clock import TrioClock, trio_deadline
 
 if TYPE_CHECKING:
-    from ..protocol.values import MessageValue
+    from ..protocol.codec.values import MessageValue
 
 AUTO_CREATION_FROM = 4
 RELIABLE_EPOCHS_FROM = 9

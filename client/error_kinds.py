@@ -6,7 +6,7 @@ are `RetriableException`; the first are among the second.
 
 from __future__ import annotations
 
-from ..protocol.errors import ErrorCode
+from ..common.errors import ErrorCode
 
 STALE_METADATA_ERRORS = frozenset(
     {

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import ErrorCode, KafkaError
 from .api_keys import ApiKey
-from .errors import EncodeError, ErrorCode, KafkaError, ProtocolError, UnsupportedVersionError
+from .errors import EncodeError, ProtocolError, UnsupportedVersionError
 
 if TYPE_CHECKING:
-    from .values import MessageValue
-    from .varints import Buffer
+    from .codec.values import MessageValue
+    from .codec.varints import Buffer
 
 __all__ = [
     "ZERO_UUID",

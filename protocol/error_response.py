@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..common.errors import ErrorCode
 from . import messages
 from .api_keys import ApiKey
-from .errors import ErrorCode
-from .message import Message
-from .types import Array, Struct
-from .versions import parse_versions
+from .codec.message import Message
+from .codec.types import Array, Struct
+from .codec.versions import parse_versions
 
 ERROR_CODE_FIELDS = ("error_code", "partition_error_code")
 ERROR_MESSAGE_FIELD = "error_message"

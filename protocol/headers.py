@@ -14,8 +14,8 @@ from __future__ import annotations
 import struct
 
 from .api_keys import ApiKey
+from .codec.varints import Buffer, read_varint
 from .errors import ProtocolError
-from .varints import Buffer, read_varint
 
 HEADER_TAGGED_FIELDS_MAX = 1000
 """There is none yet. Skipping one takes a third of a microsecond, and a frame can hold fifty

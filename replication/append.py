@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..protocol.errors import ErrorCode
-from ..storage.topic_partition import TopicPartition
-from .delayed_operation import DelayedOperation
-from .partition import Partition
+from ..common.errors import ErrorCode
+from ..common.topic_partition import TopicPartition
+from .partition.partition import Partition
+from .purgatory.delayed_operation import DelayedOperation
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from ..storage.topic_partition import TopicPartition
-from .isr_change import IsrChange
+from ..common.topic_partition import TopicPartition
+from .partition.isr_change import IsrChange
 
 if TYPE_CHECKING:
-    from .fetcher_partition import InitialFetchState
-    from .partition import Partition
+    from .fetcher.fetcher_partition import InitialFetchState
+    from .partition.partition import Partition
 
 
 class Peers(Protocol):

@@ -11,15 +11,17 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from ..protocol.errors import ErrorCode, KafkaError
+from ..common.errors import ErrorCode, KafkaError
+from ..common.internal_topics import INTERNAL_TOPICS
+from ..common.partition_state import PartitionState
+from ..common.topic_partition import TopicPartition
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
-from ..storage.append_origin import AppendOrigin
 from ..storage.errors import RecordValidationError, StorageError
-from ..storage.log_manager import FailedDirectory, LogManager
-from ..storage.log_upkeep import delete_old_segments
-from ..storage.topic_partition import TopicPartition
-from ..storage.verification_guard import VerificationGuard
+from ..storage.log.append_origin import AppendOrigin
+from ..storage.log_manager.log_manager import FailedDirectory, LogManager
+from ..storage.log_manager.log_upkeep import delete_old_segments
+from ..storage.producer_state.verification_guard import VerificationGuard
 from .append import (
     NO_OFFSET,
     AppendCallback,
@@ -30,18 +32,16 @@ from .append import (
     RecordError,
     StagedAppend,
 )
-from .delayed_delete_records import DelayedDeleteRecords, DeleteRecordsCallback
-from .delayed_fetch import DelayedFetch
-from .delayed_operation import Purgatory
-from .fetch import FetchCallback, FetchParams, FetchPartition
-from .fetch_memory import FetchMemory
-from .fetch_purgatory import FetchPurgatory
-from .hosted_partitions import HostedPartitions, ReplicaSettings, StoppedReplica
-from .internal_topics import INTERNAL_TOPICS
-from .partition import Partition
-from .partition_state import PartitionState
-from .reading import read_from_log
-from .replica_selector import NO_REPLICA
+from .partition.hosted_partitions import HostedPartitions, ReplicaSettings, StoppedReplica
+from .partition.partition import Partition
+from .purgatory.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsCallback
+from .purgatory.delayed_fetch import DelayedFetch
+from .purgatory.delayed_operation import Purgatory
+from .purgatory.fetch_memory import FetchMemory
+from .purgatory.fetch_purgatory import FetchPurgatory
+from .read.fetch import FetchCallback, FetchParams, FetchPartition
+from .read.reading import read_from_log
+from .read.replica_selector import NO_REPLICA
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..protocol.errors import ErrorCode
+from ..common.errors import ErrorCode
 
 PRODUCE_FAILURES_EXPECTED = frozenset(
     {

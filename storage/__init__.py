@@ -4,22 +4,22 @@ It speaks records and offsets, never wire messages, and knows nothing of trio. F
 in Kafka's own formats, so Kafka's tools read them.
 """
 
-from .append_origin import AppendOrigin
+from ..common.topic_partition import TopicPartition
 from .errors import (
     LogDirectoryError,
     RecordValidationError,
     StorageError,
     UnexpectedAppendOffsetError,
 )
-from .file_slice import FileSlice
-from .log import Log
-from .log_append_info import LogAppendInfo
-from .log_config import LogConfig
-from .log_loader import load_log
-from .log_manager import LogManager
-from .log_read import LogRead
-from .time_index import TimestampAndOffset
-from .topic_partition import TopicPartition
+from .index.time_index import TimestampAndOffset
+from .io.file_slice import FileSlice
+from .log.append_origin import AppendOrigin
+from .log.log import Log
+from .log.log_append_info import LogAppendInfo
+from .log.log_config import LogConfig
+from .log.log_read import LogRead
+from .log_manager.log_manager import LogManager
+from .recovery.log_loader import load_log
 
 __all__ = [
     "AppendOrigin",

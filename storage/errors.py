@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from ..protocol.errors import ErrorCode, KafkaError
+from ..common.errors import ErrorCode, KafkaError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The disk, the quota or the largest file is full: room can come back."""

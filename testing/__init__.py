@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .cluster import Cluster
     from .container import KafkaContainer
+    from .fixtures.shared_broker import SharedBroker
     from .recorder.running_recorder import Recorder
     from .running_broker import Broker
-    from .shared_broker import SharedBroker
 
 __all__ = ["Broker", "Cluster", "KafkaContainer", "Recorder", "SharedBroker"]
 
@@ -24,7 +24,7 @@ _MODULES = {
     "Cluster": "cluster",
     "KafkaContainer": "container",
     "Recorder": "recorder.running_recorder",
-    "SharedBroker": "shared_broker",
+    "SharedBroker": "fixtures.shared_broker",
 }
 
 

@@ -22,13 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .broker_process import BrokerStartError
 from .client_settings import TlsFiles, client_settings
 from .control.controlled_broker import ControlledBroker
 from .control.framing import TOKEN_VARIABLE
-from .folder_guard import FolderGuard
 from .outages.breakable_process import BreakableProcess
-from .secret_settings import SECRET_SETTINGS, SETTINGS_VARIABLE
+from .process.broker_process import BrokerStartError
+from .process.folder_guard import FolderGuard
+from .process.secret_settings import SECRET_SETTINGS, SETTINGS_VARIABLE
 
 if TYPE_CHECKING:
     from .control.client import ControlClient
@@ -144,7 +144,7 @@ class Broker(ControlledBroker, BreakableProcess):
 
     def command(self) -> list[str]:
         """The command line of the next start."""
-        command = [sys.executable, "-m", "odradek.testing.broker"]
+        command = [sys.executable, "-m", "odradek.testing.process.broker"]
         command += ["--listen", self.bootstrap, "--data-dir", str(self.data_dir)]
         command += ["--exit-with", str(self._exit_with), "--control"]
         for folder in self._leftovers:

@@ -19,7 +19,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 sys.path.insert(0, str(Path(__file__).parent))  # makes `support` importable
 

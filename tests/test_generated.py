@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from odradek.broker.api_table import api_table
-from odradek.broker.config.docs import configuration_page
-from odradek.broker.controller import diagram as controller_diagram
-from odradek.broker.coordinator.group import diagram
-from odradek.broker.coordinator.group.consumer import diagram as consumer_diagram
-from odradek.broker.coordinator.transaction import diagram as transaction_diagram
-from odradek.broker.metrics.page import metrics_page
-from odradek.protocol.stubs import PACKAGES, stub_files
-from odradek.testing.faults.page import faults_page
+from odradek.tools.docs import consumer_group_diagram as consumer_diagram
+from odradek.tools.docs import controller_diagram, transaction_diagram
+from odradek.tools.docs import group_diagram as diagram
+from odradek.tools.docs.api_table import api_table
+from odradek.tools.docs.configuration_page import configuration_page
+from odradek.tools.docs.faults_page import faults_page
+from odradek.tools.docs.metrics_page import metrics_page
+from odradek.tools.docs.stubs import PACKAGES, stub_files
 
 ROOT = Path(__file__).parents[1]
 

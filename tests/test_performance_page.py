@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))  # makes `profiling` importable
+sys.path.insert(
+    0, str(Path(__file__).parents[1] / "tools" / "benchmarks")
+)  # makes `profiling` importable
 
 from profiling.account import filled_page, load
 from profiling.flame import flame_graph

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...common.internal_topics import CONSUMER_OFFSETS
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ...replication.internal_topics import CONSUMER_OFFSETS
-from ...storage.topic_partition import TopicPartition
-from ..transaction_errors import fenced_error
+from ..request.transaction_errors import fenced_error
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_WITH_FENCED = 2
 

@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.internal_topics import INTERNAL_TOPICS
+from ...common.topic_partition import TopicPartition
+from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.internal_topics import INTERNAL_TOPICS
-from ...storage.topic_partition import TopicPartition
-from ..authorized_operations import CLUSTER_NAME
-from ..features import SECOND_GENERATION
-from ..transaction_errors import fenced_error
+from ..request.authorized_operations import CLUSTER_NAME
+from ..request.transaction_errors import fenced_error
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_OF_BROKERS = 4
 FIRST_VERSION_WITH_FENCED = 2

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...controller.producer_ids import allocate_block
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..authorized_operations import CLUSTER_NAME
-from ..controller.producer_ids import allocate_block
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 async def handle_allocate_producer_ids(

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...storage.topic_partition import TopicPartition
-from ..authorized_operations import CLUSTER_NAME
-from ..forwarding import on_controller
+from ..interbroker.forwarding import on_controller
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 @on_controller

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ...storage.topic_partition import TopicPartition
-from ..authorized_operations import CLUSTER_NAME
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 PARTITIONS_PER_STEP = 10
 """Others have a turn after so many: each may make a folder and its files."""

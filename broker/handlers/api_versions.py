@@ -16,14 +16,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...metadata.features import SUPPORTED
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ...protocol.errors import ErrorCode
-from ..features import SUPPORTED
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 SOFTWARE_PATTERN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself and its version (KIP-511)."""

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..coordinator.group.consumer.describing import (
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.group.consumer.describing import (
     ConsumerGroupDescription,
     DescribedConsumer,
     DescribedPartitions,
 )
+from ...protocol import messages
 from .consumer_group_heartbeat import check_served
 from .describe_groups import OPERATIONS_NOT_ASKED_FOR, authorized_group_operations
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_consumer_group_describe(

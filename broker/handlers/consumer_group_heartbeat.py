@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
+from ...coordinator.group.consumer.member import OwnedPartitions
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
-from ..coordinator.group.consumer.member import OwnedPartitions
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_WITH_REGEX = 1
 GROUP_VERSION_WITH_CONSUMER_GROUPS = 1

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..authorized_operations import CLUSTER_NAME
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 async def handle_controlled_shutdown(

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...controller.topics.new_partitions import NewPartitions
+from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..controller.new_partitions import NewPartitions
-from ..forwarding import on_controller
-from ..metadata_waiting import partitions_are_led, wait_for_metadata
+from ..interbroker.forwarding import on_controller
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 @on_controller

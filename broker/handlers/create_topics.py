@@ -17,18 +17,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...config.describe import describe_topic
+from ...controller.topics.new_topic import NewTopic, TopicPlan
+from ...controller.topics.topic_names import CLUSTER_METADATA
+from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..authorized_operations import CLUSTER_NAME
-from ..config.describe import describe_topic
-from ..controller.new_topic import NewTopic, TopicPlan
-from ..controller.topic_names import CLUSTER_METADATA
-from ..forwarding import on_controller
-from ..metadata_waiting import partitions_are_led, wait_for_metadata
+from ..interbroker.forwarding import on_controller
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 @on_controller

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ...replication.delayed_delete_records import DeleteRecordsResults
-from ...storage.topic_partition import TopicPartition
+from ...replication.purgatory.delayed_delete_records import DeleteRecordsResults
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_delete_records(broker: Broker, request: Request) -> None:

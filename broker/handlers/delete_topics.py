@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from ...protocol import ZERO_UUID, messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..forwarding import on_controller
-from ..metadata_waiting import topics_are_gone, wait_for_metadata
+from ..interbroker.forwarding import on_controller
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 VERSION_OF_DELETION_DISABLED = 3
 VERSION_OF_TOPIC_IDS = 6

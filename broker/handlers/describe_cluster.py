@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ..authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
+from ..request.authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 BROKERS = 1
 CONTROLLERS = 2

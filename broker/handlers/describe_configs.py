@@ -19,19 +19,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..authorized_operations import CLUSTER_NAME
-from ..config.config_entry import ConfigEntry
-from ..config.definition import ConfigSource, ConfigType
-from ..config.describe import (
+from ...common.errors import ErrorCode, KafkaError
+from ...config.config_entry import ConfigEntry
+from ...config.definition import ConfigSource, ConfigType
+from ...config.describe import (
     describe_broker,
     describe_client_metrics,
     describe_cluster_defaults,
     describe_group,
     describe_topic,
 )
-from ..config_admin import (
+from ...controller.topics.topic_names import validate_topic_name
+from ...protocol import messages
+from ..dynamic_config.config_admin import (
     AUTHORIZED_AS,
     BROKER,
     BROKER_LOGGER,
@@ -40,12 +40,12 @@ from ..config_admin import (
     TOPIC,
     require_own_id,
 )
-from ..controller.topic_names import validate_topic_name
-from ..loggers import logger_levels
+from ..dynamic_config.loggers import logger_levels
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
     Resource = messages.DescribeConfigsRequest.DescribeConfigsResource
     Result = messages.DescribeConfigsResponse.DescribeConfigsResult
@@ -158,7 +158,7 @@ def _described(
 
 def _explain(resource_type: int) -> Callable[[str], str | None]:
     """What looks up the documentation of a setting; the texts are loaded when first asked for."""
-    from ..config import documentation
+    from ...config import documentation
 
     by_type = {
         TOPIC: documentation.of_topic,

@@ -16,16 +16,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ...storage.log import Log
-from ...storage.log_directory import LogDirectory
-from ...storage.topic_partition import TopicPartition
-from ..authorized_operations import CLUSTER_NAME
+from ...storage.log.log import Log
+from ...storage.log_manager.log_directory import LogDirectory
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 INVALID_OFFSET_LAG = -1
 

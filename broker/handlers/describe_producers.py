@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
+from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...storage.topic_partition import TopicPartition
-from ..controller.topic_names import validate_topic_name
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 UNKNOWN_TOPIC = "This server does not host this topic-partition."
 

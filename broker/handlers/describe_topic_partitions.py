@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.internal_topics import INTERNAL_TOPICS
+from ...common.partition_state import PartitionState
+from ...controller.topics.topic_names import topic_name_problem
+from ...metadata.metadata_cache import MetadataSnapshot
+from ...metadata.partition_metadata import partition_metadata
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.internal_topics import INTERNAL_TOPICS
-from ...replication.partition_state import PartitionState
-from ..authorized_operations import authorized_operations
-from ..controller.topic_names import topic_name_problem
-from ..metadata_cache import MetadataSnapshot
-from ..partition_metadata import partition_metadata
+from ..request.authorized_operations import authorized_operations
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_describe_topic_partitions(

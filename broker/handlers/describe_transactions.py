@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...coordinator.transaction.describing import TransactionDescription
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ..coordinator.transaction.describing import TransactionDescription
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_describe_transactions(

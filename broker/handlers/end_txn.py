@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ..features import SECOND_GENERATION
-from ..transaction_errors import fenced_error
+from ..request.transaction_errors import fenced_error
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_SECOND_GENERATION = 5

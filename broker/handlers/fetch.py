@@ -16,32 +16,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
-from ...replication.fetch_counting import count_fetches, count_idle
-from ...replication.fetch_memory import idle_partition
-from ...storage.topic_partition import TopicPartition
-from ..authorized_operations import CLUSTER_NAME
-from ..fetch_rules import (
+from ...replication.purgatory.fetch_memory import idle_partition
+from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
+from ...replication.read.fetch_counting import count_fetches, count_idle
+from ..request.authorized_operations import CLUSTER_NAME
+from ..request.fast_path.repeated_fetch import RepeatedFetch
+from ..request.fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     ISOLATION_LEVELS,
     Results,
     fetch_params,
     fetch_response,
 )
-from ..fetch_sessions import (
+from ..request.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     FetchSession,
     RequestedPartition,
     grounds_of,
 )
-from ..repeated_fetch import RepeatedFetch
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | None:

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from ...storage.topic_partition import TopicPartition
-from ..forwarding import ensure_topics
+from ..interbroker.forwarding import ensure_topics
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 GROUP = 0
 TRANSACTION = 1

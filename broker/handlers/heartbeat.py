@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_heartbeat(broker: Broker, request: Request) -> messages.HeartbeatResponse:

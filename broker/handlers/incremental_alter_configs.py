@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...controller.config_changes import ConfigAlteration
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ..config_admin import AlteredResource, alter_resources
-from ..controller.config_changes import ConfigAlteration
+from ..dynamic_config.config_admin import AlteredResource, alter_resources
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 async def handle_incremental_alter_configs(

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from ...common.errors import ErrorCode
+from ...coordinator.transaction.initializing import ProducerIdAndEpoch
+from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
 from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from ..authorized_operations import CLUSTER_NAME
-from ..coordinator.transaction.initializing import ProducerIdAndEpoch
-from ..metadata_store.errors import MetadataStoreError
-from ..transaction_errors import fenced_error
+from ..request.authorized_operations import CLUSTER_NAME
+from ..request.transaction_errors import fenced_error
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.group.answers import JoinAnswer
+from ...coordinator.group.classic.join_request import JoinRequest, MemberProtocol
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..coordinator.group.answers import JoinAnswer
-from ..coordinator.group.join_request import JoinRequest, MemberProtocol
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_THAT_REQUIRES_MEMBER_ID = 4
 FIRST_VERSION_WITH_NULLABLE_PROTOCOL = 7

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
+from ...controller.channel.codec import FULL, decode_led, led_topics
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...storage.topic_partition import TopicPartition
-from ..authorized_operations import CLUSTER_NAME
-from ..controller.wire import FULL, decode_led, led_topics
-from ..long_work import run_in_steps
-from ..topic_overrides import read_topic_overrides
+from ...runtime.long_work import run_in_steps
+from ..dynamic_config.topic_overrides import read_topic_overrides
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 PARTITIONS_PER_STEP = 10
 """Making a log takes up to some milliseconds: between steps, others may run."""

@@ -11,14 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ..authorized_operations import CLUSTER_NAME
-from ..config_admin import BROKER, BROKER_LOGGER, CLIENT_METRICS_SUBSCRIPTION, GROUP, TOPIC
+from ..dynamic_config.config_admin import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS_SUBSCRIPTION,
+    GROUP,
+    TOPIC,
+)
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 ALL_TYPES = (GROUP, CLIENT_METRICS_SUBSCRIPTION, BROKER_LOGGER, BROKER, TOPIC)
 

@@ -14,7 +14,7 @@ from ...protocol import messages
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 CLUSTER_NAME = "kafka-cluster"
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.list_offsets import (
+from ...replication.read.list_offsets import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
     LATEST_TIERED,
@@ -26,12 +27,11 @@ from ...replication.list_offsets import (
     find_offset,
     isolation_for,
 )
-from ...storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from ...storage.time_index import TimestampAndOffset
+    from ...storage.index.time_index import TimestampAndOffset
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_OF = {
     MAX_TIMESTAMP: 7,

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ...coordinator.group.consumer.subscription.expression import compile_expression
+from ...coordinator.transaction.describing import TransactionFilter
 from ...protocol import messages
-from ..coordinator.group.consumer.expression import compile_expression
-from ..coordinator.transaction.describing import TransactionFilter
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_list_transactions(broker: Broker, request: Request) -> messages.ListTransactionsResponse:

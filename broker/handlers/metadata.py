@@ -21,19 +21,19 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.internal_topics import INTERNAL_TOPICS
+from ...common.partition_state import PartitionState
+from ...controller.topics.topic_names import topic_name_problem
+from ...metadata.metadata_cache import MetadataSnapshot, nodes_of_listener
+from ...metadata.partition_metadata import PartitionMetadata, partition_metadata
 from ...protocol import ZERO_UUID, messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.internal_topics import INTERNAL_TOPICS
-from ...replication.partition_state import PartitionState
-from ..authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
-from ..controller.topic_names import topic_name_problem
-from ..forwarding import ensure_topics
-from ..metadata_cache import MetadataSnapshot, nodes_of_listener
-from ..partition_metadata import PartitionMetadata, partition_metadata
+from ..interbroker.forwarding import ensure_topics
+from ..request.authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
 

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from ...coordinator.group.offsets.offsets import NO_TOPIC_ID
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..coordinator.group.committing import CommitRequest, PartitionCommit
-from ..coordinator.group.offsets import NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 OF_PARTITIONS = (ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 """What a coordinator says of single partitions; anything else befell the whole request."""

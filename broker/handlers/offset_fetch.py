@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.group.offsets.offsets import NO_TOPIC_ID, GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..coordinator.group.offsets import NO_TOPIC_ID, GroupOffsets, OffsetAndMetadata
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_WITH_GROUP_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8

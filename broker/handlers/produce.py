@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
 from ...replication.append import PartitionResponse
-from ...storage.append_origin import AppendOrigin
-from ...storage.topic_partition import TopicPartition
-from ..current_leaders import tell_producer
-from ..produce_rules import FIRST_VERSION_WITH_TOPIC_IDS, is_transactional, refusal_of
-from ..requests import AT_FLUSH, AtFlush
-from ..transactional_produce import append_transactional
+from ...storage.log.append_origin import AppendOrigin
+from ..request.current_leaders import tell_producer
+from ..request.produce_rules import FIRST_VERSION_WITH_TOPIC_IDS, is_transactional, refusal_of
+from ..request.requests import AT_FLUSH, AtFlush
+from ..request.transactional_produce import append_transactional
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics, as Kafka's tools do."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_sasl_handshake(broker: Broker, request: Request) -> messages.SaslHandshakeResponse:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
+from ...controller.channel.codec import decode_stopped
 from ...protocol import messages
-from ...protocol.errors import ErrorCode
-from ...storage.topic_partition import TopicPartition
-from ..controller.wire import decode_stopped
 from .leader_and_isr import PARTITIONS_PER_STEP, require_current_broker_epoch
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 async def handle_stop_replica(broker: Broker, request: Request) -> messages.StopReplicaResponse:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.group.answers import SyncAnswer
+from ...coordinator.group.classic.syncing import SyncRequest
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..coordinator.group.answers import SyncAnswer
-from ..coordinator.group.syncing import SyncRequest
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 

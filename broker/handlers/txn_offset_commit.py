@@ -17,19 +17,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.internal_topics import CONSUMER_OFFSETS
+from ...common.topic_partition import TopicPartition
+from ...coordinator.append_errors import commit_error
+from ...coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from ...coordinator.group.offsets.offsets import NO_TOPIC_ID
+from ...coordinator.log import AppendInTransaction
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.internal_topics import CONSUMER_OFFSETS
-from ...storage.topic_partition import TopicPartition
-from ..coordinator.append_errors import commit_error
-from ..coordinator.group.committing import CommitRequest, PartitionCommit
-from ..coordinator.group.offsets import NO_TOPIC_ID
-from ..coordinator.log import AppendInTransaction
-from ..transaction_verification import Guards, PartitionErrors, WriterInTransaction
+from ..interbroker.transaction_verification import Guards, PartitionErrors, WriterInTransaction
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 FIRST_VERSION_THAT_KNOWS_LOADING = 2
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4

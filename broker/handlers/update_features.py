@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...controller.feature_levels import FeatureUpdate
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..authorized_operations import CLUSTER_NAME
-from ..controller.feature_levels import FeatureUpdate
-from ..forwarding import on_controller
+from ..interbroker.forwarding import on_controller
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 LAST_VERSION_WITH_RESULTS = 1
 

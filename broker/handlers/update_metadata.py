@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...controller.channel.codec import decode_update, told_topics
+from ...metadata.metadata_cache import MetadataUpdate
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ..controller.wire import decode_update, told_topics
-from ..long_work import run_in_steps
-from ..metadata_cache import MetadataUpdate
-from ..topic_overrides import read_topic_overrides
+from ...runtime.long_work import run_in_steps
+from ..dynamic_config.topic_overrides import read_topic_overrides
 from .leader_and_isr import require_current_broker_epoch
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 async def handle_update_metadata(

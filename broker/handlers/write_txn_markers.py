@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...protocol.errors import ErrorCode, KafkaError
-from ...storage.topic_partition import TopicPartition
-from ..authorized_operations import CLUSTER_NAME
-from ..transaction_markers import Marker, MarkerErrors, write_marker
+from ..interbroker.transaction_markers import Marker, MarkerErrors, write_marker
+from ..request.authorized_operations import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..requests import Request
+    from ..request.requests import Request
 
 
 def handle_write_txn_markers(broker: Broker, request: Request) -> None:

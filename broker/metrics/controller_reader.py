@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...protocol.errors import KafkaError
-from ..controller.context import ControllerContext, Topic
-from ..controller.states import PartitionStatus
+from ...common.errors import KafkaError
+from ...controller.context import ControllerContext, Topic
+from ...controller.partitions.states import PartitionStatus
 from .metric import Sample
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from ...config.definition import ConfigError
+from ...config.listeners import PORT_MAX, Listener, parse_listeners
 from ...runtime.offload import run_in_thread
-from ..config.definition import ConfigError
-from ..config.listeners import PORT_MAX, Listener, parse_listeners
-from ..server import bind_listener
+from ..network.server import bind_listener
 from .http_request import (
     FAILED,
     HEAD_BYTES_MAX,

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ..coordinator.group.consumer.states import ConsumerGroupState
-from ..coordinator.group.states import GroupState
+from ...coordinator.group.classic.states import GroupState
+from ...coordinator.group.consumer.states import ConsumerGroupState
 from .controller_reader import controller_samples
 from .fetcher_reader import fetcher_samples
 from .metric import Sample
 from .request_reader import request_samples
 
 if TYPE_CHECKING:
-    from ...replication.partition import Partition
+    from ...replication.partition.partition import Partition
     from ...replication.topic_stats import TopicStats
     from ..broker import Broker
 

@@ -6,14 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...protocol.errors import ErrorCode
+from ...common.errors import ErrorCode
 from ...protocol.messages import request_message
-from ..request_times import BUCKETS, RequestTimes, quantiles
+from ..request.request_times import BUCKETS, RequestTimes, quantiles
 from .metric import Sample, Summary
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..dispatch import Route
+    from ..request.dispatch import Route
 
 QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 """Those that the exporter shows of Kafka's histograms, as it writes them."""

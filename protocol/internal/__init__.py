@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..message import Message
+    from ..codec.message import Message
 
 
 def _pairs(*names: str) -> tuple[str, ...]:

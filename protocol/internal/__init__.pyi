@@ -1,6 +1,6 @@
-# Written by `python -m odradek.protocol.stubs`: change the schema, not this file.
+# Written by `python -m odradek.tools.docs.stubs`: change the schema, not this file.
 # fmt: off
-from ..message import Message
+from ..codec.message import Message
 from .classic_groups import GroupMetadataKey as GroupMetadataKey
 from .classic_groups import GroupMetadataValue as GroupMetadataValue
 from .consumer_groups import (

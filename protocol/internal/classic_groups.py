@@ -1,7 +1,7 @@
 """What `__consumer_offsets` keeps of classic groups."""
 
-from ..message import Message
-from ..types import Array, Bytes, Field, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Bytes, Field, Int32, Int64, String
 
 GroupMetadataKey = Message("GroupMetadataKey", Field("group", String), versions="0")
 

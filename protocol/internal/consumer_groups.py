@@ -1,7 +1,7 @@
 """What `__consumer_offsets` keeps of groups of the consumer protocol (KIP-848)."""
 
-from ..message import Message
-from ..types import Array, Bytes, Field, Int8, Int32, Int64, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bytes, Field, Int8, Int32, Int64, String, Struct, Uuid
 
 TOPIC_PARTITIONS = Struct(
     "TopicPartitions",

@@ -1,7 +1,7 @@
 """What members of classic groups tell each other within JoinGroup and SyncGroup."""
 
-from ..message import Message
-from ..types import Array, Bytes, Field, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bytes, Field, Int32, String
 
 ConsumerProtocolSubscription = Message(
     "ConsumerProtocolSubscription",

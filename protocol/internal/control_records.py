@@ -1,7 +1,7 @@
 """Keys and values of control records: ends of transactions, and KRaft's own."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String, Struct, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String, Struct, Uint16, Uuid
 
 VOTER = Struct("Voter", Field("voter_id", Int32), Field("voter_directory_id", Uuid, "1+"))
 

@@ -1,7 +1,7 @@
 """The headers of requests and responses. Brokers read them without, in `protocol.headers`."""
 
-from ..message import Message
-from ..types import Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Field, Int16, Int32, String
 
 RequestHeader = Message(
     "RequestHeader",

@@ -1,7 +1,7 @@
 """What `__consumer_offsets` keeps of committed offsets."""
 
-from ..message import Message
-from ..types import Field, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Field, Int32, Int64, String, Uuid
 
 OffsetCommitKey = Message(
     "OffsetCommitKey",

@@ -1,7 +1,7 @@
 """Who sent a request, as Envelope carries it to the controller (KIP-590)."""
 
-from ..message import Message
-from ..types import Bool, Field, String
+from ..codec.message import Message
+from ..codec.types import Bool, Field, String
 
 DefaultPrincipalData = Message(
     "DefaultPrincipalData",

@@ -1,6 +1,6 @@
-# Written by `python -m odradek.protocol.stubs`: change the schema, not this file.
+# Written by `python -m odradek.tools.docs.stubs`: change the schema, not this file.
 # fmt: off
-from ..values import MessageValue
+from ..codec.values import MessageValue
 
 class DefaultPrincipalData(MessageValue):
     type: str

@@ -1,7 +1,7 @@
 """What `__consumer_offsets` keeps of share groups (KIP-932)."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int32, Int64, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int32, Int64, String, Struct, Uuid
 
 TOPIC_PARTITIONS_INFO = Struct(
     "TopicPartitionsInfo",

@@ -1,7 +1,7 @@
 """What `__share_group_state` keeps of share partitions (KIP-932)."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
 
 ShareSnapshotKey = Message(
     "ShareSnapshotKey",

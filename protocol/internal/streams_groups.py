@@ -1,7 +1,7 @@
 """What `__consumer_offsets` keeps of streams groups (KIP-1071)."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, String, Struct, Uint16
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String, Struct, Uint16
 
 TASK_IDS = Struct("TaskIds", Field("subtopology_id", String), Field("partitions", Array(Int32)))
 

@@ -1,7 +1,7 @@
 """What `__transaction_state` keeps of transactions."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String
 
 TransactionLogKey = Message("TransactionLogKey", Field("transactional_id", String), versions="0")
 

@@ -11,11 +11,11 @@ import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..codec.message import Message
+from ..codec.values import MessageValue
+from ..codec.varints import Buffer
+from ..codec.versions import format_versions
 from ..errors import ProtocolError
-from ..message import Message
-from ..values import MessageValue
-from ..varints import Buffer
-from ..versions import format_versions
 from . import find_message
 
 CONSUMER_OFFSETS: Mapping[int, str] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from ..message import Message
+    from ..codec.message import Message
 
 SIDES = ("Request", "Response")
 

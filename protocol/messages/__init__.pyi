@@ -1,7 +1,7 @@
-# Written by `python -m odradek.protocol.stubs`: change the schema, not this file.
+# Written by `python -m odradek.tools.docs.stubs`: change the schema, not this file.
 # fmt: off
 from ..api_keys import ApiKey
-from ..message import Message
+from ..codec.message import Message
 from .add_offsets_to_txn import AddOffsetsToTxnRequest as AddOffsetsToTxnRequest
 from .add_offsets_to_txn import AddOffsetsToTxnResponse as AddOffsetsToTxnResponse
 from .add_partitions_to_txn import AddPartitionsToTxnRequest as AddPartitionsToTxnRequest

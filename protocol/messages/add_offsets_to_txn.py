@@ -1,7 +1,7 @@
 """AddOffsetsToTxn: a group's offsets join a transaction."""
 
-from ..message import Message
-from ..types import Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Field, Int16, Int32, Int64, String
 
 AddOffsetsToTxnRequest = Message(
     "AddOffsetsToTxnRequest",

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn: partitions join a transaction, or are checked to be in it."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, String, Struct
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Struct
 
 ADD_PARTITIONS_TO_TXN_TOPIC = Struct(
     "AddPartitionsToTxnTopic", Field("name", String), Field("partitions", Array(Int32))

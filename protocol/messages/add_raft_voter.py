@@ -1,7 +1,7 @@
 """AddRaftVoter: a voter joins a KRaft quorum (KIP-853)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, String, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, String, Uint16, Uuid
 
 AddRaftVoterRequest = Message(
     "AddRaftVoterRequest",

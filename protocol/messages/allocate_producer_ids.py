@@ -1,7 +1,7 @@
 """AllocateProducerIds: a broker takes a block of producer ids."""
 
-from ..message import Message
-from ..types import Field, Int16, Int32, Int64
+from ..codec.message import Message
+from ..codec.types import Field, Int16, Int32, Int64
 
 AllocateProducerIdsRequest = Message(
     "AllocateProducerIdsRequest",

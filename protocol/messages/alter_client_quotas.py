@@ -1,7 +1,7 @@
 """AlterClientQuotas: set or remove quotas."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Float64, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Float64, Int16, Int32, String
 
 AlterClientQuotasRequest = Message(
     "AlterClientQuotasRequest",

@@ -1,7 +1,7 @@
 """AlterConfigs: replace all settings of a resource."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
 
 AlterConfigsRequest = Message(
     "AlterConfigsRequest",

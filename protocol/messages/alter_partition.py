@@ -1,7 +1,7 @@
 """AlterPartition: a leader asks the controller for another ISR."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
 
 AlterPartitionRequest = Message(
     "AlterPartitionRequest",

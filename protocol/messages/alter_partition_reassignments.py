@@ -1,7 +1,7 @@
 """AlterPartitionReassignments: start or cancel moves of replicas."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, String
 
 AlterPartitionReassignmentsRequest = Message(
     "AlterPartitionReassignmentsRequest",

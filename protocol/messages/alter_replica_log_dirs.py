@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs: move replicas between a broker's log directories."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String
 
 AlterReplicaLogDirsRequest = Message(
     "AlterReplicaLogDirsRequest",

@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets: set the start offsets of a share group."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
 
 AlterShareGroupOffsetsRequest = Message(
     "AlterShareGroupOffsetsRequest",

@@ -1,7 +1,7 @@
 """AlterUserScramCredentials: set or remove SCRAM credentials."""
 
-from ..message import Message
-from ..types import Array, Bytes, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bytes, Field, Int8, Int16, Int32, String
 
 AlterUserScramCredentialsRequest = Message(
     "AlterUserScramCredentialsRequest",

@@ -1,7 +1,7 @@
 """ApiVersions: which APIs and versions a broker serves."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String
 
 ApiVersionsRequest = Message(
     "ApiVersionsRequest",

@@ -1,7 +1,7 @@
 """AssignReplicasToDirs: which log directory holds which replica (KIP-858)."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, Uuid
 
 AssignReplicasToDirsRequest = Message(
     "AssignReplicasToDirsRequest",

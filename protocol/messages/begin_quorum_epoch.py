@@ -1,7 +1,7 @@
 """BeginQuorumEpoch: a KRaft leader announces itself."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String, Uint16, Uuid
 
 BeginQuorumEpochRequest = Message(
     "BeginQuorumEpochRequest",

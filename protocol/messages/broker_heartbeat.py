@@ -1,7 +1,7 @@
 """BrokerHeartbeat: a broker is alive, says so to a KRaft controller."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, Uuid
 
 BrokerHeartbeatRequest = Message(
     "BrokerHeartbeatRequest",

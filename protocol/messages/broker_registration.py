@@ -1,7 +1,7 @@
 """BrokerRegistration: a broker registers with a KRaft controller."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, String, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Uint16, Uuid
 
 BrokerRegistrationRequest = Message(
     "BrokerRegistrationRequest",

@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe: groups of the consumer protocol (KIP-848)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String, Struct, Uuid
 
 ASSIGNMENT = Struct(
     "Assignment",

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat: membership in a group of the consumer protocol (KIP-848)."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String, Struct, Uuid
 
 TOPIC_PARTITIONS = Struct(
     "TopicPartitions", Field("topic_id", Uuid), Field("partitions", Array(Int32))

@@ -1,7 +1,7 @@
 """ControlledShutdown: a broker asks the controller to take its leaderships (until 3.9)."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String
 
 ControlledShutdownRequest = Message(
     "ControlledShutdownRequest",

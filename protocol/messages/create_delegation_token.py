@@ -1,7 +1,7 @@
 """CreateDelegationToken: a token to authenticate with in one's stead."""
 
-from ..message import Message
-from ..types import Array, Bytes, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Bytes, Field, Int16, Int32, Int64, String
 
 CreateDelegationTokenRequest = Message(
     "CreateDelegationTokenRequest",

@@ -1,7 +1,7 @@
 """CreatePartitions: give topics more partitions."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, String
 
 CreatePartitionsRequest = Message(
     "CreatePartitionsRequest",

@@ -1,7 +1,7 @@
 """CreateTopics: make topics."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String, Uuid
 
 CreateTopicsRequest = Message(
     "CreateTopicsRequest",

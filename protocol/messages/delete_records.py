@@ -1,7 +1,7 @@
 """DeleteRecords: move the start of partitions' logs."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String
 
 DeleteRecordsRequest = Message(
     "DeleteRecordsRequest",

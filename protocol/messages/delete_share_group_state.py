@@ -1,7 +1,7 @@
 """DeleteShareGroupState: a share coordinator forgets a partition's state."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String, Uuid
 
 DeleteShareGroupStateRequest = Message(
     "DeleteShareGroupStateRequest",

@@ -1,7 +1,7 @@
 """DeleteTopics: remove topics, by name or id."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String, Uuid
 
 DeleteTopicsRequest = Message(
     "DeleteTopicsRequest",

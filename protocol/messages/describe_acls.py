@@ -1,7 +1,7 @@
 """DescribeAcls: the access rules that match a filter."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, String
 
 DescribeAclsRequest = Message(
     "DescribeAclsRequest",

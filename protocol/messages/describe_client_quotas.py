@@ -1,7 +1,7 @@
 """DescribeClientQuotas: the quotas that match a filter."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Float64, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Float64, Int8, Int16, Int32, String
 
 DescribeClientQuotasRequest = Message(
     "DescribeClientQuotasRequest",

@@ -1,7 +1,7 @@
 """DescribeCluster: brokers or controllers, cluster id and permitted operations."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
 
 DescribeClusterRequest = Message(
     "DescribeClusterRequest",

@@ -1,7 +1,7 @@
 """DescribeConfigs: settings of topics, brokers and other resources."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
 
 DescribeConfigsRequest = Message(
     "DescribeConfigsRequest",

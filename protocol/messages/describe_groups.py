@@ -1,7 +1,7 @@
 """DescribeGroups: state and members of classic groups."""
 
-from ..message import Message
-from ..types import Array, Bool, Bytes, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Bytes, Field, Int16, Int32, String
 
 DescribeGroupsRequest = Message(
     "DescribeGroupsRequest",

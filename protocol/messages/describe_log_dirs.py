@@ -1,7 +1,7 @@
 """DescribeLogDirs: log directories and what is in them."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String
 
 DescribeLogDirsRequest = Message(
     "DescribeLogDirsRequest",

@@ -1,7 +1,7 @@
 """DescribeQuorum: the state of a KRaft quorum."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String, Struct, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String, Struct, Uint16, Uuid
 
 REPLICA_STATE = Struct(
     "ReplicaState",

@@ -1,7 +1,7 @@
 """DescribeTransactions: the state of transactions."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String
 
 DescribeTransactionsRequest = Message(
     "DescribeTransactionsRequest",

@@ -1,7 +1,7 @@
 """EndQuorumEpoch: a KRaft leader resigns."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String, Uint16, Uuid
 
 EndQuorumEpochRequest = Message(
     "EndQuorumEpochRequest",

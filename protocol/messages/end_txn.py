@@ -1,7 +1,7 @@
 """EndTxn: commit or abort a transaction."""
 
-from ..message import Message
-from ..types import Bool, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Bool, Field, Int16, Int32, Int64, String
 
 EndTxnRequest = Message(
     "EndTxnRequest",

@@ -1,7 +1,7 @@
 """Envelope: a request forwarded to the controller with its principal."""
 
-from ..message import Message
-from ..types import Bytes, Field, Int16
+from ..codec.message import Message
+from ..codec.types import Bytes, Field, Int16
 
 EnvelopeRequest = Message(
     "EnvelopeRequest",

@@ -1,7 +1,7 @@
 """ExpireDelegationToken: set when a token ends."""
 
-from ..message import Message
-from ..types import Bytes, Field, Int16, Int32, Int64
+from ..codec.message import Message
+from ..codec.types import Bytes, Field, Int16, Int32, Int64
 
 ExpireDelegationTokenRequest = Message(
     "ExpireDelegationTokenRequest",

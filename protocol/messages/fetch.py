@@ -1,7 +1,7 @@
 """Fetch: read record batches of partitions, as a consumer or a follower."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, Records, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, Records, String, Struct, Uuid
 
 FetchRequest = Message(
     "FetchRequest",

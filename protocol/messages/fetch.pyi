@@ -1,8 +1,8 @@
-# Written by `python -m odradek.protocol.stubs`: change the schema, not this file.
+# Written by `python -m odradek.tools.docs.stubs`: change the schema, not this file.
 # fmt: off
 from typing import Any
 
-from ..values import MessageValue, Value
+from ..codec.values import MessageValue, Value
 
 class FetchRequest(MessageValue):
     class ReplicaState(Value):

@@ -1,7 +1,7 @@
 """FetchSnapshot: read part of a KRaft snapshot."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, Records, String, Struct, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, Records, String, Struct, Uint16, Uuid
 
 FetchSnapshotRequest = Message(
     "FetchSnapshotRequest",

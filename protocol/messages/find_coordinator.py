@@ -1,7 +1,7 @@
 """FindCoordinator: the broker that coordinates a group, a transaction or a share."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, String
 
 FindCoordinatorRequest = Message(
     "FindCoordinatorRequest",

@@ -1,7 +1,7 @@
 """Heartbeat: a member of a classic group is alive."""
 
-from ..message import Message
-from ..types import Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Field, Int16, Int32, String
 
 HeartbeatRequest = Message(
     "HeartbeatRequest",

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs: set, delete, append or subtract single settings."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
 
 IncrementalAlterConfigsRequest = Message(
     "IncrementalAlterConfigsRequest",

@@ -1,7 +1,7 @@
 """InitProducerId: a producer id and epoch for idempotence and transactions."""
 
-from ..message import Message
-from ..types import Bool, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Bool, Field, Int16, Int32, Int64, String
 
 InitProducerIdRequest = Message(
     "InitProducerIdRequest",

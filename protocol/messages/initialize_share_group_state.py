@@ -1,7 +1,7 @@
 """InitializeShareGroupState: a share coordinator begins a partition's state."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
 
 InitializeShareGroupStateRequest = Message(
     "InitializeShareGroupStateRequest",

@@ -1,7 +1,7 @@
 """JoinGroup: become or stay a member of a classic group."""
 
-from ..message import Message
-from ..types import Array, Bool, Bytes, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Bytes, Field, Int16, Int32, String
 
 JoinGroupRequest = Message(
     "JoinGroupRequest",

@@ -1,7 +1,7 @@
 """LeaderAndIsr: the controller tells a broker what it leads and follows (until Kafka 3.9)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
 
 LEADER_AND_ISR_PARTITION_STATE = Struct(
     "LeaderAndIsrPartitionState",

@@ -1,7 +1,7 @@
 """ListConfigResources: the resources that have settings of their own."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, String
 
 ListConfigResourcesRequest = Message(
     "ListConfigResourcesRequest",

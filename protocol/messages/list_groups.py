@@ -1,7 +1,7 @@
 """ListGroups: the groups that a broker coordinates."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String
 
 ListGroupsRequest = Message(
     "ListGroupsRequest",

@@ -1,7 +1,7 @@
 """ListOffsets: the offsets that belong to timestamps, or to a log's ends."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String
 
 ListOffsetsRequest = Message(
     "ListOffsetsRequest",

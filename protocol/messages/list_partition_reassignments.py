@@ -1,7 +1,7 @@
 """ListPartitionReassignments: the moves of replicas under way."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String
 
 ListPartitionReassignmentsRequest = Message(
     "ListPartitionReassignmentsRequest",

@@ -1,7 +1,7 @@
 """Metadata: the brokers, the topics, and who leads their partitions."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, String, Uuid
 
 MetadataRequest = Message(
     "MetadataRequest",

@@ -1,7 +1,7 @@
 """OffsetCommit: store how far a group has read."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
 
 OffsetCommitRequest = Message(
     "OffsetCommitRequest",

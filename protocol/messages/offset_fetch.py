@@ -1,7 +1,7 @@
 """OffsetFetch: how far groups have read."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Uuid
 
 OffsetFetchRequest = Message(
     "OffsetFetchRequest",

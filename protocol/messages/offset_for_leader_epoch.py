@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch: where a leader's epoch ends in the log."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String
 
 OffsetForLeaderEpochRequest = Message(
     "OffsetForLeaderEpochRequest",

@@ -1,6 +1,6 @@
-# Written by `python -m odradek.protocol.stubs`: change the schema, not this file.
+# Written by `python -m odradek.tools.docs.stubs`: change the schema, not this file.
 # fmt: off
-from ..values import MessageValue, Value
+from ..codec.values import MessageValue, Value
 
 class OffsetForLeaderEpochRequest(MessageValue):
     class OffsetForLeaderTopic(Value):

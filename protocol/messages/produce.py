@@ -1,7 +1,7 @@
 """Produce: append record batches to partitions."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, Records, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, Records, String, Struct, Uuid
 
 ProduceRequest = Message(
     "ProduceRequest",

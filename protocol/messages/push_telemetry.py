@@ -1,7 +1,7 @@
 """PushTelemetry: client metrics (KIP-714)."""
 
-from ..message import Message
-from ..types import Bool, Bytes, Field, Int8, Int16, Int32, Uuid
+from ..codec.message import Message
+from ..codec.types import Bool, Bytes, Field, Int8, Int16, Int32, Uuid
 
 PushTelemetryRequest = Message(
     "PushTelemetryRequest",

@@ -1,7 +1,7 @@
 """ReadShareGroupState: a partition's state from the share coordinator."""
 
-from ..message import Message
-from ..types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
 
 ReadShareGroupStateRequest = Message(
     "ReadShareGroupStateRequest",

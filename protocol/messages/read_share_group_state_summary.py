@@ -1,7 +1,7 @@
 """ReadShareGroupStateSummary: a partition's state without its batches."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
 
 ReadShareGroupStateSummaryRequest = Message(
     "ReadShareGroupStateSummaryRequest",

@@ -1,7 +1,7 @@
 """RemoveRaftVoter: a voter leaves a KRaft quorum (KIP-853)."""
 
-from ..message import Message
-from ..types import Field, Int16, Int32, String, Uuid
+from ..codec.message import Message
+from ..codec.types import Field, Int16, Int32, String, Uuid
 
 RemoveRaftVoterRequest = Message(
     "RemoveRaftVoterRequest",

@@ -1,7 +1,7 @@
 """RenewDelegationToken: let a token live longer."""
 
-from ..message import Message
-from ..types import Bytes, Field, Int16, Int32, Int64
+from ..codec.message import Message
+from ..codec.types import Bytes, Field, Int16, Int32, Int64
 
 RenewDelegationTokenRequest = Message(
     "RenewDelegationTokenRequest",

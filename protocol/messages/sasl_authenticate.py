@@ -1,7 +1,7 @@
 """SaslAuthenticate: one step of a SASL exchange."""
 
-from ..message import Message
-from ..types import Bytes, Field, Int16, Int64, String
+from ..codec.message import Message
+from ..codec.types import Bytes, Field, Int16, Int64, String
 
 SaslAuthenticateRequest = Message(
     "SaslAuthenticateRequest", Field("auth_bytes", Bytes), api_key=36, versions="0-2", flexible="2+"

@@ -1,7 +1,7 @@
 """SaslHandshake: agree on a SASL mechanism."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, String
 
 SaslHandshakeRequest = Message(
     "SaslHandshakeRequest", Field("mechanism", String), api_key=17, versions="0-1"

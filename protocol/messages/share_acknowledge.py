@@ -1,7 +1,7 @@
 """ShareAcknowledge: accept, release or reject acquired records (KIP-932)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
 
 ShareAcknowledgeRequest = Message(
     "ShareAcknowledgeRequest",

@@ -1,7 +1,19 @@
 """ShareFetch: acquire records for a share group (KIP-932)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, Int64, Records, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import (
+    Array,
+    Bool,
+    Field,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Records,
+    String,
+    Struct,
+    Uuid,
+)
 
 ShareFetchRequest = Message(
     "ShareFetchRequest",

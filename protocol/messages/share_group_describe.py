@@ -1,7 +1,7 @@
 """ShareGroupDescribe: share groups (KIP-932)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, String, Struct, Uuid
 
 ShareGroupDescribeRequest = Message(
     "ShareGroupDescribeRequest",

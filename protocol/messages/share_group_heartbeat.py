@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat: membership in a share group (KIP-932)."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String, Struct, Uuid
 
 ShareGroupHeartbeatRequest = Message(
     "ShareGroupHeartbeatRequest",

@@ -1,7 +1,7 @@
 """StopReplica: the controller tells a broker to give up replicas (until Kafka 3.9)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String
 
 StopReplicaRequest = Message(
     "StopReplicaRequest",

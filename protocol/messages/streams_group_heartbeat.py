@@ -1,7 +1,7 @@
 """StreamsGroupHeartbeat: membership in a streams group (KIP-1071)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uint16
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uint16
 
 KEY_VALUE = Struct("KeyValue", Field("key", String), Field("value", String))
 

@@ -1,7 +1,7 @@
 """SyncGroup: the leader hands out, and members take, a group's assignment."""
 
-from ..message import Message
-from ..types import Array, Bytes, Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bytes, Field, Int16, Int32, String
 
 SyncGroupRequest = Message(
     "SyncGroupRequest",

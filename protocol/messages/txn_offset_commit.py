@@ -1,7 +1,7 @@
 """TxnOffsetCommit: a group's offsets as part of a transaction."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, Int64, String
 
 TxnOffsetCommitRequest = Message(
     "TxnOffsetCommitRequest",

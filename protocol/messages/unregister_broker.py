@@ -1,7 +1,7 @@
 """UnregisterBroker: remove a broker's registration."""
 
-from ..message import Message
-from ..types import Field, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Field, Int16, Int32, String
 
 UnregisterBrokerRequest = Message(
     "UnregisterBrokerRequest", Field("broker_id", Int32), api_key=64, versions="0", flexible="0+"

@@ -1,7 +1,7 @@
 """UpdateFeatures: raise or lower finalized feature levels."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
 
 UpdateFeaturesRequest = Message(
     "UpdateFeaturesRequest",

@@ -1,7 +1,7 @@
 """UpdateMetadata: the controller tells a broker about the cluster (until Kafka 3.9)."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
 
 UPDATE_METADATA_PARTITION_STATE = Struct(
     "UpdateMetadataPartitionState",

@@ -1,7 +1,7 @@
 """UpdateRaftVoter: a voter's endpoints and versions (KIP-853)."""
 
-from ..message import Message
-from ..types import Array, Field, Int16, Int32, String, Struct, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Field, Int16, Int32, String, Struct, Uint16, Uuid
 
 UpdateRaftVoterRequest = Message(
     "UpdateRaftVoterRequest",

@@ -1,7 +1,7 @@
 """Vote: a KRaft candidate asks for votes."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int16, Int32, Int64, String, Uint16, Uuid
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Uint16, Uuid
 
 VoteRequest = Message(
     "VoteRequest",

@@ -1,7 +1,7 @@
 """WriteTxnMarkers: a coordinator ends a transaction in its partitions."""
 
-from ..message import Message
-from ..types import Array, Bool, Field, Int8, Int16, Int32, Int64, String
+from ..codec.message import Message
+from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String
 
 WriteTxnMarkersRequest = Message(
     "WriteTxnMarkersRequest",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from ..compression import Compression
-from ..errors import ErrorCode, KafkaError
+from ...common.errors import ErrorCode, KafkaError
+from ..compression.codecs import Compression
 
 Buffer = bytes | bytearray | memoryview
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..compression import Compression, compress
+from ..compression.codecs import Compression, compress
 from .batch import (
     BATCH_HEADER,
     BATCH_HEADER_BYTES,

@@ -6,7 +6,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from ..errors import ErrorCode, KafkaError
+from ...common.errors import ErrorCode, KafkaError
 from .records import Record
 
 CONTROL_KEY = Struct(">hh")  # version, type

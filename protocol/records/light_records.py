@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from ..compression import DECOMPRESSED_BYTES_MAX, Compression
-from ..decompression import iter_decompressed
-from ..errors import ErrorCode, KafkaError
-from ..varints import Buffer
+from ...common.errors import ErrorCode, KafkaError
+from ..codec.varints import Buffer
+from ..compression.codecs import DECOMPRESSED_BYTES_MAX, Compression
+from ..compression.decompression import iter_decompressed
 from .batch import RecordBatch
 from .varint import read_raw_varint, read_varint
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..compression import DECOMPRESSED_BYTES_MAX
-from ..errors import ErrorCode, KafkaError
-from ..varints import Buffer
+from ...common.errors import ErrorCode, KafkaError
+from ..codec.varints import Buffer
+from ..compression.codecs import DECOMPRESSED_BYTES_MAX
 from .batch import RecordBatch
 from .light_records import Need, iter_runs
 from .varint import read_varint

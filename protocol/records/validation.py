@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compression import DECOMPRESSED_BYTES_MAX
-from ..errors import ErrorCode, KafkaError
+from ...common.errors import ErrorCode, KafkaError
+from ..compression.codecs import DECOMPRESSED_BYTES_MAX
 from .batch import (
     BATCH_HEADER_BYTES,
     CRC_COVERS_FROM,

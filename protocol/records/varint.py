@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..errors import ErrorCode, KafkaError
-from ..varints import Buffer
+from ...common.errors import ErrorCode, KafkaError
+from ..codec.varints import Buffer
 
 VARINT_BITS_MAX = 70
 """Ten bytes of seven bits carry any 64-bit number; a longer one is not a number."""

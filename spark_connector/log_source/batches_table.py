@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...protocol.errors import KafkaError
+from ...common.errors import KafkaError
 from ...protocol.records.batch import RecordBatch
 from ...protocol.records.validation import has_valid_crc
 from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema

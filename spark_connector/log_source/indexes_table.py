@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...storage.log_dump_side_files import dump_index, dump_transactions
-from ...storage.read_only_files import READ_ONLY_FILES
+from ...log_tools.dump.side_files import dump_index, dump_transactions
+from ...storage.io.read_only_files import READ_ONLY_FILES
 from ..errors import SparkConnectorError
 from ..kafka_source.columns import MICROSECONDS, arrow_schema
 from .options import LogOptions

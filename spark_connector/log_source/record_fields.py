@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ...protocol.errors import ErrorCode, KafkaError
+from ...common.errors import ErrorCode, KafkaError
 from ...protocol.records.records import HEADER_BYTES_MIN, HEADERS_MAX
 from ...protocol.records.varint import read_varint
 from .record_starts import Bytes, Numbers

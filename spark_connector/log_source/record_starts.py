@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...protocol.errors import ErrorCode, KafkaError
+from ...common.errors import ErrorCode, KafkaError
 
 LAYOUTS_MAX = 256
 WALKS_MIN = 2

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...protocol.compression import Compression, decompress
-from ...protocol.errors import KafkaError
+from ...common.errors import KafkaError
+from ...protocol.compression.codecs import Compression, decompress
 from ...protocol.records.batch import BATCH_HEADER_BYTES, NO_SEQUENCE, SEQUENCE_MASK, RecordBatch
 from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema, repeated
 from .batch_walk import BatchWalk, damaged

@@ -10,9 +10,9 @@ from itertools import pairwise
 from struct import error as struct_error
 
 from ...storage.errors import CorruptIndexError
-from ...storage.offset_index import OffsetIndex
-from ...storage.read_only_files import READ_ONLY_FILES
-from ...storage.time_index import TimeIndex
+from ...storage.index.offset_index import OffsetIndex
+from ...storage.index.time_index import TimeIndex
+from ...storage.io.read_only_files import READ_ONLY_FILES
 from .folders import Segment
 
 SUFFIX_LENGTH = len(".log")

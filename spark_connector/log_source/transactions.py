@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...protocol.errors import KafkaError
+from ...common.errors import KafkaError
 from ...protocol.records.batch import RecordBatch
 from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ...protocol.records.records import iter_records
 from ...storage.errors import CorruptIndexError
-from ...storage.files import StorageFile
-from ...storage.producer_snapshot import (
+from ...storage.index.transaction_index import SUFFIX, TransactionIndex
+from ...storage.io.files import StorageFile
+from ...storage.io.read_only_files import READ_ONLY_FILES
+from ...storage.producer_state.producer_snapshot import (
     CorruptSnapshotError,
     decode_snapshot,
     list_snapshots,
     snapshot_path,
 )
-from ...storage.read_only_files import READ_ONLY_FILES
-from ...storage.segment_reader import iter_headers, read_batch
-from ...storage.transaction_index import SUFFIX, TransactionIndex
+from ...storage.segment.segment_reader import iter_headers, read_batch
 from ..errors import SparkConnectorError
 from .folders import PartitionLog, Segment
 from .options import OFFSET_MAX

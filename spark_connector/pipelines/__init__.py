@@ -11,16 +11,16 @@ none: they read.
 """
 
 from .archive import ArchiveResult, ArchiveSettings, archive_topics, read_archive
-from .audit import audit_topics
-from .audit_report import AuditReport, AuditSettings, Fault
+from .audit.audit import audit_topics
+from .audit.report import AuditReport, AuditSettings, Fault
 from .mirror import MirrorSettings, mirror_topics
 from .progress import PipelineProgress
 from .replay import ReplaySettings, replay_archive
-from .replica_report import Difference, ReplicaReport, VerifyReplicasSettings
+from .replicas.report import Difference, ReplicaReport, VerifyReplicasSettings
+from .replicas.verify_replicas import verify_replicas
 from .topic_source import TopicSource
 from .topic_target import TopicTarget
 from .transactional_copy import CopyResult
-from .verify_replicas import verify_replicas
 
 __all__ = [
     "ArchiveResult",

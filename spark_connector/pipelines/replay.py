@@ -14,12 +14,7 @@ from .copy_positions import Position, TopicPartition, position_consumer, read_po
 from .progress import OnProgress, StepClock, first_line, no_progress
 from .topic_source import pipeline_session
 from .topic_target import TopicNeeds, TopicTarget, ensure_topics
-from .transactional_copy import (
-    RECORDS_PER_TRANSACTION,
-    CopyPlan,
-    CopyResult,
-    copied,
-)
+from .transactional_copy import RECORDS_PER_TRANSACTION, CopyPlan, CopyResult, copied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

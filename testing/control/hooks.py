@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from ...broker.dispatch import Dispatcher
-    from ...broker.requests import Request
+    from ...broker.request.dispatch import Dispatcher
+    from ...broker.request.requests import Request
 
 
 class Watcher(Protocol):

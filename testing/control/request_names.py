@@ -17,8 +17,8 @@ from ...protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.requests import Request
-    from ...protocol.types import Struct
+    from ...broker.request.requests import Request
+    from ...protocol.codec.types import Struct
 
 GROUP_FIELDS = frozenset({"group_id", "group_ids", "groups_names", "groups"})
 TRANSACTION_FIELDS = frozenset(
@@ -78,7 +78,7 @@ def nameable(api_key: int) -> frozenset[str]:
 
 
 def _note_nameable(struct: Struct, array: str, found: set[str]) -> None:
-    from ...protocol.types import Array, Struct
+    from ...protocol.codec.types import Array, Struct
 
     for field in struct.fields:
         name = field.name
@@ -114,7 +114,7 @@ class _Reader:
             array: the field whose element it is.
             topic: that it is a part of.
         """
-        from ...protocol.types import Array, Struct
+        from ...protocol.codec.types import Array, Struct
 
         topic = self._topic_of(value, struct, array) or topic
         if topic:

@@ -15,7 +15,7 @@ from .matcher import VERSION_MAX, Match
 from .triggers import TriggerState
 
 if TYPE_CHECKING:
-    from ...broker.requests import Request
+    from ...broker.request.requests import Request
 
 
 class ActiveFault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...storage.file_slice import FileSlice
+from ...storage.io.file_slice import FileSlice
 
 LENGTH_BYTES = 4
 HEAD_BYTES = 8

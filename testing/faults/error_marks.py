@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ...protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.requests import Request
+    from ...broker.request.requests import Request
     from .matcher import Match
 
 OF_WHOLE_FETCH = frozenset(

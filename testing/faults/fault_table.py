@@ -20,7 +20,7 @@ from .strikes import ANSWER_ACTIONS, CORRUPTIONS, HELD_ACTIONS, RECORDS_ACTIONS,
 from .triggers import ordinal
 
 if TYPE_CHECKING:
-    from ...broker.requests import Request
+    from ...broker.request.requests import Request
     from ..control.verbs import Controlled
 
 logger = logging.getLogger("odradek.testing.faults")

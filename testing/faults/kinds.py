@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TypedDict, Unpack
 
-from ...protocol.errors import ErrorCode
+from ...common.errors import ErrorCode
 from .fault import Fault
 from .matcher import make_match, nearest
 

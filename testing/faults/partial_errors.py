@@ -11,14 +11,14 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.errors import ErrorCode
 from ...protocol import ZERO_UUID
 from ...protocol.api_keys import ApiKey
 from ...protocol.error_response import ECHOES, Echo, error_response
-from ...protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.requests import Request
+    from ...broker.request.requests import Request
     from .matcher import Match
 
 GROUP_ARRAYS = frozenset({"groups", "groups_names", "group_ids"})

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ...common.errors import ErrorCode
 from ...protocol.api_keys import ApiKey
 from ...protocol.error_response import error_response
-from ...protocol.errors import ErrorCode
 from .buffers import HEAD_BYTES, records_ranges, split, to_bytes, total_size, turn_over_bit
 from .error_marks import marks_answer, prepare_to_mark, with_marks
 from .held_requests import keep_memory, records_size
@@ -17,8 +17,8 @@ from .trickle import Piece, Trickle
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.connection import Connection
-    from ...broker.requests import Request
+    from ...broker.network.connection import Connection
+    from ...broker.request.requests import Request
     from .active_fault import ActiveFault
 
 ANSWER_ACTIONS = frozenset(

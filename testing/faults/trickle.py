@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .buffers import split, total_size
 
 if TYPE_CHECKING:
-    from ...broker.connection import Connection
-    from ...broker.requests import Request
+    from ...broker.network.connection import Connection
+    from ...broker.request.requests import Request
 
 PIECE_MS = 50
 """A piece is what the line carries in this time."""

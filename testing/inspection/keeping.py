@@ -15,21 +15,21 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...broker.controller.context import Topic
-from ...broker.controller.leadership_writer import PartitionOf
-from ...broker.controller.topic_nodes import (
+from ...common.topic_partition import TopicPartition
+from ...controller.context import Topic
+from ...controller.partitions.leadership_writer import PartitionOf
+from ...controller.topics.topic_nodes import (
     create_leadership_operation,
     create_partition_operation,
     create_topic_operations,
 )
-from ...broker.metadata_store.store import Operation
-from ...broker.metadata_store.znodes import LeaderAndIsrNode
-from ...storage.topic_partition import TopicPartition
+from ...metadata_store.store import Operation
+from ...metadata_store.znodes import LeaderAndIsrNode
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.controller.term import Term
+    from ...controller.active_controller import Term
 
 logger = logging.getLogger(__name__)
 

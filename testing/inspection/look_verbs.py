@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...broker.coordinator.group.consumer.group import ConsumerGroup
-from ...broker.coordinator.group.group import Group
-from ...broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
-from ...protocol.errors import KafkaError, ProtocolError
+from ...common.errors import KafkaError
+from ...common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from ...common.topic_partition import TopicPartition
+from ...coordinator.group.classic.group import Group
+from ...coordinator.group.consumer.group import ConsumerGroup
+from ...coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+from ...protocol.errors import ProtocolError
 from ...protocol.internal import find_message
 from ...protocol.internal.versioned import decode_versioned
-from ...replication.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from ...runtime.randomness import uuid_to_text
-from ...storage.file_slice import FileSlice
-from ...storage.topic_partition import TopicPartition
+from ...runtime.rng import uuid_to_text
+from ...storage.io.file_slice import FileSlice
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.coordinator.group.consumer.member import OwnedPartitions
-    from ...replication.partition import Partition
+    from ...coordinator.group.consumer.member import OwnedPartitions
+    from ...replication.partition.partition import Partition
     from ..control.verbs import Controlled
 
 READ_BYTES = 4 << 20

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.error_counts import ErrorCounts
-    from ...broker.requests import Request
+    from ...broker.request.error_counts import ErrorCounts
+    from ...broker.request.requests import Request
 
 CAPACITY = 20_000
 """How many requests are remembered; one takes about a kilobyte."""
@@ -162,7 +162,7 @@ class RequestLog:
         logged.errors = self._errors_in(request, response)
 
     def _errors_in(self, request: Request, response: Any) -> list[str]:
-        from ...broker.error_counts import ErrorCounts
+        from ...broker.request.error_counts import ErrorCounts
         from ...protocol.messages import response_message
 
         key = (request.api_key, request.api_version)

@@ -177,7 +177,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 def _error_name(name: str) -> str:
     from difflib import get_close_matches
 
-    from ...protocol.errors import ErrorCode
+    from ...common.errors import ErrorCode
 
     wanted = name.upper()
     if wanted in ErrorCode.__members__:

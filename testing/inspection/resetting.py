@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...broker.controller.channel import StopReplica
-from ...broker.controller.topic_nodes import DELETIONS_PER_TRANSACTION, remove_topic_nodes
-from ...broker.metadata_cache import MetadataUpdate
-from ...broker.metadata_store import znodes
-from ...broker.metadata_store.errors import NoNode
-from ...broker.metadata_store.store import Delete, Operation
-from ...replication.hosted_partitions import StoppedReplica
+from ...controller.channel.channel import StopReplica
+from ...controller.topics.topic_nodes import DELETIONS_PER_TRANSACTION, remove_topic_nodes
+from ...metadata.metadata_cache import MetadataUpdate
+from ...metadata_store import znodes
+from ...metadata_store.errors import NoNode
+from ...metadata_store.store import Delete, Operation
+from ...replication.partition.hosted_partitions import StoppedReplica
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.controller.context import Topic
-    from ...broker.controller.term import Term
+    from ...controller.active_controller import Term
+    from ...controller.context import Topic
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...broker.controller.new_topic import NewTopic
-from ...broker.metadata_waiting import partitions_are_led, topics_are_gone, wait_for_metadata
-from ...protocol.errors import KafkaError
+from ...common.errors import KafkaError
+from ...controller.topics.new_topic import NewTopic
+from ...metadata.metadata_waiting import partitions_are_led, topics_are_gone, wait_for_metadata
 from ..control.verbs import VerbError
 from ..outages.broker_clock import BrokerClock
 from . import keeping, resetting

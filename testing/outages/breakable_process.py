@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..broker_process import BrokerProcess
+from ..process.broker_process import BrokerProcess
 from .broker_outages import BrokerOutages
 
 GUARD = """
@@ -50,7 +50,7 @@ class StartState(NamedTuple):
     cuts: Mapping[int, bool] = MappingProxyType({})
 
     def arguments(self) -> list[str]:
-        """For the command line of `odradek.testing.broker`."""
+        """For the command line of `odradek.testing.process.broker`."""
         arguments = []
         if self.ahead_ms:
             arguments += ["--time-ahead", str(self.ahead_ms)]

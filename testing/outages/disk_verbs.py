@@ -12,7 +12,7 @@ from ..control.verbs import VerbError
 from .faulty_files import FaultyFiles
 
 if TYPE_CHECKING:
-    from ...storage.topic_partition import TopicPartition
+    from ...common.topic_partition import TopicPartition
     from ..control.verbs import Controlled
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from ...storage.files import Buffer, FileLock, RealFile, RealFiles, StorageFile
+from ...storage.io.files import Buffer, FileLock, RealFile, RealFiles, StorageFile
 
 
 class Disk:

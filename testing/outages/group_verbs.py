@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ...broker.coordinator.group.consumer.group import ConsumerGroup
-from ...broker.coordinator.group.group import Group
+from ...coordinator.group.classic.group import Group
+from ...coordinator.group.consumer.group import ConsumerGroup
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ...replication.fetcher_partition import InitialFetchState
-from ...replication.isr_change import IsrChange
-from ...replication.partition import Partition
+from ...common.topic_partition import TopicPartition
+from ...replication.fetcher.fetcher_partition import InitialFetchState
+from ...replication.partition.isr_change import IsrChange
+from ...replication.partition.partition import Partition
 from ...replication.peers import Peers
-from ...storage.topic_partition import TopicPartition
 
 
 class HeldReplicas:

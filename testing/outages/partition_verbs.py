@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...broker.controller.term_leaders import ElectionType
-from ...protocol.errors import ErrorCode, KafkaError
-from ...replication.fetcher_partition import InitialFetchState
-from ...replication.partition import Partition
-from ...replication.replica import LONG_AGO_MS, UNKNOWN_OFFSET
-from ...storage.topic_partition import TopicPartition
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
+from ...controller.partitions.leader_elections import ElectionType
+from ...replication.fetcher.fetcher_partition import InitialFetchState
+from ...replication.partition.partition import Partition
+from ...replication.partition.replica import LONG_AGO_MS, UNKNOWN_OFFSET
 from ..control.verbs import VerbError
 from .held_replicas import HeldReplicas
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...broker.metadata_store.embedded_store import EmbeddedStore
-from ...broker.metadata_store.store import SessionState
-from ...broker.metadata_store.store_file import StoreFile, is_busy
+from ...metadata_store.embedded.embedded_store import EmbeddedStore
+from ...metadata_store.embedded.store_file import StoreFile, is_busy
+from ...metadata_store.store import SessionState
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:

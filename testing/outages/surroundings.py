@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ...broker.surroundings import Surroundings
+from ...broker.environment import Surroundings
 from .broker_clock import BrokerClock
 from .faulty_files import FaultyFiles
 from .links import Links

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...broker.coordinator.transaction.states import PREPARED
-from ...replication.replica import LONG_AGO_MS
+from ...coordinator.transaction.state.states import PREPARED
+from ...replication.partition.replica import LONG_AGO_MS
 from ..control.verbs import VerbError
 from .broker_clock import BrokerClock
 

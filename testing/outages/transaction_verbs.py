@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...broker.coordinator.transaction.states import PREPARED
-from ...protocol.errors import ErrorCode, KafkaError
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.transaction.state.states import PREPARED
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:
-    from ...broker.coordinator.transaction.transaction import TransactionalId
+    from ...coordinator.transaction.state.transaction import TransactionalId
     from ..control.verbs import Controlled
 
 logger = logging.getLogger(__name__)

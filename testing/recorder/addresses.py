@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from ...common.errors import ErrorCode
 from ...protocol import encode_body
 from ...protocol.api_keys import ApiKey
-from ...protocol.errors import ErrorCode, ProtocolError
+from ...protocol.codec.varints import Buffer
+from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_response_header, response_header
 from ...protocol.messages import ApiVersionsResponse, response_message
-from ...protocol.varints import Buffer
 
 
 class Address(NamedTuple):

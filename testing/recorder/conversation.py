@@ -13,10 +13,10 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from ...protocol.api_keys import ApiKey
+from ...protocol.codec.varints import Buffer, read_varint
 from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_request_header, read_request_start
 from ...protocol.messages import request_message
-from ...protocol.varints import Buffer, read_varint
 from .recorded import NO_API, FrameKind
 
 UNDER_WAY_MAX = 10_000

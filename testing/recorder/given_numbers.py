@@ -11,15 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ...common.errors import KafkaError
 from ...protocol import ZERO_UUID
-from ...protocol.errors import KafkaError
+from ...protocol.codec.types import Array, Records, Struct
+from ...protocol.codec.values import MessageValue, Value
 from ...protocol.records import iter_batches
 from ...protocol.records.batch import BATCH_HEADER, RecordBatch
 from ...protocol.records.builder import write_crc
 from ...protocol.records.validation import has_valid_crc
-from ...protocol.types import Array, Records, Struct
-from ...protocol.values import MessageValue, Value
-from ..conformance.normalisation import PRODUCER_ID, TOPIC_ID, IdMapping
+from ..comparison.normalisation import PRODUCER_ID, TOPIC_ID, IdMapping
 
 GENERATION = "generation"
 PRODUCER_EPOCH = "producer epoch"

@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...protocol.errors import ErrorCode, KafkaError
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol.codec.types import Array, Field, Records, Struct, Type, Uuid
+from ...protocol.codec.values import Value
 from ...protocol.records import RecordBatch, iter_batches, iter_records
-from ...protocol.types import Array, Field, Records, Struct, Type, Uuid
-from ...protocol.values import Value
-from ...runtime.randomness import uuid_to_text
+from ...runtime.rng import uuid_to_text
 
 LINE_CHARACTERS_MAX = 500
 LINE_ELEMENTS_MAX = 4

@@ -18,11 +18,11 @@ import trio
 
 from ...protocol import encode_body
 from ...protocol.api_keys import ApiKey
+from ...protocol.codec.varints import Buffer
 from ...protocol.errors import EncodeError
 from ...protocol.headers import read_request_header
-from ...protocol.varints import Buffer
-from ..conformance.differences import INDEX, compare, translated
-from ..conformance.normalisation import IdMapping
+from ..comparison.differences import INDEX, compare, translated
+from ..comparison.normalisation import IdMapping
 from .addresses import Address
 from .capture_file import Entry
 from .conversation import is_answered

@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from support.counting_server import CountingServer
 
-from odradek.bench.driver import Lane, drive
 from odradek.bench.errors import BenchError
-from odradek.bench.wire import Wire
-from odradek.client.api_version_ranges import ApiVersionRanges
+from odradek.bench.loads.wire import Wire
+from odradek.bench.run.driver import Lane, drive
+from odradek.client.network.api_version_ranges import ApiVersionRanges
 
 GOOD = b"\x00\x00\x00\x07" + b"\x00\x00" + b"rest"
 REFUSED = b"\x00\x00\x00\x07" + b"\x00\x03" + b"rest"
@@ -95,8 +95,8 @@ def test_broker_that_is_no_kafka_is_told() -> None:
 
 
 def test_broker_that_falls_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.bench.wire.ANSWER_SECONDS_MAX", 1)
-    monkeypatch.setattr("odradek.bench.driver.ANSWER_SECONDS_MAX", 1)
+    monkeypatch.setattr("odradek.bench.loads.wire.ANSWER_SECONDS_MAX", 1)
+    monkeypatch.setattr("odradek.bench.run.driver.ANSWER_SECONDS_MAX", 1)
     monkeypatch.setattr("support.counting_server.LISTEN_SECONDS", 3.0)
     for connections in (1, 2):
         with (

@@ -9,15 +9,21 @@ from pathlib import Path
 import pytest
 from support.metrics_page import MetricsPage, scrape
 
-from odradek.bench import fetch_load, group_load, produce_load, round_trip_load, transaction_load
 from odradek.bench.cluster import NAME_PREFIX, Cluster
 from odradek.bench.errors import BenchError, Unavailable
 from odradek.bench.figures import UNITS
-from odradek.bench.load import Load
-from odradek.bench.loads import LOADS, load_named
+from odradek.bench.loads import (
+    fetch_load,
+    group_load,
+    produce_load,
+    round_trip_load,
+    transaction_load,
+)
+from odradek.bench.loads.load import Load
+from odradek.bench.loads.loads import LOADS, load_named
 from odradek.bench.target import Target
 from odradek.protocol import messages
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 SECONDS = 0.1
 QUICK = {"group.initial.rebalance.delay.ms": "0", "transaction.state.log.num.partitions": "1"}

@@ -8,12 +8,12 @@ import pytest
 
 from odradek.bench.cluster import NAME_PREFIX, Cluster
 from odradek.bench.errors import Unavailable
-from odradek.bench.loads import load_named
+from odradek.bench.loads.loads import load_named
+from odradek.bench.loads.wire import Wire
 from odradek.bench.target import Target
-from odradek.bench.wire import Wire
-from odradek.client.api_version_ranges import ApiVersionRanges
+from odradek.client.network.api_version_ranges import ApiVersionRanges
 from odradek.protocol.api_keys import ApiKey
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 SECONDS = 0.1
 NEWEST_OF_KAFKA_2_1 = {

@@ -6,10 +6,10 @@ import pytest
 
 from odradek.bench.cluster import Topic
 from odradek.bench.errors import Unavailable
-from odradek.bench.fetching import FetchRequest
-from odradek.bench.prepared import Produce, answer_bytes, full_batch, one_record
-from odradek.bench.wire import Wire
-from odradek.client.api_version_ranges import ApiVersionRanges
+from odradek.bench.loads.fetching import FetchRequest
+from odradek.bench.loads.prepared import Produce, answer_bytes, full_batch, one_record
+from odradek.bench.loads.wire import Wire
+from odradek.client.network.api_version_ranges import ApiVersionRanges
 from odradek.protocol import messages
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.records import RecordBatch, iter_records

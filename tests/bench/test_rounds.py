@@ -9,8 +9,8 @@ import pytest
 
 from odradek.bench.errors import BenchError, Unavailable
 from odradek.bench.figures import Figures
-from odradek.bench.load import Load
-from odradek.bench.rounds import CALIBRATIONS_BEFORE, TRIES_MAX, Rounds, Slot, medians
+from odradek.bench.loads.load import Load
+from odradek.bench.run.rounds import CALIBRATIONS_BEFORE, TRIES_MAX, Rounds, Slot, medians
 
 
 class Heard:

@@ -51,8 +51,8 @@ def odradek(monkeypatch: pytest.MonkeyPatch) -> Odradek:
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands wait for a broker that is there, however long a busy machine holds it up."""
-    monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", ANSWER_MS_MAX)
-    monkeypatch.setattr("odradek.cli.cluster.ANSWER_MS_MAX", ANSWER_MS_MAX)
+    monkeypatch.setattr("odradek.cli.common.connection.CONNECT_TIMEOUT_MS", ANSWER_MS_MAX)
+    monkeypatch.setattr("odradek.cli.cluster.command.ANSWER_MS_MAX", ANSWER_MS_MAX)
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ import pytest
 from support.looking import wait_until
 
 from odradek.bench.cluster import NAME_PREFIX, Cluster
-from odradek.bench.loads import LOADS
-from odradek.bench.own_broker import FOLDER_PREFIX
+from odradek.bench.loads.loads import LOADS
+from odradek.bench.run.own_broker import FOLDER_PREFIX
 from odradek.bench.target import Target
 from odradek.testing import Broker
-from odradek.testing.broker_process import BrokerProcess
-from odradek.testing.process_end import is_alive
+from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.process.process_end import is_alive
 
 from .conftest import Odradek
 
@@ -163,7 +163,9 @@ class Running:
 
     def loader(self) -> int | None:
         """The process of the load that runs."""
-        return next((pid for pid, line in self.children().items() if "bench.worker" in line), None)
+        return next(
+            (pid for pid, line in self.children().items() if "bench.run.worker" in line), None
+        )
 
     def ended(self) -> int:
         """Wait for its end; the exit code."""
@@ -196,7 +198,7 @@ def test_ctrl_c_leaves_neither_process_nor_topic(
             lambda: bool(topics_of_loads(broker.port)), run.out.read_text, BEGINS_SECONDS_MAX
         )
         children = run.children()
-        assert any("bench.worker" in line for line in children.values())
+        assert any("bench.run.worker" in line for line in children.values())
         run.process.send_signal(how)
         assert run.ended() == 130
         assert "interrupted" in run.out.read_text()

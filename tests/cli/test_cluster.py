@@ -16,10 +16,10 @@ import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 from support.broker_cluster import METADATA_VERSION, BrokerCluster, View, ask, wait_until
 
-from odradek.cli.cluster_metrics import MetricsSource, parse
-from odradek.cli.errors import CommandError
+from odradek.cli.cluster.metrics import MetricsSource, parse
+from odradek.cli.common.errors import CommandError
 from odradek.protocol import messages
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 from .conftest import Odradek
 

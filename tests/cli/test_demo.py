@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from odradek.spark_connector.delays_check import compare_tables, expected_table
-from odradek.spark_connector.delays_plot import summarise_airlines
-from odradek.spark_connector.demo import DemoResult
+from odradek.spark_connector.demo.delays_check import compare_tables, expected_table
+from odradek.spark_connector.demo.delays_plot import summarise_airlines
+from odradek.spark_connector.demo.demo import DemoResult
 from odradek.spark_connector.pipelines import AuditReport, Fault
 
 from .conftest import Odradek
@@ -72,7 +72,7 @@ def test_a_wrong_table_ends_the_demo_with_an_error(
         plot=tmp_path / "delays.png",
     )
     # The run itself is replaced by one whose topic has lost a row.
-    monkeypatch.setattr("odradek.spark_connector.demo.run_demo", lambda *_: result)
+    monkeypatch.setattr("odradek.spark_connector.demo.demo.run_demo", lambda *_: result)
     outcome = odradek("demo", "-b", broker.bootstrap, "--output", tmp_path)
     assert outcome.code == 1
     lost = right.iloc[3]
@@ -95,7 +95,7 @@ def test_a_fault_that_the_audit_finds_ends_the_demo_with_an_error(
         topic=equal,
         plot=tmp_path / "delays.png",
     )
-    monkeypatch.setattr("odradek.spark_connector.demo.run_demo", lambda *_: result)
+    monkeypatch.setattr("odradek.spark_connector.demo.demo.run_demo", lambda *_: result)
     outcome = odradek("demo", "-b", broker.bootstrap, "--output", tmp_path)
     assert outcome.code == 1
     assert "lost: flights-again: 2 numbers of the sequence are missing" in outcome.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from odradek.cli.load_progress import LoadProgressLine
+from odradek.cli.serve.load_progress import LoadProgressLine
 
 
 class Terminal(io.StringIO):

@@ -19,7 +19,7 @@ from odradek.protocol.internal import find_message
 from odradek.protocol.internal.versioned import CONSUMER_OFFSETS, encode_record
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
-from odradek.runtime.randomness import uuid_to_text
+from odradek.runtime.rng import uuid_to_text
 from odradek.storage import LogManager
 
 KAFKA_MADE = Path(__file__).parents[1] / "storage" / "data" / "kafka-4.3.1" / "orders-0"

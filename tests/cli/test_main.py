@@ -101,7 +101,7 @@ def test_every_command_explains_itself_with_an_example(
 def test_no_broker_is_one_sentence_with_the_next_step(
     odradek: Odradek, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", 300)
+    monkeypatch.setattr("odradek.cli.common.connection.CONNECT_TIMEOUT_MS", 300)
     with nobody_listens() as address:
         outcome = odradek(*arguments, "--bootstrap-server", address)
     assert outcome.code == 1
@@ -115,7 +115,7 @@ def test_no_broker_is_one_sentence_with_the_next_step(
 def test_a_silent_peer_is_no_broker_either(
     odradek: Odradek, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", 500)
+    monkeypatch.setattr("odradek.cli.common.connection.CONNECT_TIMEOUT_MS", 500)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         started = time.monotonic()
         port = listener.getsockname()[1]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.cli.errors import CommandError
-from odradek.cli.partition_names import format_partitions, parse_one_partition, parse_partitions
-from odradek.cli.times import format_duration, parse_duration_ms
+from odradek.cli.common.errors import CommandError
+from odradek.cli.common.times import format_duration, parse_duration_ms
+from odradek.cli.topics.partition_names import (
+    format_partitions,
+    parse_one_partition,
+    parse_partitions,
+)
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 

@@ -33,9 +33,9 @@ def written(folder: Path, settings: dict[str, str]) -> str:
 @pytest.fixture
 def impatience(on_broker: Odradek, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that cannot connect say so soon, unlike others of `on_broker`."""
-    monkeypatch.setattr("odradek.cli.connection.CONNECT_TIMEOUT_MS", 500)
+    monkeypatch.setattr("odradek.cli.common.connection.CONNECT_TIMEOUT_MS", 500)
     # Why that is, they find out by a connection of their own.
-    monkeypatch.setattr("odradek.cli.client_settings.PROBE_SECONDS", 60)
+    monkeypatch.setattr("odradek.cli.common.client_settings.PROBE_SECONDS", 60)
 
 
 @pytest.fixture

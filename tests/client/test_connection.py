@@ -29,9 +29,10 @@ from odradek.client import (
     open_connection,
     sasl_plain,
 )
-from odradek.client.connection import SOFTWARE_VERSION
+from odradek.client.network.connection import SOFTWARE_VERSION
+from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import EncodeError, ErrorCode
+from odradek.protocol.errors import EncodeError
 from odradek.protocol.messages import (
     ApiVersionsResponse,
     MetadataRequest,

@@ -16,11 +16,11 @@ from odradek.client import (
     KafkaClient,
     PeerProtocolError,
 )
-from odradek.client.fetched_records import read_records
-from odradek.client.fetcher import EARLIEST, LATEST, READ_COMMITTED
-from odradek.client.offsets import OffsetAndTimestamp
+from odradek.client.consumer.fetched_records import read_records
+from odradek.client.consumer.fetcher import EARLIEST, LATEST, READ_COMMITTED
+from odradek.client.consumer.offsets import OffsetAndTimestamp
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import FetchResponse, ListOffsetsResponse
 from odradek.protocol.records import build_batch
 

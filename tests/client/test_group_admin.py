@@ -13,12 +13,12 @@ from support.client_parts import NoChance
 from support.scripted_cluster import SERVED, Received, ScriptedCluster, api_versions
 
 from odradek.client import ClientSettings, KafkaClient
-from odradek.client.group_admin import GroupAdmin
-from odradek.client.group_descriptions import classic_group
-from odradek.client.transaction_admin import TransactionAdmin
+from odradek.client.admin.group_admin import GroupAdmin
+from odradek.client.admin.group_descriptions import classic_group
+from odradek.client.admin.transaction_admin import TransactionAdmin
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
 
 ASKED = {
     **SERVED,

@@ -21,9 +21,9 @@ from odradek.client import (
     UnknownNodeError,
     UnsupportedByBrokerError,
 )
-from odradek.client.metadata import LeaderAndEpoch
+from odradek.client.metadata.metadata import LeaderAndEpoch
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import ListOffsetsRequest, MetadataResponse
 
 MAX_AGE_SECONDS = 300

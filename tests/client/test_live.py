@@ -16,10 +16,10 @@ from odradek.client import (
     Producer,
     open_connection,
 )
-from odradek.client.admin import BROKER_RESOURCE, NewTopic
-from odradek.client.fetcher import EARLIEST, LATEST
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.client.admin.admin import BROKER_RESOURCE, NewTopic
+from odradek.client.consumer.fetcher import EARLIEST, LATEST
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.messages import ApiVersionsRequest, MetadataRequest
 
 pytestmark = pytest.mark.clients

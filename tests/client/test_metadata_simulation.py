@@ -11,8 +11,8 @@ from random import Random
 import pytest
 from support.client_parts import BACKOFF_MS, MAX_AGE_MS, Updater, answer, partition, topic
 
-from odradek.client.metadata_updater import Ask, Connect, Rebootstrap, Wait
-from odradek.client.node_states import ConnectionState
+from odradek.client.metadata.metadata_updater import Ask, Connect, Rebootstrap, Wait
+from odradek.client.network.node_states import ConnectionState
 
 STEPS = 300
 TOPIC_IDS = [bytes(15) + bytes([number]) for number in range(1, 40)]

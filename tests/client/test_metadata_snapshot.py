@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.client_parts import answer, leaders, make_metadata, partition, topic
 
-from odradek.client.cluster import Cluster, Node, parse_bootstrap
 from odradek.client.errors import AuthenticationError
-from odradek.client.metadata import LeaderAndEpoch
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.client.metadata.cluster import Cluster, Node, parse_bootstrap
+from odradek.client.metadata.metadata import LeaderAndEpoch
+from odradek.common.errors import ErrorCode, KafkaError
 
 OLD_ID = bytes(15) + b"\1"
 NEW_ID = bytes(15) + b"\2"

@@ -14,9 +14,9 @@ from support.client_parts import (
     topic,
 )
 
-from odradek.client.backoff import ExponentialBackoff
-from odradek.client.metadata import MetadataQuery
-from odradek.protocol.errors import ErrorCode
+from odradek.client.metadata.metadata import MetadataQuery
+from odradek.client.network.backoff import ExponentialBackoff
+from odradek.common.errors import ErrorCode
 
 NEWS = answer(topic("t", partition(0, leader=1)))
 

@@ -16,11 +16,17 @@ from support.client_parts import (
     topic,
 )
 
-from odradek.client.cluster import Node
 from odradek.client.error_kinds import RETRIABLE_ERRORS, STALE_METADATA_ERRORS
 from odradek.client.errors import AuthenticationError, RequestTimeoutError
-from odradek.client.metadata_updater import Ask, Connect, MetadataUpdater, Rebootstrap, Wait
-from odradek.protocol.errors import ErrorCode
+from odradek.client.metadata.cluster import Node
+from odradek.client.metadata.metadata_updater import (
+    Ask,
+    Connect,
+    MetadataUpdater,
+    Rebootstrap,
+    Wait,
+)
+from odradek.common.errors import ErrorCode
 
 BOOT_1 = Node(-1, "boot-1", 9092)
 BROKER_1 = Node(1, "broker-1", 9092)

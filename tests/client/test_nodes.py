@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from support.client_parts import NoChance
 
-from odradek.client.cluster import Node
-from odradek.client.node_selection import LeastLoaded, least_loaded_node
-from odradek.client.node_states import (
+from odradek.client.metadata.cluster import Node
+from odradek.client.network.node_selection import LeastLoaded, least_loaded_node
+from odradek.client.network.node_states import (
     GONE,
     TRANSITIONS,
     ConnectionState,

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from support.scripted_cluster import Received, api_versions, encoded, framed
 
 from odradek.client.errors import DisconnectedError, PeerProtocolError
-from odradek.client.pipeline import InFlight, RequestPipeline
+from odradek.client.network.pipeline import InFlight, RequestPipeline
+from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import EncodeError, ErrorCode
+from odradek.protocol.errors import EncodeError
 from odradek.protocol.headers import read_request_header, read_request_start
 from odradek.protocol.messages import (
     ApiVersionsRequest,

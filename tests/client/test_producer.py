@@ -17,10 +17,10 @@ from odradek.client import (
     ProduceResult,
     RequestTimeoutError,
 )
-from odradek.client.producer_ids import ProducerIds, Sequence
+from odradek.client.producer.producer_ids import ProducerIds, Sequence
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.messages import InitProducerIdResponse, ProduceResponse
 from odradek.protocol.records import RecordBatch, iter_records
 

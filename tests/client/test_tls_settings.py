@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from odradek.client.tls_context import SUITES_1_3, client_context
-from odradek.client.tls_settings import TlsError, tls_settings_of
-from odradek.client.tls_stores import read_key_store, read_trust_store
+from odradek.client.security.tls_context import SUITES_1_3, client_context
+from odradek.client.security.tls_settings import TlsError, tls_settings_of
+from odradek.client.security.tls_stores import read_key_store, read_trust_store
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
-from odradek.testing.broker_process import BrokerProcess
-from odradek.testing.conformance.requests import LATEST, batch, offset_listing, production
-from odradek.testing.conformance.scenarios.administration import electing, reassigning
-from odradek.testing.conformance.scenarios.appending import RECORDS_COUNT_AT, patched
-from odradek.testing.conformance.scenarios.offsets import committing, deleting
-from odradek.testing.conformance.scenarios.reading import BY_NAME, fetch, fetched, partition
-from odradek.testing.conformance.talk import Talk
-from odradek.testing.conformance.transcript import Transcript
+from odradek.testing.process.broker_process import BrokerProcess
+from odradek.tools.conformance.requests import LATEST, batch, offset_listing, production
+from odradek.tools.conformance.scenarios.administration import electing, reassigning
+from odradek.tools.conformance.scenarios.appending import RECORDS_COUNT_AT, patched
+from odradek.tools.conformance.scenarios.offsets import committing, deleting
+from odradek.tools.conformance.scenarios.reading import BY_NAME, fetch, fetched, partition
+from odradek.tools.conformance.talk import Talk
+from odradek.tools.conformance.transcript import Transcript
 
 pytestmark = pytest.mark.clients
 

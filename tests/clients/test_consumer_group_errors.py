@@ -10,7 +10,7 @@ import pytest
 from support.group_errors import group_error
 from support.group_peer import GroupPeer, until
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 
 pytestmark = pytest.mark.clients
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 from support.consumer_group_peer import Peer
 
+from odradek.common.errors import ErrorCode as E
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 

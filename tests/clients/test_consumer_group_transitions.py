@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from support.mixed_peer import MixedPeer
 
-from odradek.broker.coordinator.group.consumer.states import (
+from odradek.common.errors import ErrorCode as E
+from odradek.coordinator.group.consumer.states import (
     GROUP_TRANSITIONS,
     MEMBER_TRANSITIONS,
     ConsumerGroupState,
     MemberState,
 )
-from odradek.protocol.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 

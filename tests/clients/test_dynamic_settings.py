@@ -20,7 +20,7 @@ from support.config_cases import DELETE, SET
 from support.config_requests import alter_configs, describe_config
 from support.raw_connection import RawConnection
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.clients
 

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
 from support.group_errors import group_error
 from support.group_peer import SUBSCRIPTION, GroupPeer, until
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 pytestmark = pytest.mark.clients
 

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from support.mixed_peer import MixedPeer
 
-from odradek.protocol.errors import ErrorCode as E
+from odradek.common.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 

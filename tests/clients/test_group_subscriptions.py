@@ -17,7 +17,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from support.settling_peer import RETRY_SECONDS, SETTLE_SECONDS_MAX, SettlingPeer
 
-from odradek.protocol.errors import ErrorCode as E
+from odradek.common.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 

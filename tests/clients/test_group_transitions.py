@@ -8,7 +8,7 @@ import pytest
 from support.group_errors import moves
 from support.group_peer import GroupPeer, until
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 
 pytestmark = pytest.mark.clients
 

@@ -21,7 +21,7 @@ from support.transaction_peer import (
     settled,
 )
 
-from odradek.protocol.errors import ErrorCode as E
+from odradek.common.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 

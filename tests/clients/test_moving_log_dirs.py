@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient, TopicPartitionReplica
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from kafka.errors import LogDirNotFoundError, NoError
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.clients
 

@@ -19,8 +19,8 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from support.kafka_process import KafkaProcess
 from support.raw_connection import RawConnection
 
-from odradek.testing.broker_process import BrokerProcess, BrokerStartError
-from odradek.testing.held_port import HeldPort
+from odradek.testing.process.broker_process import BrokerProcess, BrokerStartError
+from odradek.testing.process.held_port import HeldPort
 
 pytestmark = pytest.mark.clients
 

@@ -343,7 +343,7 @@ def test_plain_broker_imports_nothing_of_tls():
     program = (
         "import sys; import odradek.broker.start; "
         "found = [name for name in sys.modules if name.startswith("
-        "('odradek.broker.tls', 'odradek.client.tls', 'trustme', 'cryptography'))]; "
+        "('odradek.security.tls', 'odradek.client.tls', 'trustme', 'cryptography'))]; "
         "assert not found, found"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.testing import Cluster
-from odradek.testing.broker_process import BrokerStartError
 from odradek.testing.certificates import CertificateAuthority
+from odradek.testing.process.broker_process import BrokerStartError
 
 pytestmark = pytest.mark.clients
 

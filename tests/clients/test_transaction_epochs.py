@@ -8,7 +8,7 @@ import pytest
 from kafka import KafkaAdminClient
 from support.transaction_peer import READ_UNCOMMITTED, TransactionPeer, settled
 
-from odradek.protocol.errors import ErrorCode as E
+from odradek.common.errors import ErrorCode as E
 
 pytestmark = [pytest.mark.clients, pytest.mark.soak, pytest.mark.timeout(600)]
 

@@ -16,7 +16,7 @@ from support.transaction_peer import (
     TransactionPeer,
 )
 
-from odradek.protocol.errors import ErrorCode as E
+from odradek.common.errors import ErrorCode as E
 
 pytestmark = pytest.mark.clients
 

@@ -22,8 +22,8 @@ from support.kafka_process import KafkaProcess
 from support.transaction_peer import READ_UNCOMMITTED, TransactionPeer
 from support.transactional_clients import CLIENTS, Refused, TransactionalClient
 
-from odradek.protocol.errors import ErrorCode
-from odradek.testing.broker_process import BrokerProcess
+from odradek.common.errors import ErrorCode
+from odradek.testing.process.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.clients
 

@@ -23,10 +23,10 @@ from support.cluster_clients import create, require_that_clients_see
 from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.client import KafkaClient, Producer
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
-from odradek.testing.broker_process import READY_PREFIX
+from odradek.testing.process.broker_process import READY_PREFIX
 
 PRODUCE_VERSION = 9
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack, closing
 from support.broker_cluster import BrokerCluster, wait_until
 from support.consumer_group_peer import NOT_READY, Peer
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import request_message
 
 GROUP = "moving"

@@ -12,8 +12,8 @@ import pytest
 from support.broker_cluster import BROKER_IDS, BrokerCluster, View, wait_until
 from support.cluster_clients import create, require_that_clients_see
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 KILLS = 3
 STORM_SECONDS = (0.1, 0.6)

@@ -16,19 +16,19 @@ import pytest
 import trio
 
 from odradek.broker.broker import Broker
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller.new_topic import NewTopic
-from odradek.broker.controller.term_leaders import ElectionType
-from odradek.broker.metadata_cache import MetadataSnapshot
-from odradek.broker.metadata_waiting import partitions_are_led, wait_for_metadata
-from odradek.broker.requests import Request
+from odradek.broker.request.requests import Request
 from odradek.broker.start import make_broker
 from odradek.client import Fetcher, KafkaClient, Producer, open_connection
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
+from odradek.config.broker_config import BrokerConfig
+from odradek.controller.partitions.leader_elections import ElectionType
+from odradek.controller.topics.new_topic import NewTopic
+from odradek.metadata.metadata_cache import MetadataSnapshot
+from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
-from odradek.storage.topic_partition import TopicPartition
 
 SECONDS_MAX = 90
 NOW_MS = int(time.time() * 1000)

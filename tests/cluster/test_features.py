@@ -6,10 +6,10 @@ import pytest
 from kafka import KafkaAdminClient
 from support.broker_cluster import BROKER_IDS, BrokerCluster, wait_until
 
-from odradek.broker.metadata_store.feature_node import FEATURE, FeatureNode, encode_feature
+from odradek.common.errors import ErrorCode
+from odradek.metadata_store.feature_node import FEATURE, FeatureNode, encode_feature
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
-from odradek.testing.broker_process import BrokerStartError
+from odradek.testing.process.broker_process import BrokerStartError
 
 GROUP = "group.version"
 TRANSACTION = "transaction.version"

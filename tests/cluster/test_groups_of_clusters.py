@@ -10,8 +10,8 @@ from support.cluster_topics import GROUP, coordinator, wait_all_in_sync
 from support.group_errors import group_error, moves
 from support.group_peer import GroupPeer, until
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 OFFSETS = "__consumer_offsets"
 ONE_PARTITION = {"offsets_topic_num_partitions": "1", "group_initial_rebalance_delay_ms": "0"}

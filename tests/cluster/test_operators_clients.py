@@ -7,10 +7,10 @@ from kafka import KafkaAdminClient
 from support.broker_cluster import BROKER_IDS, BrokerCluster
 
 from odradek.client import KafkaClient
-from odradek.client.admin import Admin, NewTopic
-from odradek.client.group_admin import GroupAdmin
-from odradek.client.transaction_admin import TransactionAdmin
-from odradek.protocol.errors import ErrorCode
+from odradek.client.admin.admin import Admin, NewTopic
+from odradek.client.admin.group_admin import GroupAdmin
+from odradek.client.admin.transaction_admin import TransactionAdmin
+from odradek.common.errors import ErrorCode
 
 GROUPS = [f"group-{number}" for number in range(12)]
 """Enough that every broker coordinates some of them."""

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 from support.broker_cluster import BrokerCluster, wait_until
 
 from odradek.protocol import messages
-from odradek.replication.replica_selector import RACK_AWARE
+from odradek.replication.read.replica_selector import RACK_AWARE
 
 TOPIC = "replicated"
 RECORDS = 2_000

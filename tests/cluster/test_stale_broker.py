@@ -13,19 +13,19 @@ import trio
 from kafka import KafkaProducer
 
 from odradek.broker.broker import Broker
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller import wire
-from odradek.broker.controller.controller import Controller
-from odradek.broker.controller.live_broker import EndPoint
-from odradek.broker.controller.new_topic import NewTopic
-from odradek.broker.controller.term_leaders import ElectionType
-from odradek.broker.metadata_cache import MetadataSnapshot
-from odradek.broker.metadata_waiting import partitions_are_led, topics_are_gone, wait_for_metadata
-from odradek.broker.requests import Request
+from odradek.broker.request.requests import Request
 from odradek.broker.start import make_broker
+from odradek.common.errors import ErrorCode
+from odradek.common.live_broker import EndPoint
+from odradek.common.topic_partition import TopicPartition
+from odradek.config.broker_config import BrokerConfig
+from odradek.controller.channel import codec as wire
+from odradek.controller.controller import Controller
+from odradek.controller.partitions.leader_elections import ElectionType
+from odradek.controller.topics.new_topic import NewTopic
+from odradek.metadata.metadata_cache import MetadataSnapshot
+from odradek.metadata.metadata_waiting import partitions_are_led, topics_are_gone, wait_for_metadata
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
-from odradek.storage.topic_partition import TopicPartition
 
 STALE = 3
 """The broker that is held on what it knows; the first is the controller."""

@@ -11,9 +11,9 @@ import pytest
 from support.broker_cluster import BrokerCluster, ask
 from support.cluster_clients import create
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 CREATE_VERSION = 7
 STOPS = 3

@@ -15,7 +15,7 @@ from support.transaction_cells import peers
 from support.transaction_errors import provokes
 from support.transaction_peer import Marker, TransactionPeer, settled
 
-from odradek.protocol.errors import ErrorCode as E
+from odradek.common.errors import ErrorCode as E
 from odradek.protocol.messages import DescribeGroupsRequest, DescribeTransactionsRequest
 
 SETTINGS = {

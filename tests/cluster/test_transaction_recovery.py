@@ -18,9 +18,9 @@ from support.exactly_once import read_all
 from support.replicated_cluster import BrokenBrokerProcess
 from support.transaction_peer import READ_COMMITTED, TransactionPeer, settled
 
+from odradek.common.errors import ErrorCode as E
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode as E
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 KILLED = 1
 LEADERS = {0: 2, 1: 3}

@@ -13,12 +13,12 @@ from support.broker_cluster import BrokerCluster
 from support.cluster_topics import create_topic_on
 from support.transaction_cells import STATES, Cell, Topics, observe
 
-from odradek.broker.coordinator.transaction.states import (
+from odradek.common.errors import ErrorCode as E
+from odradek.coordinator.transaction.state.states import (
     TRANSITIONS,
     TransactionEvent,
     TransactionState,
 )
-from odradek.protocol.errors import ErrorCode as E
 
 SETTINGS = {
     "transaction.state.log.replication.factor": "1",

@@ -27,8 +27,8 @@ from support.transaction_peer import (
     settled,
 )
 
+from odradek.common.errors import ErrorCode as E
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode as E
 
 SETTINGS = {
     "transaction.state.log.num.partitions": "3",

@@ -12,7 +12,7 @@ from support.cluster_clients import create, require_that_clients_see
 from support.link import Link
 from support.zookeeper_process import ZooKeeperProcess
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 
 SECONDS_MAX = 120.0
 PATIENT_MS = 20_000

@@ -16,7 +16,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import CorruptRecordError
 from support.raw_connection import RawConnection
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 CORRUPT_MESSAGE = 2
 BATCHES = 30

@@ -15,7 +15,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from support.delivery import Delivery, check_delivery
 from support.numbered_clients import NUMBERED_CLIENTS
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 RECORDS = 100_000
 SOAK_RECORDS = 2_000_000

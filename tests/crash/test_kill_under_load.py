@@ -28,7 +28,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from support.looking import wait_until
 from support.raw_connection import RawConnection
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 KILLS = 25
 SOAK_KILLS = 400

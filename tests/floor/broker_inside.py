@@ -20,9 +20,9 @@ from typing import Any
 import trio
 
 from odradek.broker.broker import Broker
-from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.environment import Surroundings
 from odradek.broker.start import make_broker
-from odradek.broker.surroundings import Surroundings
+from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
 from odradek.runtime.clock import SystemClock

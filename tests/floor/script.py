@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from broker_inside import Client
 
 from odradek.broker.broker import Broker
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
-from odradek.storage.topic_partition import TopicPartition
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, HEARTBEAT = 0, 1, 2, 3, 8, 12
 CREATE_TOPICS, JOIN_GROUP, SYNC_GROUP, FIND_COORDINATOR = 19, 11, 14, 10

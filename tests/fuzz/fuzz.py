@@ -24,7 +24,7 @@ with atheris.instrument_imports(include=["odradek"]):
     from support.fuzz_inputs import seeds_of
     from support.fuzz_targets import TARGETS, spend
 
-    from odradek.protocol.codegen import Source
+    from odradek.protocol.codec.codegen import Source
 
 RSS_MEGABYTES_MAX = 512
 

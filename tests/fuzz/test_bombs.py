@@ -21,16 +21,23 @@ from support.fuzz_targets import (
 )
 
 from odradek.protocol import ApiKey, ErrorCode, KafkaError, ProtocolError, messages
-from odradek.protocol.compression import Compression, compress, decompress
-from odradek.protocol.decoder_source import decoder_source
-from odradek.protocol.decoding_budget import CLIENT, limits_of
-from odradek.protocol.message import Message
+from odradek.protocol.codec.decoder_source import decoder_source
+from odradek.protocol.codec.decoding_budget import CLIENT, limits_of
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import ResolvedStruct
+from odradek.protocol.codec.varints import encode_varint
+from odradek.protocol.codec.wire import (
+    COMPACT_LENGTH,
+    TAGGED_FIELDS,
+    Presence,
+    Repeated,
+    Text,
+    bytes_min,
+)
+from odradek.protocol.compression.codecs import Compression, compress, decompress
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.records import iter_records
-from odradek.protocol.types import ResolvedStruct
-from odradek.protocol.varints import encode_varint
-from odradek.protocol.wire import COMPACT_LENGTH, TAGGED_FIELDS, Presence, Repeated, Text, bytes_min
 
 TEN_GB = 10 * 10**9
 ZSTD_BLOCK_BYTES = 128 << 10

@@ -10,7 +10,7 @@ from support.kafka_process import KafkaProcess
 from support.looking import wait_until
 from support.raw_connection import RawConnection
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 LOGGED_SECONDS_MAX = 60.0
 

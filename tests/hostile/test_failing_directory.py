@@ -17,7 +17,7 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from support.looking import wait_until
 from support.raw_connection import RawConnection, build_batch
 
-from odradek.testing.broker_process import BrokerProcess, BrokerStartError
+from odradek.testing.process.broker_process import BrokerProcess, BrokerStartError
 
 TOPIC = "spread"
 PARTITIONS = 4

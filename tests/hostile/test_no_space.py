@@ -16,7 +16,7 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from support.kafka_process import KafkaProcess
 from support.raw_connection import RawConnection, build_batch
 
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 NONE = 0
 KAFKA_STORAGE_ERROR = 56

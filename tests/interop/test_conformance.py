@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from odradek.testing.conformance.brokers import start_kafka, start_odradek
-from odradek.testing.conformance.command import DIFFERENCES, chosen
-from odradek.testing.conformance.explanations import Explained, read_explanations
-from odradek.testing.conformance.report import Report
-from odradek.testing.conformance.runner import play_all
-from odradek.testing.conformance.scenario import all_scenarios
+from odradek.tools.conformance.brokers import start_kafka, start_odradek
+from odradek.tools.conformance.command import DIFFERENCES, chosen
+from odradek.tools.conformance.explanations import Explained, read_explanations
+from odradek.tools.conformance.report import Report
+from odradek.tools.conformance.runner import play_all
+from odradek.tools.conformance.scenario import all_scenarios
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from support.random_groups import AskedGroup, random_group
 
-from odradek.broker.coordinator.group.consumer.assignors import find_assignor
-from odradek.broker.coordinator.group.consumer.assignors.assignor import NewAssignment
-from odradek.broker.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
+from odradek.coordinator.group.assignor import find_assignor
+from odradek.coordinator.group.assignor.assignor import NewAssignment
+from odradek.coordinator.group.consumer.subscription.topics import Topic, group_hash, topic_hash
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

@@ -17,8 +17,8 @@ import pytest
 from support.random_messages import random_value
 
 from odradek.protocol import ApiKey, internal, messages
+from odradek.protocol.codec.message import Message
 from odradek.protocol.headers import request_header, response_header
-from odradek.protocol.message import Message
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

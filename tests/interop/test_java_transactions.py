@@ -11,8 +11,8 @@ import pytest
 from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 from support.raw_connection import RawConnection
 
-from odradek.protocol.errors import ErrorCode
-from odradek.testing.broker_process import BrokerProcess
+from odradek.common.errors import ErrorCode
+from odradek.testing.process.broker_process import BrokerProcess
 
 from .conftest import Run
 

@@ -25,9 +25,9 @@ from support.log_damage import flip
 
 from odradek.cli.main import main
 from odradek.protocol.records import Record, iter_batches, iter_records
-from odradek.storage.files import REAL_FILES
-from odradek.storage.partition_metadata import read_topic_id, write_topic_id
-from odradek.testing.broker_process import BrokerProcess
+from odradek.storage.checkpoint.partition_metadata import read_topic_id, write_topic_id
+from odradek.storage.io.files import REAL_FILES
+from odradek.testing.process.broker_process import BrokerProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

@@ -14,8 +14,8 @@ from support.dump_log_segments import (
 from support.group_peer import GroupPeer, until
 
 from odradek.cli.main import main
-from odradek.protocol.errors import ErrorCode
-from odradek.testing.broker_process import BrokerProcess
+from odradek.common.errors import ErrorCode
+from odradek.testing.process.broker_process import BrokerProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

@@ -19,8 +19,8 @@ from support.kafka_process import KafkaProcess
 from support.transaction_peer import GROUP, READ_UNCOMMITTED, TransactionPeer, settled
 
 from odradek.cli.main import main
-from odradek.protocol.errors import ErrorCode
-from odradek.testing.broker_process import BrokerProcess
+from odradek.common.errors import ErrorCode
+from odradek.testing.process.broker_process import BrokerProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

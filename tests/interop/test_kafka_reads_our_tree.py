@@ -24,8 +24,8 @@ from support.kafka_zookeeper_process import KafkaZooKeeperProcess
 from support.raw_connection import RawConnection
 from support.zookeeper_process import ZooKeeperProcess
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 from .conftest import BUILD_SECONDS_MAX, HERE, need, run_to_end
 

@@ -14,7 +14,7 @@ from support.kafka_process import KafkaProcess
 from odradek.testing import Broker
 from odradek.testing.certificates import CertificateAuthority, broker_settings, make_tls_files
 from odradek.testing.client_settings import TlsFiles, client_settings
-from odradek.testing.held_port import HeldPort
+from odradek.testing.process.held_port import HeldPort
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

@@ -11,8 +11,8 @@ import construct
 import pytest
 from hypothesis import strategies as st
 
-from odradek.protocol import wire
-from odradek.protocol.types import ResolvedStruct
+from odradek.protocol.codec import wire
+from odradek.protocol.codec.types import ResolvedStruct
 
 DATA = Path(__file__).parent / "data"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 from odradek.protocol import messages
-from odradek.protocol.codegen import KEPT_ARRAY_COUNT_MAX, ArrayCodecs
-from odradek.protocol.decoder_source import decoder_source
-from odradek.protocol.decoding_budget import CLIENT
-from odradek.protocol.encoder_source import encoder_source
+from odradek.protocol.codec.codegen import KEPT_ARRAY_COUNT_MAX, ArrayCodecs
+from odradek.protocol.codec.decoder_source import decoder_source
+from odradek.protocol.codec.decoding_budget import CLIENT
+from odradek.protocol.codec.encoder_source import encoder_source
 
 
 def test_fields_of_fixed_width_are_read_at_once_with_the_length_after_them() -> None:

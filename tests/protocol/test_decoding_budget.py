@@ -11,9 +11,9 @@ import pytest
 from support.random_messages import random_value
 
 from odradek.protocol import ApiKey, ProtocolError, encode_body, messages
-from odradek.protocol.decoder_source import decoder_source
-from odradek.protocol.decoding_budget import CLIENT, CLUSTER, limits_of
-from odradek.protocol.message import Message
+from odradek.protocol.codec.decoder_source import decoder_source
+from odradek.protocol.codec.decoding_budget import CLIENT, CLUSTER, limits_of
+from odradek.protocol.codec.message import Message
 
 PARTITIONS_OF_A_FETCH = 15_000
 TOPICS = 10_000

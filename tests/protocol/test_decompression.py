@@ -12,16 +12,16 @@ import pytest
 import zstandard
 from support.processor_time import least_seconds
 
-from odradek.protocol.compression import Compression, compress, decompress
-from odradek.protocol.decompression import (
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Compression, compress, decompress
+from odradek.protocol.compression.decompression import (
     BLOCK_BYTES_MAX,
     PARTS_MAX,
     PIECE_BYTES,
     ZSTD_WINDOW_BYTES_MAX,
     iter_decompressed,
 )
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.recompression import recompress
+from odradek.protocol.compression.recompression import recompress
 
 PACKED = [codec for codec in Compression if codec is not Compression.NONE]
 TEXT = b"".join(b"record number %d, much like the one before; " % n for n in range(5000))

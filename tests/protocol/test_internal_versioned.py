@@ -12,8 +12,8 @@ from kafka.protocol.consumer.metadata import (
     ConsumerProtocolSubscription,
 )
 
-from odradek.broker.coordinator.group import record_values, records
-from odradek.broker.coordinator.group.offsets import OffsetAndMetadata
+from odradek.coordinator.group import record_values, records
+from odradek.coordinator.group.offsets.offsets import OffsetAndMetadata
 from odradek.protocol import EncodeError, ProtocolError, UnsupportedVersionError, internal
 from odradek.protocol.internal import versioned
 from odradek.protocol.records.control import ControlRecordType, parse_end_transaction_marker

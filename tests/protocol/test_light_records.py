@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from support.processor_time import least_seconds
 
-from odradek.protocol.compression import Compression, compress
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Compression, compress
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.builder import write_crc
 from odradek.protocol.records.light_records import iter_keys, iter_offsets_and_timestamps

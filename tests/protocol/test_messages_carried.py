@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from odradek.protocol import ZERO_UUID, EncodeError, encode_body, internal, messages
-from odradek.protocol.message import Message
-from odradek.protocol.types import Array, Field, Records, Struct, Uuid
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import Array, Field, Records, Struct, Uuid
 
 MESSAGES: list[Message] = [
     *(getattr(messages, name) for name in messages.message_names()),

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol import internal, messages
-from odradek.protocol.message import Message
-from odradek.protocol.types import ResolvedStruct
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import ResolvedStruct
 
 MESSAGES: list[Message] = [
     *(getattr(messages, name) for name in messages.message_names()),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from odradek.protocol import ProtocolError, messages
-from odradek.protocol.message import Message
+from odradek.protocol.codec.message import Message
 
 Rows = Callable[[str], list[list[str]]]
 

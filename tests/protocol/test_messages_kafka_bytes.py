@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol import ApiKey, decode_body, encode_body, internal, messages
+from odradek.protocol.codec.message import Message
 from odradek.protocol.headers import (
     read_request_header,
     read_request_start,
@@ -16,7 +17,6 @@ from odradek.protocol.headers import (
     request_header,
     response_header,
 )
-from odradek.protocol.message import Message
 
 Rows = Callable[[str], list[list[str]]]
 

@@ -24,9 +24,9 @@ from support.kafka_python_messages import (
     their_fields,
 )
 
-from odradek.protocol.message import Message
-from odradek.protocol.types import ResolvedStruct
-from odradek.protocol.versions import parse_versions
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import ResolvedStruct
+from odradek.protocol.codec.versions import parse_versions
 
 Strategy = Callable[[ResolvedStruct], st.SearchStrategy[Any]]
 

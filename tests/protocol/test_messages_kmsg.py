@@ -15,10 +15,10 @@ from construct import Construct
 from support.kmsg_vectors import SEEDS, Vector, kept_vectors
 
 from odradek.protocol import ApiKey, ProtocolError, messages
-from odradek.protocol.message import Message
-from odradek.protocol.types import ResolvedStruct
-from odradek.protocol.values import UNKNOWN_TAGS
-from odradek.protocol.wire import TAGGED_FIELDS, Presence, Repeated
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import ResolvedStruct
+from odradek.protocol.codec.values import UNKNOWN_TAGS
+from odradek.protocol.codec.wire import TAGGED_FIELDS, Presence, Repeated
 
 SIDES = {"request": messages.request_message, "response": messages.response_message}
 

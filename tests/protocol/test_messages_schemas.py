@@ -14,9 +14,10 @@ from typing import Any
 import construct
 import pytest
 
-from odradek.protocol import ApiKey, internal, messages, wire
-from odradek.protocol.message import Message
-from odradek.protocol.types import Field, ResolvedStruct, Struct
+from odradek.protocol import ApiKey, internal, messages
+from odradek.protocol.codec import wire
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import Field, ResolvedStruct, Struct
 
 Rows = Callable[[str], list[list[str]]]
 

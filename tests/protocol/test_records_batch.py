@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import RecordBatch, build_batch, iter_batches, iter_records
 from odradek.protocol.records.validation import has_valid_crc
 

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import BATCH_HEADER_BYTES, RecordBatch, build_batch
 from odradek.protocol.records.crc import _load_extension, crc32c
 from odradek.protocol.records.validation import records_tile, summarize_records

@@ -10,7 +10,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from support.raw_connection import RawConnection
 
 from odradek.protocol import internal, messages
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 MILLISECONDS_MAX = 20
 STARTS = 5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.random_messages import random_value
 
-from odradek.protocol.decoding_budget import CLUSTER_APIS
+from odradek.protocol.codec.decoding_budget import CLUSTER_APIS
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.messages import UpdateMetadataRequest, request_message
 

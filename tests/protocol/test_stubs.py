@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from odradek.protocol import internal, messages
-from odradek.protocol.stubs import PACKAGES, stub_files
+from odradek.tools.docs.stubs import PACKAGES, stub_files
 
 
 def test_both_packages_of_schemas_have_stubs() -> None:
@@ -21,7 +21,9 @@ def test_the_stubs_are_current(package: ModuleType) -> None:
     stubs = stub_files(package)
     assert {path.name for path in folder.glob("*.pyi")} == stubs.keys()
     for name, text in stubs.items():
-        assert (folder / name).read_text() == text, f"run python -m odradek.protocol.stubs: {name}"
+        assert (folder / name).read_text() == text, (
+            f"run python -m odradek.tools.docs.stubs: {name}"
+        )
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)

@@ -6,9 +6,9 @@ import construct
 import pytest
 
 from odradek.protocol import messages
-from odradek.protocol.message import Message
-from odradek.protocol.types import Array, Bytes, Field, Int32, String, Struct, Uuid
-from odradek.protocol.versions import format_versions, parse_versions
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import Array, Bytes, Field, Int32, String, Struct, Uuid
+from odradek.protocol.codec.versions import format_versions, parse_versions
 
 
 def test_messages_fields_and_types_are_constructs() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
 
 from odradek.protocol import ProtocolError
-from odradek.protocol.varints import encode_varint, encode_varint_rest, read_varint
+from odradek.protocol.codec.varints import encode_varint, encode_varint_rest, read_varint
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -6,20 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.append import PartitionResponse
-from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
-from odradek.replication.hosted_partitions import ReplicaSettings
-from odradek.replication.partition import FetchIsolation
-from odradek.replication.partition_state import PartitionState
+from odradek.replication.partition.hosted_partitions import ReplicaSettings
+from odradek.replication.partition.partition import FetchIsolation
+from odradek.replication.read.fetch import (
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
-from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log_manager.log_manager import LogManager
 
 BROKER_ID = 1
 NOW_MS = 1_700_000_000_000

@@ -3,10 +3,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch
-from odradek.replication.hosted_partitions import StoppedReplica
-from odradek.storage.topic_partition import TopicPartition
+from odradek.replication.partition.hosted_partitions import StoppedReplica
 
 if TYPE_CHECKING:
     from conftest import Bench

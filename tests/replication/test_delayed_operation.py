@@ -1,4 +1,4 @@
-from odradek.replication.delayed_operation import DelayedOperation, Purgatory
+from odradek.replication.purgatory.delayed_operation import DelayedOperation, Purgatory
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 

@@ -2,12 +2,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import iter_batches, iter_records
-from odradek.replication.fetch import FetchPartition, FetchPartitionData
-from odradek.replication.hosted_partitions import StoppedReplica
-from odradek.replication.partition import FetchIsolation
-from odradek.storage.topic_partition import TopicPartition
+from odradek.replication.partition.hosted_partitions import StoppedReplica
+from odradek.replication.partition.partition import FetchIsolation
+from odradek.replication.read.fetch import FetchPartition, FetchPartitionData
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from odradek.broker.fetch_sessions import (
+from odradek.broker.request.fetch_sessions import (
     EPOCH_MAX,
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -15,16 +15,16 @@ from odradek.broker.fetch_sessions import (
     PartitionKey,
     RequestedPartition,
 )
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.replication.fetch_purgatory import FetchPurgatory
-from odradek.replication.fetch_session_handler import FetchSessionHandler
-from odradek.replication.fetcher_requests import (
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.replication.fetcher.fetch_session_handler import FetchSessionHandler
+from odradek.replication.fetcher.fetcher_requests import (
     FetchAnswer,
     FetchAsk,
     FetchedPartition,
     ForgottenPartition,
     WantedPartition,
 )
+from odradek.replication.purgatory.fetch_purgatory import FetchPurgatory
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage import TopicPartition

@@ -19,8 +19,8 @@ from support.scripted_leader import (
     tp,
 )
 
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetcher_partition import (
+from odradek.common.errors import ErrorCode
+from odradek.replication.fetcher.fetcher_partition import (
     NEXT_STATES,
     FetchEvent,
     InitialFetchState,
@@ -29,8 +29,8 @@ from odradek.replication.fetcher_partition import (
     Truncation,
     next_state,
 )
-from odradek.replication.fetcher_partitions import PASSING_ERRORS
-from odradek.replication.fetcher_requests import (
+from odradek.replication.fetcher.fetcher_partitions import PASSING_ERRORS
+from odradek.replication.fetcher.fetcher_requests import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     EpochsAsk,
@@ -41,7 +41,7 @@ from odradek.replication.fetcher_requests import (
     OffsetsAsk,
     Wait,
 )
-from odradek.replication.fetcher_settings import FIRST_BACKOFF_MS, FetcherSettings
+from odradek.replication.fetcher.fetcher_settings import FIRST_BACKOFF_MS, FetcherSettings
 
 if TYPE_CHECKING:
     from odradek.storage import TopicPartition

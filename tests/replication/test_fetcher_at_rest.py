@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 from support.scripted_leader import Followers, Replica, ScriptedLeader, tp
 
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetcher_asking import LOOK_AGAIN_MS
-from odradek.replication.fetcher_requests import FetchAnswer, FetchAsk, FetchedPartition, Wait
-from odradek.replication.partition import Partition
+from odradek.common.errors import ErrorCode
+from odradek.replication.fetcher.fetcher_asking import LOOK_AGAIN_MS
+from odradek.replication.fetcher.fetcher_requests import (
+    FetchAnswer,
+    FetchAsk,
+    FetchedPartition,
+    Wait,
+)
+from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 
 PARTITIONS = 50

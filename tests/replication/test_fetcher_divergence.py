@@ -16,9 +16,9 @@ from support.scripted_leader import (
     tp,
 )
 
-from odradek.replication.fetcher_partition import Truncation
-from odradek.replication.fetcher_requests import Wait
-from odradek.replication.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.fetcher_partition import Truncation
+from odradek.replication.fetcher.fetcher_requests import Wait
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
 
 T0 = tp(0)
 ELECTIONS = 12

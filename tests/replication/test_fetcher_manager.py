@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from support.scripted_leader import FOLLOWER, TOPIC_ID, Replica, ScriptedLeader, tp
 
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetcher import ReplicaFetcher
-from odradek.replication.fetcher_manager import FetcherKey, FetcherManager
-from odradek.replication.fetcher_partition import InitialFetchState
-from odradek.replication.fetcher_requests import FetchAsk
-from odradek.replication.fetcher_settings import FetcherSettings
-from odradek.replication.partition import Partition
+from odradek.common.errors import ErrorCode
+from odradek.replication.fetcher.fetcher import ReplicaFetcher
+from odradek.replication.fetcher.fetcher_manager import FetcherKey, FetcherManager
+from odradek.replication.fetcher.fetcher_partition import InitialFetchState
+from odradek.replication.fetcher.fetcher_requests import FetchAsk
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 
 

@@ -11,19 +11,19 @@ import trio
 from support.scripted_cluster import SILENCE, Received, ScriptedCluster, Silence
 from support.scripted_leader import FOLLOWER, LEADER, TOPIC_ID, Replica, ScriptedLeader, tp
 
-from odradek.client.connection import Connection, open_connection
 from odradek.client.errors import ConnectError
+from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.trio_clock import TrioClock
 from odradek.client.settings import ClientSettings
-from odradek.client.trio_clock import TrioClock
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.replication.fetcher_manager import FetcherManager
-from odradek.replication.fetcher_partition import InitialFetchState, Truncation
-from odradek.replication.fetcher_requests import EpochWanted, FetchAsk, WantedPartition
-from odradek.replication.fetcher_settings import FetcherSettings
-from odradek.replication.fetcher_task import WAIT_WHEN_WOKEN_MS, FetcherTasks
-from odradek.replication.leader_endpoint import LeaderEndpoint
-from odradek.replication.partition import Partition
+from odradek.replication.fetcher.fetcher_manager import FetcherManager
+from odradek.replication.fetcher.fetcher_partition import InitialFetchState, Truncation
+from odradek.replication.fetcher.fetcher_requests import EpochWanted, FetchAsk, WantedPartition
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.fetcher_task import WAIT_WHEN_WOKEN_MS, FetcherTasks
+from odradek.replication.fetcher.leader_endpoint import LeaderEndpoint
+from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 
 FIRST_BACKOFF_SECONDS = 0.05

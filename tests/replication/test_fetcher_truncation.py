@@ -17,10 +17,10 @@ from support.scripted_leader import (
     tp,
 )
 
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetcher_partition import ReplicaState, Truncation
-from odradek.replication.fetcher_requests import EpochEnd, EpochsAsk, FetchAsk, Wait
-from odradek.replication.fetcher_settings import FetcherSettings
+from odradek.common.errors import ErrorCode
+from odradek.replication.fetcher.fetcher_partition import ReplicaState, Truncation
+from odradek.replication.fetcher.fetcher_requests import EpochEnd, EpochsAsk, FetchAsk, Wait
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
 
 MakeReplica = Callable[[str], Replica]
 

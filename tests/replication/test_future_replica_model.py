@@ -9,23 +9,23 @@ import random
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches, iter_records
-from odradek.replication.fetcher_requests import EpochsAsk, FetchAsk, Wait
-from odradek.replication.fetcher_settings import FetcherSettings
-from odradek.replication.future_replica import FutureReplica
-from odradek.replication.hosted_partitions import ReplicaSettings
-from odradek.replication.local_leader import read
-from odradek.replication.partition import Partition
-from odradek.replication.partition_state import PartitionState
+from odradek.replication.alter_log_dirs.future_replica import FutureReplica
+from odradek.replication.alter_log_dirs.local_leader import read
+from odradek.replication.fetcher.fetcher_requests import EpochsAsk, FetchAsk, Wait
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.partition.hosted_partitions import ReplicaSettings
+from odradek.replication.partition.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
-from odradek.storage.deferred_deletion import remove_doomed
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
-from odradek.storage.topic_partition import TopicPartition
-from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log_manager.deferred_deletion import remove_doomed
+from odradek.storage.log_manager.log_manager import LogManager
+from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

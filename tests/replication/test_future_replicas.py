@@ -8,27 +8,27 @@ from collections.abc import Mapping
 import pytest
 import trio
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches, iter_records
+from odradek.replication.alter_log_dirs.future_replica import FutureReplica
+from odradek.replication.alter_log_dirs.future_replica_tasks import FutureReplicaTasks
+from odradek.replication.alter_log_dirs.future_replicas import MoveQuota
+from odradek.replication.alter_log_dirs.local_leader import read
 from odradek.replication.append import PartitionResponse
-from odradek.replication.fetch import FetchParams, FetchPartition, FetchResults
-from odradek.replication.fetcher_requests import EpochsAsk, FetchAsk, Wait
-from odradek.replication.fetcher_settings import FetcherSettings
-from odradek.replication.future_replica import FutureReplica
-from odradek.replication.future_replica_tasks import FutureReplicaTasks
-from odradek.replication.future_replicas import MoveQuota
-from odradek.replication.hosted_partitions import ReplicaSettings, StoppedReplica
-from odradek.replication.local_leader import read
-from odradek.replication.partition import FetchIsolation, Partition
-from odradek.replication.partition_state import PartitionState
+from odradek.replication.fetcher.fetcher_requests import EpochsAsk, FetchAsk, Wait
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.partition.hosted_partitions import ReplicaSettings, StoppedReplica
+from odradek.replication.partition.partition import FetchIsolation, Partition
+from odradek.replication.read.fetch import FetchParams, FetchPartition, FetchResults
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
-from odradek.storage.topic_partition import TopicPartition
-from odradek.testing.simulation.memory_files import MemoryFiles
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log_manager.log_manager import LogManager
+from odradek.tools.simulation.memory_files import MemoryFiles
 
 BROKER_ID, OTHER = 1, 2
 NOW_MS = 1_700_000_000_000

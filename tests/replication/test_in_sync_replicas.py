@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
-from odradek.replication.fetcher_partition import InitialFetchState
-from odradek.replication.isr_change import IsrChange, IsrChangeOutcome
-from odradek.replication.partition import FetchIsolation, Partition
-from odradek.storage.topic_partition import TopicPartition
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
+from odradek.replication.fetcher.fetcher_partition import InitialFetchState
+from odradek.replication.partition.isr_change import IsrChange, IsrChangeOutcome
+from odradek.replication.partition.partition import FetchIsolation, Partition
+from odradek.replication.read.fetch import (
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
 
 if TYPE_CHECKING:
     from .conftest import Bench

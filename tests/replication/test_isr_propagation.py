@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from odradek.replication.isr_propagation import DELAY_MS_MAX, LINGER_MS, IsrPropagation
-from odradek.storage.topic_partition import TopicPartition
+from odradek.common.topic_partition import TopicPartition
+from odradek.replication.partition.isr_propagation import DELAY_MS_MAX, LINGER_MS, IsrPropagation
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)

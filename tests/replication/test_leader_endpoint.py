@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetcher_requests import (
+from odradek.replication.fetcher.fetcher_requests import (
     EARLIEST_TIMESTAMP,
     EpochEnd,
     EpochsAsk,
@@ -20,8 +20,8 @@ from odradek.replication.fetcher_requests import (
     OffsetsAsk,
     WantedPartition,
 )
-from odradek.replication.fetcher_settings import FetcherSettings
-from odradek.replication.leader_endpoint import (
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.leader_endpoint import (
     LeaderEndpoint,
     decode_epochs,
     decode_fetch,

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch
 from odradek.replication.append import PartitionResponse
-from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData
-from odradek.replication.hosted_partitions import ReplicaSettings, StoppedReplica
-from odradek.replication.partition import FetchIsolation
-from odradek.replication.partition_state import PartitionState
+from odradek.replication.partition.hosted_partitions import ReplicaSettings, StoppedReplica
+from odradek.replication.partition.partition import FetchIsolation
+from odradek.replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import FailedDirectory, LogManager
-from odradek.storage.topic_partition import TopicPartition
-from odradek.testing.simulation.memory_files import MemoryFiles
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log_manager.log_manager import FailedDirectory, LogManager
+from odradek.tools.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

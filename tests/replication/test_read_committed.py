@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.transactions import marker
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches
-from odradek.replication.fetch import FetchPartition, FetchPartitionData
-from odradek.replication.list_offsets import (
+from odradek.replication.partition.partition import FetchIsolation, Partition
+from odradek.replication.partition.replica import Replica
+from odradek.replication.read.fetch import FetchPartition, FetchPartitionData
+from odradek.replication.read.list_offsets import (
     EARLIEST,
     EARLIEST_PENDING_UPLOAD,
     LATEST,
@@ -17,12 +20,9 @@ from odradek.replication.list_offsets import (
     NOTHING,
     find_offset,
 )
-from odradek.replication.partition import FetchIsolation, Partition
-from odradek.replication.replica import Replica
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.topic_partition import TopicPartition
-from odradek.storage.transaction_index import AbortedTxn
-from odradek.storage.verification_guard import NOT_REQUIRED
+from odradek.storage.index.transaction_index import AbortedTxn
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
-from odradek.replication.partition import FetchIsolation, Partition
-from odradek.replication.replica_selector import NO_REPLICA, RackAwareSelector
-from odradek.storage.topic_partition import TopicPartition
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
+from odradek.replication.partition.partition import FetchIsolation, Partition
+from odradek.replication.read.fetch import (
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
+from odradek.replication.read.replica_selector import NO_REPLICA, RackAwareSelector
 
 if TYPE_CHECKING:
     from .conftest import Bench

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.replication.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
-from odradek.replication.fetch_counting import count_fetches
-from odradek.replication.partition import FetchIsolation
-from odradek.replication.replication_quota import LEADER_REPLICAS, ReplicationQuota
+from odradek.common.topic_partition import TopicPartition
+from odradek.replication.partition.partition import FetchIsolation
+from odradek.replication.quota.replication_quota import LEADER_REPLICAS, ReplicationQuota
+from odradek.replication.read.fetch import (
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
+from odradek.replication.read.fetch_counting import count_fetches
 from odradek.runtime.clock import ManualClock
-from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from .conftest import Bench

@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator
 import pytest
 from support.simulation import Break, first_seed_that_fails, require_same_story
 
-from odradek.protocol.errors import ErrorCode
-from odradek.replication import fetcher, reading
-from odradek.replication.in_sync_replicas import InSyncReplicas
-from odradek.replication.isr_change import IsrChange
-from odradek.replication.partition import Partition
-from odradek.replication.partition_state import PartitionState
-from odradek.replication.replica import Replica
-from odradek.testing.simulation.replication_controller import ReplicationController
-from odradek.testing.simulation.replication_faults import ReplicationFaults
-from odradek.testing.simulation.replication_invariants import InvariantBroken
-from odradek.testing.simulation.replication_simulator import ReplicationWorld, run_seed
+from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import PartitionState
+from odradek.replication.fetcher import fetcher
+from odradek.replication.partition.in_sync_replicas import InSyncReplicas
+from odradek.replication.partition.isr_change import IsrChange
+from odradek.replication.partition.partition import Partition
+from odradek.replication.partition.replica import Replica
+from odradek.replication.read import reading
+from odradek.tools.simulation.replication.controller import ReplicationController
+from odradek.tools.simulation.replication.faults import ReplicationFaults
+from odradek.tools.simulation.replication.invariants import InvariantBroken
+from odradek.tools.simulation.replication.simulator import ReplicationWorld, run_seed
 
 SEEDS = 1_000
 SEEDS_AT_A_TIME = 100
@@ -64,7 +65,7 @@ def test_a_run_acknowledges_and_changes_leaders() -> None:
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    require_same_story("odradek.testing.simulation.replication_simulator", 7)
+    require_same_story("odradek.tools.simulation.replication.simulator", 7)
 
 
 def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +73,7 @@ def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> Non
     seed = first_seed_that_fails(run_seed, InvariantBroken, SEEDS_FOR_A_MUTATION)
     with pytest.raises(InvariantBroken) as failure:
         run_seed(seed)
-    assert f"python -m odradek.testing.simulation.replication_simulator {seed}" in str(
-        failure.value
-    )
+    assert f"python -m odradek.tools.simulation.replication.simulator {seed}" in str(failure.value)
 
 
 # -- what breaks it on purpose ------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 from odradek.replication.topic_stats import TopicStats, TopicStatsTable
 
 

@@ -24,7 +24,7 @@ from odradek.spark_connector.pipelines import (
     TopicSource,
     audit_topics,
 )
-from odradek.spark_connector.pipelines.audit_html import as_html
+from odradek.spark_connector.pipelines.audit.html import as_html
 
 from .conftest import START_MS, Topics
 

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from odradek.log_tools.dump.log_dump import DumpOptions, dump_file
 from odradek.spark_connector import register
-from odradek.storage.log_dump import DumpOptions, dump_file
 
 from .conftest import START_MS, STEP_MS
 

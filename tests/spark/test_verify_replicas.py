@@ -22,13 +22,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.protocol.records import RecordBatch, build_batch, iter_batches, iter_records
 from odradek.protocol.records.builder import write_crc
 from odradek.spark_connector import SparkConnectorError
-from odradek.spark_connector.pipelines import (
-    Difference,
-    ReplicaReport,
-    VerifyReplicasSettings,
-    verify_replicas,
-)
-from odradek.storage.read_only_files import keep_brokers_out
+from odradek.spark_connector.pipelines import Difference, ReplicaReport, VerifyReplicasSettings
+from odradek.spark_connector.pipelines.replicas.verify_replicas import verify_replicas
+from odradek.storage.io.read_only_files import keep_brokers_out
 from odradek.testing import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -14,15 +14,15 @@ import pytest
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 
-from odradek.spark_connector.delays_check import (
+from odradek.spark_connector.demo.delays_check import (
     compare_tables,
     expected_table,
     read_parquet_table,
     read_topic_table,
 )
+from odradek.spark_connector.demo.flight_delays import TABLE_COLUMNS
+from odradek.spark_connector.demo.flights import data_folder
 from odradek.spark_connector.errors import SparkConnectorError
-from odradek.spark_connector.flight_delays import TABLE_COLUMNS
-from odradek.spark_connector.flights import data_folder
 
 ROWS = 800
 SOME_ROW = 5

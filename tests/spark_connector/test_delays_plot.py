@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
-from odradek.spark_connector.delays_plot import plot_delays, summarise_airlines
-from odradek.spark_connector.flight_delays import TABLE_COLUMNS
+from odradek.spark_connector.demo.delays_plot import plot_delays, summarise_airlines
+from odradek.spark_connector.demo.flight_delays import TABLE_COLUMNS
 
 
 def delays(rows: list[tuple[object, ...]]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from odradek.spark_connector.flights import FLIGHTS, KeyedRecord, read_airlines, read_flights
+from odradek.spark_connector.demo.flights import FLIGHTS, KeyedRecord, read_airlines, read_flights
 
 NEW_YORK = ZoneInfo("America/New_York")
 

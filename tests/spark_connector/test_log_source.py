@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="the data sources are classes of PySpark's")
 
-from odradek.protocol.compression import Compression
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.spark_connector import SparkConnectorError
 from odradek.spark_connector.kafka_source.filters import PushedFilters
 from odradek.spark_connector.log_source.options import columns_of, log_options
 from odradek.spark_connector.log_source.planning import planned_slices
 from odradek.spark_connector.log_source.reader import LogReader
-from odradek.storage.offset_index import ENTRY as OFFSET_ENTRY
-from odradek.storage.time_index import ENTRY as TIME_ENTRY
+from odradek.storage.index.offset_index import ENTRY as OFFSET_ENTRY
+from odradek.storage.index.time_index import ENTRY as TIME_ENTRY
 
 Row = dict[str, Any]
 

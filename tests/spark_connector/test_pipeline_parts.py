@@ -12,17 +12,13 @@ import pytest
 from odradek.spark_connector import SparkConnectorError
 from odradek.spark_connector.pipelines import AuditReport, AuditSettings, Fault, TopicSource
 from odradek.spark_connector.pipelines.archive_files import ArchiveFolder, noted_partitions
-from odradek.spark_connector.pipelines.audit_gaps import Run, holes
-from odradek.spark_connector.pipelines.audit_html import as_html
-from odradek.spark_connector.pipelines.audit_report import Bar, PartitionAudit, Plot
-from odradek.spark_connector.pipelines.batch_headers import BatchHeader
+from odradek.spark_connector.pipelines.audit.gaps import Run, holes
+from odradek.spark_connector.pipelines.audit.html import as_html
+from odradek.spark_connector.pipelines.audit.report import Bar, PartitionAudit, Plot
 from odradek.spark_connector.pipelines.partitioners import by_crc32, by_murmur2, murmur2
-from odradek.spark_connector.pipelines.progress import (
-    PipelineProgress,
-    first_line,
-    offsets_between,
-)
+from odradek.spark_connector.pipelines.progress import PipelineProgress, first_line, offsets_between
 from odradek.spark_connector.pipelines.record_fields import require_field
+from odradek.spark_connector.pipelines.replicas.batch_headers import BatchHeader
 
 # --- Offsets without a record ------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 
 from odradek.protocol.records import Record, build_batch, iter_batches, iter_records
 from odradek.storage import Log, LogAppendInfo, LogConfig, TopicPartition, load_log
-from odradek.storage.files import REAL_FILES, Files, StorageFile
+from odradek.storage.io.files import REAL_FILES, Files, StorageFile
 
 NOW_MS = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.protocol.errors import KafkaError
+from odradek.common.errors import KafkaError
 from odradek.protocol.records import build_batch, iter_batches
 from odradek.storage import AppendOrigin, UnexpectedAppendOffsetError
 

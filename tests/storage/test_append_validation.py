@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.builder import write_crc
 from odradek.protocol.records.validation import has_valid_crc

@@ -14,13 +14,13 @@ import pytest
 from support.crash_checks import read_batches
 from support.crash_partition import CrashPartition, replay
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.log_tools.verify.log_verify import Verification, VerifyOptions
 from odradek.protocol.records import RecordBatch, iter_records
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, LogDirectoryError, LogManager, TopicPartition
 from odradek.storage import load_log as storage_load_log
-from odradek.storage.log_verify import Verification, VerifyOptions
-from odradek.testing.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 0)

@@ -18,18 +18,18 @@ from support.compaction import (
 )
 from support.transactions import marker
 
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import KafkaError
+from odradek.common.errors import KafkaError
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
 from odradek.protocol.records.batch import DELETE_HORIZON_FLAG
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, Log, LogConfig, TopicPartition, load_log
-from odradek.storage.cleaner_pace import CleanerPace
-from odradek.storage.cleaner_plan import CleaningPlan, SourceSegment, group_by_size
-from odradek.storage.cleaner_records import delete_horizon_of
-from odradek.storage.files import REAL_FILES
-from odradek.storage.log_keeper import StandaloneKeeper
-from odradek.storage.offset_map import NoRoomForKeysError
+from odradek.storage.cleaner.cleaner_pace import CleanerPace
+from odradek.storage.cleaner.cleaner_plan import CleaningPlan, SourceSegment, group_by_size
+from odradek.storage.cleaner.cleaner_records import delete_horizon_of
+from odradek.storage.cleaner.offset_map import NoRoomForKeysError
+from odradek.storage.io.files import REAL_FILES
+from odradek.storage.log.log_keeper import StandaloneKeeper
 
 TABLE = TopicPartition("table", 0)
 NOW_MS = 1_700_000_000_000

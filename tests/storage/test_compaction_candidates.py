@@ -10,8 +10,8 @@ from support.compaction import ROOMY, clean, make_manager, read_records, write_c
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, TopicPartition, load_log
-from odradek.storage.cleaner_manager import CleanerManager
-from odradek.storage.cleaner_pace import CleanerPace, CleaningCancelled
+from odradek.storage.cleaner.cleaner_manager import CleanerManager
+from odradek.storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
 
 TABLE = TopicPartition("table", 0)
 NOW_MS = 1_700_000_000_000

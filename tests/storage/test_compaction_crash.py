@@ -10,18 +10,11 @@ import pytest
 from support.compaction import clean, make_manager, read_committed, read_records
 from support.transactions import marker
 
-from odradek.protocol.compression import Compression
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
-from odradek.storage import (
-    AppendOrigin,
-    Log,
-    LogConfig,
-    StorageError,
-    TopicPartition,
-    load_log,
-)
-from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.storage import AppendOrigin, Log, LogConfig, StorageError, TopicPartition, load_log
+from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
 TABLE = TopicPartition("table", 0)
 FOLDER = "/data/table-0"

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from odradek.storage.offset_map import ENTRY_BYTES, OffsetMap
+from odradek.storage.cleaner.offset_map import ENTRY_BYTES, OffsetMap
 
 
 @pytest.mark.parametrize("slots", [3, 4, 10, 100, 1000])

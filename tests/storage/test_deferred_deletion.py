@@ -10,8 +10,8 @@ import pytest
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, TopicPartition
-from odradek.storage.deferred_deletion import DeferredDeletion, remove_doomed
-from odradek.testing.simulation.memory_files import MemoryFiles
+from odradek.storage.log_manager.deferred_deletion import DeferredDeletion, remove_doomed
+from odradek.tools.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"

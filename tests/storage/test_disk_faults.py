@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 from odradek.protocol.records import build_batch
 from odradek.storage import StorageError
 

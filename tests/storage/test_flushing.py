@@ -9,8 +9,8 @@ import pytest
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
-from odradek.storage.log_upkeep import logs_to_flush
-from odradek.testing.simulation.memory_files import MemoryFiles
+from odradek.storage.log_manager.log_upkeep import logs_to_flush
+from odradek.tools.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"

@@ -13,8 +13,8 @@ from support.transactions import TransactionalProducer
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, LogManager, StorageError, TopicPartition
-from odradek.storage.deferred_deletion import remove_doomed
-from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.storage.log_manager.deferred_deletion import remove_doomed
+from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
 NOW_MS = 1_700_000_000_000
 SOURCE, TARGET = "/first", "/second"
@@ -455,7 +455,7 @@ def test_a_log_is_made_in_the_directory_that_was_asked_for(disks: Disks) -> None
 def test_wishes_for_partitions_that_never_come_are_bounded(
     disks: Disks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.storage.future_logs.PREFERENCES_MAX", 3)
+    monkeypatch.setattr("odradek.storage.log_manager.future_logs.PREFERENCES_MAX", 3)
     future_logs, target = disks.manager.future_logs, disks.directory(TARGET)
     partitions = [TopicPartition("never", number) for number in range(4)]
     for partition in partitions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
 from odradek.storage import AppendOrigin, Log
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from odradek.storage.errors import CorruptIndexError
-from odradek.storage.files import REAL_FILES
-from odradek.storage.offset_index import OffsetIndex
-from odradek.storage.time_index import TimeIndex
+from odradek.storage.index.offset_index import OffsetIndex
+from odradek.storage.index.time_index import TimeIndex
+from odradek.storage.io.files import REAL_FILES
 
 
 @pytest.fixture

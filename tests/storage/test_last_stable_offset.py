@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.transactions import TransactionalProducer, marker
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
 from odradek.storage import AppendOrigin
-from odradek.storage.transaction_index import AbortedTxn
+from odradek.storage.index.transaction_index import AbortedTxn
 
 NOW_MS = 1_700_000_000_000
 

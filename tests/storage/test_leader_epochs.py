@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.files import REAL_FILES
-from odradek.storage.leader_epoch_cache import LeaderEpochCache
+from odradek.storage.epoch.leader_epoch_cache import LeaderEpochCache
+from odradek.storage.io.files import REAL_FILES
 
 
 @pytest.fixture

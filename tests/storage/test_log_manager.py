@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.errors import KafkaError
+from odradek.common.errors import KafkaError
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogDirectoryError, LogManager, TopicPartition

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.compression import Compression
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.storage import LogConfig, StorageError, TopicPartition, load_log
 

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from odradek.storage import FileSlice
-from odradek.testing.simulation.disk_faults import WRITES
-from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.tools.simulation.disk_faults import WRITES
+from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
 SEEDS = range(300)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.storage.open_files import LIMIT_MAX, LIMIT_MIN, OPEN_FILES, OpenFiles
+from odradek.storage.io.open_files import LIMIT_MAX, LIMIT_MIN, OPEN_FILES, OpenFiles
 
 LIMIT = 8
 

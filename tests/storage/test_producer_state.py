@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from support.transactions import TransactionalProducer, marker
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
 from odradek.protocol.records.builder import write_crc
 from odradek.storage import AppendOrigin, Log
-from odradek.storage.producer_snapshot import (
+from odradek.storage.producer_state.producer_snapshot import (
     CorruptSnapshotError,
     decode_snapshot,
     encode_snapshot,
     snapshot_path,
 )
-from odradek.storage.producer_state import BatchMetadata, ProducerState
+from odradek.storage.producer_state.producer_state import BatchMetadata, ProducerState
 
 NOW_MS = 1_700_000_000_000
 

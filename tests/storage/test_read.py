@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from odradek.protocol.errors import KafkaError
+from odradek.common.errors import KafkaError
 from odradek.protocol.records import iter_batches
 from odradek.storage import FileSlice, StorageError
 

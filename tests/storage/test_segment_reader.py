@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.protocol.errors import KafkaError
+from odradek.common.errors import KafkaError
 from odradek.protocol.records import build_batch
-from odradek.storage.segment_reader import (
+from odradek.storage.segment.segment_reader import (
     HEADERS_CHUNK_BYTES,
     batch_size_at,
     find_batch,

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from odradek.protocol.errors import KafkaError
+from odradek.common.errors import KafkaError
 from odradek.protocol.records import build_batch
 
 NOW_MS = 1_700_000_000_000

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from odradek.protocol.compression import Compression
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
 from odradek.storage import Log
-from odradek.storage.files import REAL_FILES
+from odradek.storage.io.files import REAL_FILES
 
 TIMES = [100, 300, 200, 400, 350, 900, 500, 600, 600, 1000, 950, 1100]
 

@@ -11,8 +11,8 @@ from support.transactions import TransactionalProducer
 from odradek.protocol.records import iter_batches
 from odradek.storage import AppendOrigin, LogConfig, StorageError, TopicPartition, load_log
 from odradek.storage.errors import CorruptIndexError
-from odradek.storage.files import REAL_FILES
-from odradek.storage.transaction_index import AbortedTxn, TransactionIndex
+from odradek.storage.index.transaction_index import AbortedTxn, TransactionIndex
+from odradek.storage.io.files import REAL_FILES
 
 KAFKA_MADE = Path(__file__).parent / "data" / "kafka-4.3.1" / "transactions-0"
 """A partition of Apache Kafka 4.3.1: 0 is outside of transactions, 1 and 2 are of producer 0 and

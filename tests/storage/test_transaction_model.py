@@ -18,8 +18,8 @@ from support.transactions import TransactionalProducer
 
 from odradek.protocol.records import Record, iter_batches, iter_records
 from odradek.storage import Log
-from odradek.storage.producer_state import UNKNOWN_PRODUCER
-from odradek.storage.transaction_index import AbortedTxn
+from odradek.storage.index.transaction_index import AbortedTxn
+from odradek.storage.producer_state.producer_state import UNKNOWN_PRODUCER
 
 STEPS = 60
 SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else range(40)

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import pytest
 from support.processor_time import least_seconds
 
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.topic_partition import TopicPartition
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.builder import write_crc
 from odradek.protocol.records.validation import RECORDS_AT_LEAST
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_validator import LogValidator
-from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.log_validator import LogValidator
 
 NOW_MS = 1_700_000_000_000
 CLIENT = AppendOrigin.CLIENT

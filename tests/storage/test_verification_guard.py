@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from support.transactions import NOW_MS, marker
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
 from odradek.storage import AppendOrigin, Log, LogAppendInfo
-from odradek.storage.verification_guard import NOT_REQUIRED, VerificationGuard
+from odradek.storage.producer_state.verification_guard import NOT_REQUIRED, VerificationGuard
 
 PRODUCER = 7
 OpenLog = Callable[..., Log]

@@ -9,18 +9,15 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from odradek.broker.coordinator.transaction.marker_channels import (
-    EndedTransaction,
-    MarkerChannels,
-)
+from odradek.broker.interbroker.marker_channels import EndedTransaction, MarkerChannels
 from odradek.cli.main import main
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.fetcher_requests import UNDEFINED_EPOCH, Ask, FetchAsk
-from odradek.replication.leader_endpoint import LeaderEndpoint
-from odradek.replication.partition import Partition
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
+from odradek.replication.fetcher.fetcher_requests import UNDEFINED_EPOCH, Ask, FetchAsk
+from odradek.replication.fetcher.leader_endpoint import LeaderEndpoint
+from odradek.replication.partition.partition import Partition
 from odradek.storage import Log, LogRead
-from odradek.storage.topic_partition import TopicPartition
-from odradek.storage.transaction_index import AbortedTxn
+from odradek.storage.index.transaction_index import AbortedTxn
 
 
 def follow_without_truncation() -> None:

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, TypeVar
 import trio
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from odradek.broker.controller.registration import read_live_brokers
-from odradek.broker.metadata_store import znodes
-from odradek.broker.metadata_store.embedded_store import EmbeddedStore
-from odradek.broker.metadata_store.errors import NoNode, StoreUnreachable
-from odradek.broker.metadata_store.store import MetadataStore
+from odradek.controller.registration import read_live_brokers
+from odradek.metadata_store import znodes
+from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
+from odradek.metadata_store.errors import NoNode, StoreUnreachable
+from odradek.metadata_store.store import MetadataStore
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
 from odradek.runtime.clock import SystemClock
-from odradek.testing.broker_process import BrokerProcess
+from odradek.testing.process.broker_process import BrokerProcess
 
 from . import looking
 from .raw_connection import RawConnection
@@ -246,7 +246,7 @@ class BrokerCluster:
                 owner="a test",
                 busy_wait_ms_max=STORE_SECONDS_MAX * 1000,
             )
-        from odradek.broker.metadata_store.zookeeper_store import ZooKeeperStore
+        from odradek.metadata_store.zookeeper.zookeeper_store import ZooKeeperStore
 
         return ZooKeeperStore(
             self.zookeeper_connect,

@@ -24,9 +24,9 @@ from typing import Any
 import trio
 
 from odradek.broker.broker import Broker
-from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.start import make_broker
-from odradek.testing.broker_process import BrokerProcess
+from odradek.config.broker_config import BrokerConfig
+from odradek.testing.process.broker_process import BrokerProcess
 
 ANSWER_SECONDS_MAX = 120.0
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)

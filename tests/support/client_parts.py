@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from odradek.client.backoff import ExponentialBackoff
-from odradek.client.metadata import Metadata
-from odradek.client.metadata_updater import MetadataUpdater
-from odradek.client.node_states import NodeStates
+from odradek.client.metadata.metadata import Metadata
+from odradek.client.metadata.metadata_updater import MetadataUpdater
+from odradek.client.metadata.tracked_topics import TrackedTopics
+from odradek.client.network.backoff import ExponentialBackoff
+from odradek.client.network.node_states import NodeStates
 from odradek.client.settings import ClientSettings
-from odradek.client.tracked_topics import TrackedTopics
 from odradek.protocol import ZERO_UUID
 from odradek.protocol.messages import MetadataResponse
 

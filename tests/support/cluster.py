@@ -9,25 +9,25 @@ from pathlib import Path
 
 import trio
 
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller.channel import (
+from odradek.common.errors import ErrorCode
+from odradek.common.live_broker import EndPoint, LiveBroker
+from odradek.common.topic_partition import TopicPartition
+from odradek.config.broker_config import BrokerConfig
+from odradek.controller.channel.channel import (
     ControllerRequest,
     LeaderAndIsr,
     OnAnswer,
     StopReplica,
     UpdateMetadata,
 )
-from odradek.broker.controller.controller import Controller
-from odradek.broker.controller.live_broker import EndPoint, LiveBroker
-from odradek.broker.controller.registration import register_broker
-from odradek.broker.metadata_cache import MetadataCache, MetadataUpdate
-from odradek.broker.metadata_store.embedded_store import EmbeddedStore
-from odradek.broker.metadata_store.errors import StoreUnreachable
-from odradek.broker.metadata_store.store import MetadataStore, Operation, Result, ensure_paths
-from odradek.broker.metadata_store.znodes import BROKER_IDS
-from odradek.protocol.errors import ErrorCode
+from odradek.controller.controller import Controller
+from odradek.controller.registration import register_broker
+from odradek.metadata.metadata_cache import MetadataCache, MetadataUpdate
+from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
+from odradek.metadata_store.errors import StoreUnreachable
+from odradek.metadata_store.store import MetadataStore, Operation, Result, ensure_paths
+from odradek.metadata_store.znodes import BROKER_IDS
 from odradek.runtime.clock import ManualClock
-from odradek.storage.topic_partition import TopicPartition
 
 START_MS = 1_795_226_872_357
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odradek.broker.metadata_store.errors import NoNode
+from odradek.common.errors import ErrorCode
+from odradek.metadata_store.errors import NoNode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 from .assigned_topic import ask_for_topic
 from .broker_cluster import BrokerCluster, View, wait_until

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from odradek.protocol.compression import Compression
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import Record, build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, LogConfig, TopicPartition, load_log
-from odradek.storage.cleaner_manager import Cleaning
-from odradek.storage.cleaner_plan import CleanerSettings
+from odradek.storage.cleaner.cleaner_manager import Cleaning
+from odradek.storage.cleaner.cleaner_plan import CleanerSettings
 
 from .compaction import (
     ROOMY,

@@ -9,11 +9,11 @@ from odradek.protocol.records.control import ControlRecordType, parse_end_transa
 from odradek.protocol.records.validation import has_valid_crc
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log
-from odradek.storage.cleaner_manager import CleanerManager, Cleaning
-from odradek.storage.cleaner_pace import CleanerPace
-from odradek.storage.cleaner_plan import CleanerSettings
-from odradek.storage.files import REAL_FILES, Files
-from odradek.storage.offset_map import ENTRY_BYTES
+from odradek.storage.cleaner.cleaner_manager import CleanerManager, Cleaning
+from odradek.storage.cleaner.cleaner_pace import CleanerPace
+from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.cleaner.offset_map import ENTRY_BYTES
+from odradek.storage.io.files import REAL_FILES, Files
 
 ROOMY = CleanerSettings(dedupe_buffer_bytes=1 << 20, io_buffer_bytes=4096)
 

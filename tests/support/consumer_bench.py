@@ -6,18 +6,15 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from odradek.broker.coordinator.group.consumer.group import ConsumerGroup
-from odradek.broker.coordinator.group.consumer.heartbeat_request import (
-    HeartbeatAnswer,
-    HeartbeatRequest,
-)
-from odradek.broker.coordinator.group.consumer.settings import ConsumerGroupSettings
-from odradek.broker.coordinator.group.consumer.surroundings import ConsumerSurroundings
-from odradek.broker.coordinator.group.consumer.topics import Topic
-from odradek.broker.coordinator.group.context import CoordinatorContext
-from odradek.broker.coordinator.group.coordinator import GroupCoordinator
-from odradek.broker.coordinator.group.settings import GroupSettings
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.coordinator.group.consumer.environment import ConsumerSurroundings
+from odradek.coordinator.group.consumer.group import ConsumerGroup
+from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
+from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
+from odradek.coordinator.group.consumer.subscription.topics import Topic
+from odradek.coordinator.group.context import CoordinatorContext
+from odradek.coordinator.group.coordinator import GroupCoordinator
+from odradek.coordinator.group.settings import GroupSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import request_message
 
 from .group_peer import GroupPeer

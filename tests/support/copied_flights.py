@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.spark_connector.flights import read_flights
+from odradek.spark_connector.demo.flights import read_flights
 from odradek.spark_connector.pipelines import TopicSource
 
 PARTITIONS = 3

@@ -12,14 +12,14 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 
+from odradek.log_tools.verify.log_verify import Verification, VerifyOptions
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
-from odradek.storage.cleaner_manager import CleanerManager
-from odradek.storage.cleaner_pace import CleanerPace, CleaningCancelled
-from odradek.storage.cleaner_plan import CleanerSettings
-from odradek.storage.deferred_deletion import remove_doomed
-from odradek.storage.log_verify import Verification, VerifyOptions
-from odradek.testing.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.storage.cleaner.cleaner_manager import CleanerManager
+from odradek.storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
+from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.log_manager.deferred_deletion import remove_doomed
+from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
 from .crash_checks import check_consistent, check_recovered, read_batches
 from .crash_partition import CrashPartition

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from odradek.protocol.compression import Compression
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from odradek.storage import AppendOrigin, Log, LogConfig, TopicPartition

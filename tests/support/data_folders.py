@@ -11,16 +11,16 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from odradek.protocol.compression import Compression
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
 from odradek.protocol.records.control import CONTROL_KEY, END_TRANSACTION_VALUE
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, Log, LogConfig, LogManager, TopicPartition
-from odradek.storage.cleaner_manager import CleanerManager
-from odradek.storage.cleaner_pace import CleanerPace
-from odradek.storage.cleaner_plan import CleanerSettings
-from odradek.storage.files import REAL_FILES
-from odradek.storage.meta_properties import write_meta_properties
+from odradek.storage.checkpoint.meta_properties import write_meta_properties
+from odradek.storage.cleaner.cleaner_manager import CleanerManager
+from odradek.storage.cleaner.cleaner_pace import CleanerPace
+from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.io.files import REAL_FILES
 
 NOW_MS = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 0)

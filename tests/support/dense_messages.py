@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from construct import Construct, Renamed
 
-from odradek.protocol.codegen import fixed_format
-from odradek.protocol.types import ResolvedStruct
-from odradek.protocol.varints import encode_varint
-from odradek.protocol.wire import COMPACT_LENGTH, TAGGED_FIELDS, Presence, Repeated, Sized
+from odradek.protocol.codec.codegen import fixed_format
+from odradek.protocol.codec.types import ResolvedStruct
+from odradek.protocol.codec.varints import encode_varint
+from odradek.protocol.codec.wire import COMPACT_LENGTH, TAGGED_FIELDS, Presence, Repeated, Sized
 
 LARGE = {
     "?": b"\x01",

@@ -11,19 +11,19 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from odradek.broker.controller.assignment import Assignment
-from odradek.broker.controller.context import Topic
-from odradek.broker.controller.live_broker import LiveBroker
-from odradek.broker.controller.new_topic import NewTopic
-from odradek.broker.controller.registration import register_broker, stand_for_election
-from odradek.broker.controller.term import Event, Term
-from odradek.broker.controller.term_leaders import TermLeaders
-from odradek.broker.controller.term_topics import TermTopics
-from odradek.broker.metadata_store import znodes
-from odradek.broker.metadata_store.store import MetadataStore, ensure_paths
-from odradek.broker.metadata_store.znodes import LeaderAndIsrNode
-from odradek.replication.partition_state import PartitionState
-from odradek.storage.topic_partition import TopicPartition
+from odradek.common.live_broker import LiveBroker
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
+from odradek.controller.active_controller import Event, Term
+from odradek.controller.context import Topic
+from odradek.controller.partitions.leader_elections import TermLeaders
+from odradek.controller.registration import register_broker, stand_for_election
+from odradek.controller.topics.assignment import Assignment
+from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.topic_operations import TermTopics
+from odradek.metadata_store import znodes
+from odradek.metadata_store.store import MetadataStore, ensure_paths
+from odradek.metadata_store.znodes import LeaderAndIsrNode
 
 from .cluster import START_MS, Cluster, RecordingChannel, live_broker
 

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import ZERO_UUID, messages
 from odradek.protocol.headers import response_header_version
 from odradek.protocol.records import build_batch
-from odradek.replication.hosted_partitions import StoppedReplica
-from odradek.replication.partition_state import PartitionState
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.topic_partition import TopicPartition
-from odradek.storage.verification_guard import NOT_REQUIRED
+from odradek.replication.partition.hosted_partitions import StoppedReplica
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from conftest import Bench, Client

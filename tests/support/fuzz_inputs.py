@@ -8,9 +8,9 @@ from functools import cache
 from random import Random
 
 from odradek.protocol import ApiKey, internal, messages
-from odradek.protocol.compression import Compression, compress
+from odradek.protocol.codec.message import Message
+from odradek.protocol.compression.codecs import Compression, compress
 from odradek.protocol.headers import request_header, response_header
-from odradek.protocol.message import Message
 from odradek.protocol.records.builder import build_batch
 
 from .random_messages import random_value

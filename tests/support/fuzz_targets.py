@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from odradek.protocol import ApiKey, KafkaError, ProtocolError, internal, messages
-from odradek.protocol.compression import Compression, decompress
-from odradek.protocol.decompression import iter_decompressed
+from odradek.protocol.codec.message import Message
+from odradek.protocol.compression.codecs import Compression, decompress
+from odradek.protocol.compression.decompression import iter_decompressed
+from odradek.protocol.compression.recompression import recompress
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.headers import read_request_header, read_request_start, read_response_header
 from odradek.protocol.internal import versioned
-from odradek.protocol.message import Message
-from odradek.protocol.recompression import recompress
 from odradek.protocol.records.batch import RecordBatch, iter_batches
 from odradek.protocol.records.control import parse_end_transaction_marker
 from odradek.protocol.records.light_records import iter_keys, iter_offsets_and_timestamps

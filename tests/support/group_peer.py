@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
 

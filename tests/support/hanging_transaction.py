@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
 
 from .broker_cluster import ask

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from odradek.testing.conformance.apache_kafka import CLUSTER_ID, KafkaProcess
+from odradek.tools.conformance.apache_kafka import CLUSTER_ID, KafkaProcess
 
 __all__ = ["CLUSTER_ID", "KafkaProcess", "wait_for_text"]
 

@@ -21,10 +21,11 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas import load_json
 from kafka.protocol.schemas.fields.codecs import BitField
 
-from odradek.protocol import ZERO_UUID, internal, messages, types, wire
-from odradek.protocol.message import Message
-from odradek.protocol.types import Array, Field, ResolvedStruct, Struct
-from odradek.protocol.versions import NO_VERSIONS, format_versions, parse_versions
+from odradek.protocol import ZERO_UUID, internal, messages
+from odradek.protocol.codec import types, wire
+from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.types import Array, Field, ResolvedStruct, Struct
+from odradek.protocol.codec.versions import NO_VERSIONS, format_versions, parse_versions
 
 KINDS = {
     id(getattr(types, name)): name.lower()

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from odradek.broker.broker import Broker
-from odradek.broker.coordinator.transaction.keeping import Keeping, Kept
-from odradek.broker.coordinator.transaction.transaction import Transaction, TransactionalId
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.coordinator.transaction.keeping import Keeping, Kept
+from odradek.coordinator.transaction.state.transaction import Transaction, TransactionalId
 
 SECONDS_MAX = 60
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odradek.broker.coordinator.log import (
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.coordinator.log import (
     AppendCallback,
     AppendInTransaction,
     CoordinatorRecord,
     LoggedBatch,
     LoggedRecord,
 )
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import NO_PRODUCER_ID
 
 PARTITIONS = 4

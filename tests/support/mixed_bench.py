@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from odradek.broker.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
-from odradek.broker.coordinator.group.join_request import JoinRequest, MemberProtocol
-from odradek.broker.coordinator.group.syncing import SyncRequest
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
+from odradek.coordinator.group.classic.join_request import JoinRequest, MemberProtocol
+from odradek.coordinator.group.classic.syncing import SyncRequest
 from odradek.protocol.internal import find_message
 from odradek.protocol.internal.consumer_protocol import (
     ConsumerProtocolAssignment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from odradek.testing.held_port import HeldPort
+from odradek.testing.process.held_port import HeldPort
 
 TRIES_MAX = 1_000
 

@@ -106,7 +106,7 @@ def processes_of(brokers: set[str], temporary: Path) -> list[str]:
             arguments = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:  # it has ended
             continue
-        is_broker = path.name in brokers and "odradek.testing.broker" in arguments
+        is_broker = path.name in brokers and "odradek.testing.process.broker" in arguments
         if is_broker or brokers.intersection(arguments[1:]):
             found.append(f"process {path.name}: {' '.join(arguments)}")
     return found

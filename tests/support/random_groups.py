@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import NamedTuple
 
-from odradek.broker.coordinator.group.consumer.assignors.assignor import GroupSpec, MemberSpec
+from odradek.coordinator.group.assignor.assignor import GroupSpec, MemberSpec
 
 
 class AskedGroup(NamedTuple):

@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from odradek.broker.metadata_store import znodes
-from odradek.broker.metadata_store.errors import NoNode
-from odradek.broker.metadata_store.store import MetadataStore
-from odradek.testing.broker_process import BrokerProcess
-from odradek.testing.held_port import HeldPort
+from odradek.metadata_store import znodes
+from odradek.metadata_store.errors import NoNode
+from odradek.metadata_store.store import MetadataStore
+from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.process.held_port import HeldPort
 
 from .assigned_topic import ask_for_topic
 from .broker_cluster import (

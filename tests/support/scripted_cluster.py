@@ -18,11 +18,7 @@ import trio.testing
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.headers import read_request_header, read_request_start, response_header
-from odradek.protocol.messages import (
-    ApiVersionsResponse,
-    MetadataResponse,
-    request_message,
-)
+from odradek.protocol.messages import ApiVersionsResponse, MetadataResponse, request_message
 
 from .client_parts import answer as metadata_answer
 

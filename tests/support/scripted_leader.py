@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 from odradek.protocol.records import build_batch, iter_batches, iter_records
-from odradek.replication.fetcher import ReplicaFetcher
-from odradek.replication.fetcher_partition import InitialFetchState, initial_fetch_offset
-from odradek.replication.fetcher_requests import (
+from odradek.replication.fetcher.fetcher import ReplicaFetcher
+from odradek.replication.fetcher.fetcher_partition import InitialFetchState, initial_fetch_offset
+from odradek.replication.fetcher.fetcher_requests import (
     LATEST_TIMESTAMP,
     Ask,
     EpochEnd,
@@ -27,8 +27,8 @@ from odradek.replication.fetcher_requests import (
     Wait,
     WantedPartition,
 )
-from odradek.replication.fetcher_settings import FetcherSettings
-from odradek.replication.partition import Partition
+from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.partition.partition import Partition
 from odradek.storage import Log, LogConfig, TopicPartition, load_log
 
 NOW_MS = 1_700_000_000_000

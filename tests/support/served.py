@@ -10,12 +10,12 @@ from typing import Any
 
 import trio
 
-from odradek.broker.connection import Connection
-from odradek.broker.controller.controller import Controller
-from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers.registry import REGISTRATIONS
-from odradek.broker.metadata_cache import MetadataCache
-from odradek.broker.requests import Request
+from odradek.broker.network.connection import Connection
+from odradek.broker.request.dispatch import Dispatcher
+from odradek.broker.request.requests import Request
+from odradek.controller.controller import Controller
+from odradek.metadata.metadata_cache import MetadataCache
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import request_message, response_message

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import request_message
 
 from .consumer_group_peer import Assignment, Beat, Peer

@@ -21,9 +21,9 @@ from typing import Any
 
 import trio
 
-from odradek.broker.metadata_store.embedded_store import EmbeddedStore
-from odradek.broker.metadata_store.errors import StoreUnreachable
-from odradek.broker.metadata_store.store import (
+from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
+from odradek.metadata_store.errors import StoreUnreachable
+from odradek.metadata_store.store import (
     ANY_VERSION,
     Node,
     Operation,

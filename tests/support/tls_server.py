@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.dynamic_config import DynamicConfig
-from odradek.broker.connection import Connection
-from odradek.broker.listener_security import tls_listeners
-from odradek.broker.server import Server, ServerSettings
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.listener_security import tls_listeners
+from odradek.broker.network.server import Server, ServerSettings
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.dynamic.dynamic_config import DynamicConfig
 from odradek.runtime.clock import SystemClock
 from odradek.runtime.timers import Timers
 from odradek.testing.certificates import Certificate, broker_settings

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.coordinator.transaction.context import TransactionContext
-from odradek.broker.coordinator.transaction.coordinator import TransactionCoordinator
-from odradek.broker.coordinator.transaction.initializing import ProducerIdAndEpoch
-from odradek.broker.coordinator.transaction.marker_sender import MarkersToWrite, MarkersWritten
-from odradek.broker.coordinator.transaction.records import read_key, read_value
-from odradek.broker.coordinator.transaction.settings import TransactionSettings
-from odradek.broker.coordinator.transaction.states import TransactionState
-from odradek.broker.coordinator.transaction.transaction import Transaction, TransactionalId
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
+from odradek.coordinator.transaction.context import TransactionContext
+from odradek.coordinator.transaction.coordinator import TransactionCoordinator
+from odradek.coordinator.transaction.initializing import ProducerIdAndEpoch
+from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite, MarkersWritten
+from odradek.coordinator.transaction.settings import TransactionSettings
+from odradek.coordinator.transaction.state.records import read_key, read_value
+from odradek.coordinator.transaction.state.states import TransactionState
+from odradek.coordinator.transaction.state.transaction import Transaction, TransactionalId
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
-from odradek.storage.topic_partition import TopicPartition
 
 from .memory_log import PARTITIONS, MemoryLog
 

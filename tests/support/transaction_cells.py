@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 
 from .transaction_peer import Answer, TransactionPeer
 

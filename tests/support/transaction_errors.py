@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from odradek.protocol.errors import ErrorCode as E
+from odradek.common.errors import ErrorCode as E
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 

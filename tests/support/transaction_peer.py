@@ -33,7 +33,7 @@ from kafka.protocol.producer import (
     WriteTxnMarkersResponse,
 )
 
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
 
 from .raw_connection import RawConnection, build_batch
 

@@ -9,9 +9,9 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from odradek.testing import KafkaContainer
-from odradek.testing.broker_process import BrokerStartError
 from odradek.testing.container import setting_of
-from odradek.testing.held_port import HeldPort
+from odradek.testing.process.broker_process import BrokerStartError
+from odradek.testing.process.held_port import HeldPort
 
 
 def test_a_container_serves_clients_and_leaves_nothing():

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from odradek.testing import Broker
-from odradek.testing.broker_process import BrokerProcess
 from odradek.testing.control.client import ControlClient, ControlError, ControlTimeout
 from odradek.testing.control.framing import FRAME_BYTES_MAX, HELLO_BYTES_MAX, TOKEN_VARIABLE
 from odradek.testing.control.server import CONNECTIONS_MAX
+from odradek.testing.process.broker_process import BrokerProcess
 
 SECONDS_MAX = 100.0
 WAITED_FOR_SECONDS = 120.0

@@ -57,7 +57,7 @@ def test_two_hundred_tests_in_four_workers_wait_little_for_their_broker(tmp_path
 def test_the_first_test_has_its_broker_and_topic_at_once() -> None:
     program = (
         "import os, time\n"
-        "from odradek.testing.shared_brokers import SharedBrokers\n"
+        "from odradek.testing.fixtures.shared_brokers import SharedBrokers\n"
         "brokers = SharedBrokers(os.getpid())\n"
         "broker = brokers.broker({})\n"
         "broker.create_topic('the-first')\n"

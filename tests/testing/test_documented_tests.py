@@ -9,7 +9,7 @@ import pytest
 from support.pytest_runs import PytestRun
 
 from odradek.testing import Broker, Cluster, conditions, faults
-from odradek.testing.shared_broker import SharedBroker
+from odradek.testing.fixtures.shared_broker import SharedBroker
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "testing.md"

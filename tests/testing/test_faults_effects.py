@@ -15,8 +15,8 @@ from support.fault_peer import (
     produce_error,
 )
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.testing import Broker, faults
 
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR

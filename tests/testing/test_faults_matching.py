@@ -17,9 +17,9 @@ from support.fault_peer import (
     produce_error,
 )
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.testing import Broker, Cluster, faults
 from odradek.testing.control.client import ControlError
 from odradek.testing.control.request_names import nameable

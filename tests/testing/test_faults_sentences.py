@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.testing import faults
 from odradek.testing.faults.fault import ACTIONS, fault_from_json
 from odradek.testing.faults.matcher import API_NAMES, parse_versions

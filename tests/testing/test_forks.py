@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from odradek.testing import Broker, Cluster
-from odradek.testing.process_end import wait_for_end
+from odradek.testing.process.process_end import wait_for_end
 
 
 def exit_code_of_fork(work: Callable[[], None]) -> int:

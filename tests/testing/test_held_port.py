@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from odradek.testing import Broker
-from odradek.testing.held_port import HeldPort
+from odradek.testing.process.held_port import HeldPort
 
 
 def test_nobody_is_there_until_the_server_is_and_again_when_it_is_gone() -> None:

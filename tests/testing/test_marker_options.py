@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.testing.marker_options import BROKERS_MAX, MarkerError, Options, options_of
+from odradek.testing.fixtures.marker_options import BROKERS_MAX, MarkerError, Options, options_of
 
 
 def marks(*options: dict[str, Any]) -> list[pytest.Mark]:

@@ -193,7 +193,8 @@ import sys
 
 def test_it():
     ours = sorted(name for name in sys.modules if name.split(".")[0] == "odradek")
-    assert ours == ["odradek", "odradek.testing", "odradek.testing.pytest_plugin"]
+    plugin = "odradek.testing.fixtures.pytest_plugin"
+    assert ours == ["odradek", "odradek.testing", "odradek.testing.fixtures", plugin]
     assert not {"trio", "kafka", "construct"} & set(sys.modules)
 """,
         ("-p", "no:trio"),
@@ -207,7 +208,7 @@ def test_a_run_without_it_loads_next_to_nothing() -> None:
         "import pytest, sys, time\n"
         "before = set(sys.modules)\n"
         "began = time.process_time()\n"
-        "import odradek.testing.pytest_plugin\n"
+        "import odradek.testing.fixtures.pytest_plugin\n"
         "print(time.process_time() - began)\n"
         "print(*sorted(set(sys.modules) - before))\n"
     )
@@ -218,4 +219,9 @@ def test_a_run_without_it_loads_next_to_nothing() -> None:
         for _ in range(5)
     ]
     assert min(float(seconds) for seconds, _ in runs) * 1000 <= PLUGIN_MILLISECONDS_MAX
-    assert runs[0][1].split() == ["odradek", "odradek.testing", "odradek.testing.pytest_plugin"]
+    assert runs[0][1].split() == [
+        "odradek",
+        "odradek.testing",
+        "odradek.testing.fixtures",
+        "odradek.testing.fixtures.pytest_plugin",
+    ]

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import encode_body
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, ProtocolError
+from odradek.protocol.codec.types import Array, Struct
+from odradek.protocol.errors import ProtocolError
 from odradek.protocol.headers import read_response_header, response_header
 from odradek.protocol.messages import ApiVersionsResponse, response_message
-from odradek.protocol.types import Array, Struct
 from odradek.testing.recorder.addresses import (
     NAMED_IN,
     Address,

@@ -20,9 +20,9 @@ from support.scripted_upstream import (
     receive_frame,
 )
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import encode_body
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import read_response_header, request_header, response_header
 from odradek.protocol.messages import (
     FetchResponse,

@@ -25,7 +25,7 @@ from odradek.protocol.messages import (
 from odradek.protocol.records import RecordBatch, build_batch
 from odradek.protocol.records.validation import has_valid_crc
 from odradek.testing import Broker
-from odradek.testing.conformance.normalisation import PRODUCER_ID, IdMapping
+from odradek.testing.comparison.normalisation import PRODUCER_ID, IdMapping
 from odradek.testing.recorder.addresses import Address
 from odradek.testing.recorder.capture_file import CaptureReader, Entry
 from odradek.testing.recorder.given_numbers import GivenNumbers

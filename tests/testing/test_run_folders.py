@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.testing import shared_brokers
-from odradek.testing.broker_process import BrokerStartError
-from odradek.testing.shared_brokers import SharedBrokers
+from odradek.testing.fixtures import shared_brokers
+from odradek.testing.fixtures.shared_brokers import SharedBrokers
+from odradek.testing.process.broker_process import BrokerStartError
 
 OWNER = 1234
 

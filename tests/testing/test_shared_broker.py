@@ -13,8 +13,8 @@ from support.pytest_runs import PytestRun
 from odradek.protocol import messages
 from odradek.testing import Broker, faults
 from odradek.testing.control.client import ControlError
+from odradek.testing.fixtures.shared_broker import SharedBroker, SharedBrokerError, shared_broker_of
 from odradek.testing.inspection.request_log import CAPACITY
-from odradek.testing.shared_broker import SharedBroker, SharedBrokerError, shared_broker_of
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from confluent_kafka import Producer
 from cryptography.hazmat.primitives import serialization
 
 from odradek.testing import Broker, Cluster
-from odradek.testing.broker_process import BrokerStartError
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 from odradek.testing.client_settings import CLIENTS, client_settings
+from odradek.testing.process.broker_process import BrokerStartError
 
 SECONDS = 60
 

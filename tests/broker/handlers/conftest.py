@@ -10,15 +10,15 @@ import pytest
 import trio
 
 from odradek.broker.broker import Broker
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.connection import Connection
-from odradek.broker.controller.new_topic import NewTopic
-from odradek.broker.metadata_waiting import partitions_are_led, wait_for_metadata
+from odradek.broker.network.connection import Connection
 from odradek.broker.start import make_broker
+from odradek.common.topic_partition import TopicPartition
+from odradek.config.broker_config import BrokerConfig
+from odradek.controller.topics.new_topic import NewTopic
+from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header, response_header_version
-from odradek.storage.topic_partition import TopicPartition
 
 
 class Client:

@@ -25,9 +25,9 @@ from support.config_cases import (
     Change,
 )
 
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
-from odradek.storage.topic_partition import TopicPartition
 
 Resource = tuple[int, str, Sequence[Change]]
 
@@ -363,7 +363,7 @@ async def test_changed_group_is_what_the_coordinator_reads(bench) -> None:
 
 async def test_changed_logger_logs_and_follows_its_parent_again(bench) -> None:
     own = str(bench.broker.broker_id)
-    logger = logging.getLogger("odradek.broker.config_manager")
+    logger = logging.getLogger("odradek.broker.dynamic_config.config_manager")
     for level, number in [("TRACE", 5), ("DEBUG", 10), ("WARN", 30), ("FATAL", 50)]:
         await alter(bench, (BROKER_LOGGER, own, [(logger.name, SET, level)]))
         assert logger.level == number

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from odradek.broker.log_cleaner_task import LogCleanerTask
+from odradek.broker.maintenance.log_cleaner_task import LogCleanerTask
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
-from odradek.storage.cleaner_pace import CleanerPace, CleaningCancelled
-from odradek.storage.cleaner_plan import CleanerSettings
-from odradek.storage.log_directory import LogDirectory
-from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
+from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.log_manager.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from conftest import Bench

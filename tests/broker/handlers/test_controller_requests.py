@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from odradek.broker.dispatch import LONG_FRAME_BYTES
-from odradek.broker.metadata_cache import MetadataSnapshot, MetadataUpdate
-from odradek.broker.metadata_store import znodes
-from odradek.broker.metadata_waiting import wait_for_metadata
+from odradek.broker.request.dispatch import LONG_FRAME_BYTES
 from odradek.client.errors import ConnectError
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
+from odradek.metadata.metadata_cache import MetadataSnapshot, MetadataUpdate
+from odradek.metadata.metadata_waiting import wait_for_metadata
+from odradek.metadata_store import znodes
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import request_header
-from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -1,8 +1,8 @@
 from typing import TYPE_CHECKING
 
-from odradek.broker.forwarding import ensure_topics
+from odradek.broker.interbroker.forwarding import ensure_topics
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 STATIC, DEFAULT, OF_THE_TOPIC = 4, 5, 1

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
-from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from conftest import Bench

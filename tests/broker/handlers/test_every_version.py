@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.broker.handlers.registry import REGISTRATIONS
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch, iter_batches
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.topic_partition import TopicPartition
-from odradek.storage.verification_guard import NOT_REQUIRED
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from conftest import Bench

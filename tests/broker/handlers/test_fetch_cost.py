@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.records import build_batch
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.log.append_origin import AppendOrigin
 
 if TYPE_CHECKING:
     from conftest import Bench, Client

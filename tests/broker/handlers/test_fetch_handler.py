@@ -2,8 +2,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 
 if TYPE_CHECKING:

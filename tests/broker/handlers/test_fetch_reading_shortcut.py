@@ -15,14 +15,14 @@ from support.fetch_history import (
     without_session,
 )
 
-from odradek.broker.fetch_reading_shortcut import MISSES_BEFORE_LEARNING
+from odradek.broker.request.fast_path.reading_fetch import MISSES_BEFORE_LEARNING
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import request_header
 from odradek.protocol.records import build_batch
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.log.append_origin import AppendOrigin
 
 if TYPE_CHECKING:
     from conftest import Bench, Client

@@ -20,10 +20,10 @@ from support.fetch_history import (
     without_session,
 )
 
-from odradek.broker.fetch_sessions import FetchSession
+from odradek.broker.request.fetch_sessions import FetchSession
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.records import build_batch
-from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from conftest import Bench

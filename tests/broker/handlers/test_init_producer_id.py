@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from odradek.broker.handlers import init_producer_id
-from odradek.broker.metadata_store.errors import StoreUnreachable
+from odradek.common.errors import ErrorCode
+from odradek.metadata_store.errors import StoreUnreachable
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from conftest import Bench

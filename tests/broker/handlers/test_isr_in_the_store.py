@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.broker import isr_writer
 from odradek.broker.broker import Broker
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller.new_topic import NewTopic
-from odradek.broker.metadata_cache import MetadataSnapshot
-from odradek.broker.metadata_store import znodes
-from odradek.broker.metadata_waiting import partitions_are_led, wait_for_metadata
+from odradek.broker.interbroker import isr_writer
 from odradek.broker.start import make_broker
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
+from odradek.config.broker_config import BrokerConfig
+from odradek.controller.topics.new_topic import NewTopic
+from odradek.metadata.metadata_cache import MetadataSnapshot
+from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
+from odradek.metadata_store import znodes
 from odradek.protocol import messages
-from odradek.replication import isr_propagation
-from odradek.replication.partition import Partition
-from odradek.replication.partition_state import PartitionState
-from odradek.storage.topic_partition import TopicPartition
+from odradek.replication.partition import isr_propagation
+from odradek.replication.partition.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -118,7 +118,7 @@ async def test_a_follower_that_does_not_fetch_is_taken_from_the_isr(broker: Brok
 
 def append(partition: Partition) -> None:
     from odradek.protocol.records import build_batch
-    from odradek.storage.append_origin import AppendOrigin
+    from odradek.storage.log.append_origin import AppendOrigin
 
     records = memoryview(build_batch([(None, b"value", 1_700_000_000_000, ())]))
     partition.append_records_to_leader(records, AppendOrigin.CLIENT, 1, 1_700_000_000_000)

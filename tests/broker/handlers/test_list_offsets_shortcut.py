@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.broker.list_offsets_shortcut import LOOKUPS_MAX, REQUEST_BYTES_MAX, ListOffsetsShortcut
-from odradek.broker.metadata_waiting import topics_are_gone, wait_for_metadata
+from odradek.broker.request.fast_path.list_offsets import (
+    LOOKUPS_MAX,
+    REQUEST_BYTES_MAX,
+    ListOffsetsShortcut,
+)
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
+from odradek.metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import request_header
 from odradek.protocol.records import build_batch
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.log.append_origin import AppendOrigin
 
 if TYPE_CHECKING:
     from conftest import Bench, Client

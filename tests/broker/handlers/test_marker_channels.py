@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from odradek.broker.controller.live_broker import EndPoint, LiveBroker
-from odradek.broker.coordinator.transaction.marker_sender import MarkersToWrite
-from odradek.broker.metadata_cache import MetadataUpdate
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.live_broker import EndPoint, LiveBroker
+from odradek.common.topic_partition import TopicPartition
+from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite
+from odradek.metadata.metadata_cache import MetadataUpdate
 from odradek.protocol.records import build_batch
-from odradek.storage.append_origin import AppendOrigin
-from odradek.storage.topic_partition import TopicPartition
-from odradek.storage.verification_guard import NOT_REQUIRED
+from odradek.storage.log.append_origin import AppendOrigin
+from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from conftest import Bench

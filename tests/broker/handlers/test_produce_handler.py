@@ -3,17 +3,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.broker.connection import PRODUCES_WAITING_MAX
-from odradek.broker.forwarding import ensure_topics
+from odradek.broker.interbroker.forwarding import ensure_topics
+from odradek.broker.network.connection import PRODUCES_WAITING_MAX
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
 
 if TYPE_CHECKING:
     from conftest import Bench
 
-    from odradek.replication.partition import Partition
+    from odradek.replication.partition.partition import Partition
 
 NOW_MS = 1_700_000_000_000
 VERSIONS = range(3, 14)
@@ -258,8 +258,8 @@ async def test_records_whose_length_is_wrong_do_not_take_the_shortcut(bench: "Be
 
 def lead_with_a_follower(bench: "Bench") -> "Partition":
     """Partition t-0, led here, with broker 99 in the ISR, which has not fetched yet."""
-    from odradek.replication.partition_state import PartitionState
-    from odradek.storage.topic_partition import TopicPartition
+    from odradek.common.partition_state import PartitionState
+    from odradek.common.topic_partition import TopicPartition
 
     partition = bench.broker.replica_manager.partition_or_error(TopicPartition("t", 0))
     both = (partition.broker_id, 99)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.broker.controller.live_broker import EndPoint, LiveBroker
-from odradek.broker.metadata_cache import MetadataUpdate
+from odradek.common.errors import ErrorCode
+from odradek.common.live_broker import EndPoint, LiveBroker
+from odradek.common.partition_state import PartitionState
+from odradek.common.topic_partition import TopicPartition
+from odradek.metadata.metadata_cache import MetadataUpdate
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import build_batch
-from odradek.replication.partition_state import PartitionState
-from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.kept_changes import KeptChanges
 
+from odradek.common.errors import ErrorCode
+from odradek.common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
-from odradek.replication.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -12,17 +12,17 @@ from support.kept_changes import KeptChanges
 from support.transaction_bench import FIRST, SECOND, Answer
 
 from odradek.broker.broker import Broker
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller.new_topic import NewTopic
-from odradek.broker.coordinator.transaction.marker_channels import MarkerChannels
-from odradek.broker.coordinator.transaction.marker_sender import MarkersToWrite, MarkersWritten
-from odradek.broker.forwarding import ensure_topics
-from odradek.broker.metadata_waiting import partitions_are_led, wait_for_metadata
+from odradek.broker.interbroker.forwarding import ensure_topics
+from odradek.broker.interbroker.marker_channels import MarkerChannels
 from odradek.broker.start import make_broker
-from odradek.protocol.errors import ErrorCode
+from odradek.common.errors import ErrorCode
+from odradek.common.internal_topics import TRANSACTION_STATE
+from odradek.common.topic_partition import TopicPartition
+from odradek.config.broker_config import BrokerConfig
+from odradek.controller.topics.new_topic import NewTopic
+from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite, MarkersWritten
+from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.protocol.records.batch import RecordBatch, iter_batches
-from odradek.replication.internal_topics import TRANSACTION_STATE
-from odradek.storage.topic_partition import TopicPartition
 
 ID = "payments"
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from odradek.broker.transaction_verification import (
+from odradek.broker.interbroker.transaction_verification import (
     Question,
     WriterInTransaction,
     take_questions,
 )
+from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import request_header
 from odradek.protocol.records import build_batch, iter_batches, iter_records
-from odradek.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -1,0 +1,1 @@
+"""Running loads: processes, rounds, the strict loader."""

@@ -1,1 +1,0 @@
-"""What `benchmarks/growth.py` measures: one noun per file, and how it is shown."""

@@ -1,0 +1,1 @@
+"""Settings changed while the broker runs: validated, stored, applied."""

@@ -1,0 +1,241 @@
+"""Changing the settings of resources, as AlterConfigs and IncrementalAlterConfigs both do.
+
+After Kafka's ConfigAdminManager and ConfigurationControlManager. Any broker changes the
+settings of topics, groups and client metrics, and those of the whole cluster; its own
+settings and its loggers only the broker itself, since it must be able to follow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ...common.errors import ErrorCode, KafkaError
+from ...config.definition import ConfigError, Definition
+from ...config.dynamic.dynamic_rules import DYNAMIC_ONLY, refusal_of
+from ...config.group_configs import validate_client_metrics_config, validate_group_config
+from ...config.tables.broker_table import BROKER_DEFINITIONS
+from ...config.tables.group_table import GROUP_DEFINITIONS
+from ...config.tables.topic_table import TOPIC_DEFINITIONS
+from ...config.topic_configs import validate_topic_config
+from ...config.values import shorten
+from ...controller.config_changes import ConfigAlteration, alter_config, check_alterations
+from ...controller.store_failure import store_failure
+from ...controller.topics.topic_names import validate_topic_name
+from ...metadata_store import znodes
+from ...metadata_store.errors import MetadataStoreError
+from ..request.authorized_operations import CLUSTER_NAME
+from .config_manager import BROKERS, CLIENT_METRICS, CLUSTER_DEFAULT, GROUPS, TOPICS, Overrides
+from .loggers import change_levels
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..request.requests import Request
+
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS_SUBSCRIPTION: Final = 16
+GROUP: Final = 32
+"""The numbers of resource types (Kafka's ConfigResource.Type)."""
+
+AUTHORIZED_AS: Final = {
+    TOPIC: ("TOPIC", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    BROKER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    BROKER_LOGGER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    CLIENT_METRICS_SUBSCRIPTION: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    GROUP: ("GROUP", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+"""What a principal needs permission for, and what it is told without."""
+
+MESSAGE_CHARACTERS_MAX: Final = 4000
+"""An answer holds no error text of more than 32,767 bytes."""
+
+SETTINGS_OF_BROKERS: Final[dict[str, Definition]] = {**BROKER_DEFINITIONS, **DYNAMIC_ONLY}
+
+
+class AlteredResource(NamedTuple):
+    """A resource and what is to be changed of it."""
+
+    resource_type: int
+    name: str
+    alterations: Sequence[ConfigAlteration]
+
+
+class Alteration(NamedTuple):
+    """A resource's change on its way: how it is done, beside what is asked for."""
+
+    broker: Broker
+    resource: AlteredResource
+    replace: bool
+    validate_only: bool
+
+
+async def alter_resources(
+    broker: Broker,
+    request: Request,
+    resources: Sequence[AlteredResource],
+    *,
+    replace: bool,
+    validate_only: bool,
+) -> list[KafkaError | None]:
+    """Change resources, each on its own.
+
+    Args:
+        replace: whether the settings not named go back to their defaults.
+        validate_only: find out what would be refused, and change nothing.
+
+    Returns:
+        One outcome for each resource, in their order; None is success.
+    """
+    occurrences = Counter((resource.resource_type, resource.name) for resource in resources)
+    outcomes: list[KafkaError | None] = []
+    for resource in resources:
+        try:
+            if occurrences[resource.resource_type, resource.name] > 1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "The request names this resource twice."
+                )
+            _check(broker, request, resource, replace=replace)
+            await _ALTER[resource.resource_type](
+                Alteration(broker, resource, replace, validate_only)
+            )
+        except KafkaError as refusal:
+            outcomes.append(refusal)
+        except MetadataStoreError as error:
+            outcomes.append(store_failure(error))
+        else:
+            outcomes.append(None)
+    return outcomes
+
+
+def _check(broker: Broker, request: Request, resource: AlteredResource, *, replace: bool) -> None:
+    check_alterations(resource.alterations)
+    kind = resource.resource_type
+    authorized_kind, refusal = AUTHORIZED_AS.get(kind, AUTHORIZED_AS[BROKER])
+    authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else resource.name
+    if not broker.authorize(request, "ALTER_CONFIGS", authorized_kind, authorized_name):
+        raise KafkaError(refusal)
+    if kind not in _ALTER or (replace and kind == BROKER_LOGGER):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"There is no resource type {kind} with settings to change."
+        )
+
+
+def _altered(
+    alteration: Alteration, present: Overrides, definitions: dict[str, Definition]
+) -> dict[str, str]:
+    current = {} if alteration.replace else present
+    return alter_config(current, alteration.resource.alterations, definitions)
+
+
+async def _alter_topic(alteration: Alteration) -> None:
+    broker, name = alteration.broker, alteration.resource.name
+    if not name:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Topics have no common settings: name one topic."
+        )
+    validate_topic_name(name)
+
+    def change(present: Overrides) -> Overrides:
+        altered = _altered(alteration, present, TOPIC_DEFINITIONS)
+        validate_topic_config(altered, broker.config)
+        if not broker.metadata_cache.contains(name):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
+        return altered
+
+    await broker.config_manager.alter(
+        TOPICS,
+        name,
+        change,
+        needs=znodes.topic_path(name),
+        validate_only=alteration.validate_only,
+    )
+
+
+async def _alter_broker(alteration: Alteration) -> None:
+    broker, name = alteration.broker, alteration.resource.name
+    if name:
+        require_own_id(broker, name)
+
+    def change(present: Overrides) -> Overrides:
+        usable = {
+            key: text
+            for key, text in present.items()
+            if refusal_of(key, text, per_broker=bool(name)) is None
+        }
+        altered = _altered(alteration, usable, SETTINGS_OF_BROKERS)
+        try:
+            broker.config.validate(altered, per_broker=bool(name))
+        except ConfigError as error:
+            told = str(error)[:MESSAGE_CHARACTERS_MAX]  # it may repeat what the client sent
+            raise KafkaError(ErrorCode.INVALID_REQUEST, told) from None
+        return altered
+
+    entity = str(broker.broker_id) if name else CLUSTER_DEFAULT
+    await broker.config_manager.alter(
+        BROKERS, entity, change, validate_only=alteration.validate_only
+    )
+
+
+async def _alter_loggers(alteration: Alteration) -> None:
+    require_own_id(alteration.broker, alteration.resource.name)
+    change_levels(alteration.resource.alterations, validate_only=alteration.validate_only)
+
+
+async def _alter_client_metrics(alteration: Alteration) -> None:
+    name = alteration.resource.name
+    if not name:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Client metrics have no common settings: name one."
+        )
+
+    def change(present: Overrides) -> Overrides:
+        # As in Kafka, no setting of a subscription is a list to append to.
+        altered = _altered(alteration, present, {})
+        validate_client_metrics_config(altered)
+        return altered
+
+    await alteration.broker.config_manager.alter(
+        CLIENT_METRICS, name, change, validate_only=alteration.validate_only
+    )
+
+
+async def _alter_group(alteration: Alteration) -> None:
+    broker, name = alteration.broker, alteration.resource.name
+    if not name:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Groups have no common settings: name one group."
+        )
+
+    def change(present: Overrides) -> Overrides:
+        altered = _altered(alteration, present, GROUP_DEFINITIONS)
+        validate_group_config(altered, broker.config)
+        return altered
+
+    await broker.config_manager.alter(GROUPS, name, change, validate_only=alteration.validate_only)
+
+
+_ALTER: Final = {
+    TOPIC: _alter_topic,
+    BROKER: _alter_broker,
+    BROKER_LOGGER: _alter_loggers,
+    CLIENT_METRICS_SUBSCRIPTION: _alter_client_metrics,
+    GROUP: _alter_group,
+}
+
+
+def require_own_id(broker: Broker, name: str) -> None:
+    """Refuse another broker's name, and one that is no number.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    digits = name[1:] if name[:1] in ("-", "+") else name
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= 10
+    if not is_number or int(name) != broker.broker_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"This is broker {broker.broker_id}: it knows no settings of broker {shorten(name)!r}.",
+        )

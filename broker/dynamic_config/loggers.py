@@ -1,0 +1,89 @@
+"""This process's loggers as Kafka's BROKER_LOGGER resource: named, told, and set to levels.
+
+`root` is above all, the others are `odradek` and what is below it. Levels have log4j's names.
+They are not kept: a broker that starts anew logs as it did at first (KIP-412).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from ...common.errors import ErrorCode, KafkaError
+from ...config.values import shorten
+from ...controller.config_changes import AlterOperation, ConfigAlteration
+
+ROOT = "root"
+OURS = "odradek"
+
+LEVELS: dict[str, int] = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 5,
+}
+"""Kafka's LogLevelConfig, from the most silent on."""
+
+
+def logger_levels() -> dict[str, str]:
+    """Every logger with the level that holds for it, by name."""
+    names = [name for name in logging.root.manager.loggerDict if _is_ours(name)]
+    return {
+        ROOT: _level_name(logging.root.getEffectiveLevel()),
+        **{name: _level_name(_logger(name).getEffectiveLevel()) for name in sorted(names)},
+    }
+
+
+def _is_ours(name: str) -> bool:
+    return name == OURS or name.startswith(f"{OURS}.")
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.root if name == ROOT else logging.getLogger(name)
+
+
+def _level_name(level: int) -> str:
+    """The name of a level; one between two of them is as silent as the lower."""
+    return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
+
+
+def change_levels(changes: Sequence[ConfigAlteration], *, validate_only: bool = False) -> None:
+    """Set loggers to levels; DELETE lets one follow the logger above it.
+
+    Args:
+        changes: all are made, or none.
+        validate_only: find out what would be refused, and change nothing.
+
+    Raises:
+        KafkaError: INVALID_CONFIG for a logger or a level that there is not, INVALID_REQUEST
+            for an operation that makes no sense.
+    """
+    known = logger_levels()
+    for name, operation, level in changes:
+        if operation in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"A logger's level is set or deleted; {AlterOperation(operation).name} needs a "
+                f"list.",
+            )
+        if name not in known:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"There is no logger {shorten(name)!r}.")
+        if operation == AlterOperation.DELETE:
+            if name == ROOT:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "The root logger has no other to follow: set it."
+                )
+        elif level not in LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{shorten(str(level))!r} is no level: use one of {', '.join(LEVELS)}.",
+            )
+    if validate_only:
+        return
+    for name, operation, level in changes:
+        if operation == AlterOperation.DELETE or level is None:
+            _logger(name).setLevel(logging.NOTSET)
+        else:
+            _logger(name).setLevel(LEVELS[level])

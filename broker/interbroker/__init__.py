@@ -1,0 +1,1 @@
+"""The other brokers: connections to them, forwarding, ISR changes, controlled shutdown."""

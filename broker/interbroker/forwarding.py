@@ -1,0 +1,179 @@
+"""What only the controller can do, done on any broker: the request goes on to it.
+
+A client may send CreateTopics and its like to any broker, as with Kafka 4. Where this broker
+is not the controller the request is sent on as it is, and the controller's answer becomes the
+answer. One that was sent on is not sent on again, so two brokers that each take the other for
+the controller cannot play ping-pong.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import trio
+
+from ...client.errors import ClientError
+from ...common.errors import ErrorCode, KafkaError
+from ...controller.settings import topic_for_first_use
+from ...controller.topics.new_topic import NewTopic
+from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
+from ...protocol import messages
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..request.requests import Request
+
+logger = logging.getLogger(__name__)
+
+FORWARDED_BY = "odradek-forwarded-by-broker-"
+"""The client id of requests sent on begins so."""
+
+RETRY_BACKOFF_MS = 100
+DEFAULT_TIMEOUT_MS = 30_000
+"""For requests that bring no time-out of their own."""
+
+ANSWER_GRACE_MS = 1_000
+"""How much longer than the client's time-out the controller may take to say that it passed."""
+
+CREATE_TOPICS_VERSION = 7
+
+ResponseT = TypeVar("ResponseT")
+AsyncHandler = Callable[["Broker", "Request"], Awaitable[ResponseT]]
+
+
+def on_controller(handler: AsyncHandler[ResponseT]) -> AsyncHandler[ResponseT]:
+    """Have a handler run on the controller, whichever broker its request came to.
+
+    It may find that this broker is the controller no more and raise NOT_CONTROLLER; then the
+    request is sent on.
+    """
+
+    @wraps(handler)
+    async def handle_or_send_on(broker: Broker, request: Request) -> ResponseT:
+        timeout_ms = getattr(request.body, "timeout_ms", DEFAULT_TIMEOUT_MS)
+        if request.client_id.startswith(FORWARDED_BY):
+            return await handler(broker, request)
+
+        async def here() -> ResponseT:
+            return await handler(broker, request)
+
+        answer: ResponseT = await ask_controller(
+            broker, request.body, request.api_version, timeout_ms, here
+        )
+        return answer
+
+    return handle_or_send_on
+
+
+async def ask_controller(
+    broker: Broker,
+    body: Any,
+    version: int,
+    timeout_ms: int,
+    here: Callable[[], Awaitable[Any]],
+) -> Any:
+    """The answer of the controller, found again for as long as the time-out lasts.
+
+    Args:
+        body: the request, to be sent in `version`.
+        here: what to do where this broker is the controller.
+
+    Raises:
+        KafkaError: REQUEST_TIMED_OUT, the controller was not found, or did not answer.
+    """
+    with trio.move_on_after(max(timeout_ms, 0) / 1000 + ANSWER_GRACE_MS / 1000):
+        while True:
+            if broker.controller.is_active or timeout_ms <= 0:
+                try:
+                    return await here()
+                except KafkaError as refusal:
+                    if refusal.code is not ErrorCode.NOT_CONTROLLER:
+                        raise
+            else:
+                answer = await _send_on(broker, body, version, timeout_ms)
+                if answer is not None:
+                    return answer
+            await trio.sleep(RETRY_BACKOFF_MS / 1000)
+    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The controller was not found in time.")
+
+
+async def _send_on(broker: Broker, body: Any, version: int, timeout_ms: int) -> Any:
+    """The controller's answer; None where it is not known, not reached, or no controller."""
+    controller_id = broker.metadata_cache.controller_id
+    if controller_id is None or controller_id == broker.broker_id:
+        return None
+    try:
+        client_id = f"{FORWARDED_BY}{broker.broker_id}"
+        versions = {body.schema.api_key: version}
+        async with broker.links.to_broker(controller_id, versions, client_id) as connection:
+            answer = await connection.request(
+                body, version=version, timeout_ms=timeout_ms + ANSWER_GRACE_MS
+            )
+    except ClientError as error:
+        logger.warning("could not send a request on to the controller: %s", error)
+        return None
+    return None if _says_not_controller(answer) else answer
+
+
+def _says_not_controller(answer: Any) -> bool:
+    """Whether the whole request was refused so: every error code in the answer says it."""
+    code = getattr(answer, "error_code", None)
+    if code is not None and code != ErrorCode.NONE:
+        return bool(code == ErrorCode.NOT_CONTROLLER)
+    for name in ("topics", "results", "responses", "replica_election_results"):
+        items = getattr(answer, name, None)
+        if items:
+            return all(
+                getattr(item, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER
+                for item in items
+            )
+    return False
+
+
+async def ensure_topics(broker: Broker, names: Sequence[str]) -> dict[str, KafkaError]:
+    """Have those topics made that are not there, as they are made when first used.
+
+    Returns once this broker's metadata shows them.
+
+    Returns:
+        Why, for those that cannot be made.
+
+    Raises:
+        KafkaError: none was made.
+    """
+
+    async def here() -> dict[str, KafkaError]:
+        return await broker.controller.ensure_topics(names)
+
+    broker_count = len(broker.metadata_cache.snapshot.alive_brokers)
+    wishes = [topic_for_first_use(name, broker.config, broker_count) for name in names]
+    request = messages.CreateTopicsRequest(
+        topics=[_creatable(wish) for wish in wishes], timeout_ms=DEFAULT_TIMEOUT_MS
+    )
+    answer = await ask_controller(broker, request, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here)
+    refused = answer if isinstance(answer, dict) else _refusals(answer)
+    made = [(name, 1) for name in names if name not in refused]
+    await wait_for_metadata(broker.metadata_cache, partitions_are_led(made), DEFAULT_TIMEOUT_MS)
+    return refused
+
+
+def _refusals(answer: messages.CreateTopicsResponse) -> dict[str, KafkaError]:
+    there = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+    return {
+        topic.name: KafkaError(ErrorCode(topic.error_code), topic.error_message)
+        for topic in answer.topics
+        if topic.error_code not in there
+    }
+
+
+def _creatable(wish: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
+    make = messages.CreateTopicsRequest
+    return make.CreatableTopic(
+        name=wish.name,
+        num_partitions=wish.partition_count,
+        replication_factor=wish.replication_factor,
+        configs=[make.CreatableTopicConfig(name=name, value=value) for name, value in wish.configs],
+    )

@@ -1,0 +1,120 @@
+"""Writes changed ISRs into the metadata store, and notes them for the controller (article 001).
+
+A leader replaces its partition's state by compare-and-set: if the controller, or anybody, has
+written it since, the change is refused (Kafka's ZkAlterPartitionManager and ReplicationUtils).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import trio
+
+from ...metadata_store import znodes
+from ...metadata_store.errors import BadVersion, MetadataStoreError, NoNode
+from ...metadata_store.store import MetadataStore
+from ...metadata_store.znodes import CorruptNode, LeaderAndIsrNode
+from ...replication.partition.isr_change import IsrChange, IsrChangeOutcome
+from ...replication.partition.isr_propagation import CHECK_INTERVAL_MS, IsrPropagation
+from ...replication.partition.partition import Partition
+from ...runtime.clock import Clock
+from ...runtime.timers import Timers
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.1
+"""Between attempts, while the store cannot be asked."""
+
+
+class IsrWriter:
+    """Has ISRs written, one task for each change.
+
+    Args:
+        store: where they are.
+        clock: the time.
+        timers: where the next look at what to propagate waits.
+        start_task: runs an async function beside the requests.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        clock: Clock,
+        timers: Timers,
+        start_task: Callable[..., None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        self._start_task = start_task
+        self._propagation = IsrPropagation(clock.monotonic_ms())
+        self._is_scheduled = False
+
+    def submit(self, partition: Partition, change: IsrChange) -> None:
+        """Have a change written; the partition is told what became of it."""
+        self._start_task(self._write, partition, change)
+
+    async def _write(self, partition: Partition, change: IsrChange) -> None:
+        while partition.pending_isr_change is change:
+            try:
+                version = await self._compare_and_set(change)
+            except MetadataStoreError as error:
+                logger.warning("the ISR of %s is not written: %s", change.topic_partition, error)
+                await trio.sleep(RETRY_SECONDS)
+                continue
+            if version is None:
+                partition.isr_change_failed(change, IsrChangeOutcome.REFUSED)
+            else:
+                partition.isr_changed(change, version)
+                self._record(change)
+            return
+
+    async def _compare_and_set(self, change: IsrChange) -> int | None:
+        """The new version; None if the state was not as the leader knew it.
+
+        Raises:
+            MetadataStoreError: it is not known.
+        """
+        path = znodes.partition_state_path(*change.topic_partition)
+        state = LeaderAndIsrNode(
+            change.controller_epoch, change.leader, change.leader_epoch, change.isr
+        )
+        try:
+            return await self._store.set(
+                path, znodes.encode_partition_state(state), change.partition_epoch
+            )
+        except NoNode:
+            return None
+        except BadVersion:
+            pass
+        # It may be this very change, whose answer was lost.
+        try:
+            node = await self._store.get(path)
+            written = znodes.decode_partition_state(node.data)
+        except (NoNode, CorruptNode):
+            return None
+        return node.version if written == state else None
+
+    def _record(self, change: IsrChange) -> None:
+        self._propagation.record_isr_change(change.topic_partition, self._clock.monotonic_ms())
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._is_scheduled or not len(self._propagation):
+            return
+        self._is_scheduled = True
+        at_ms = self._clock.monotonic_ms() + CHECK_INTERVAL_MS
+        self._timers.schedule(at_ms, lambda: self._start_task(self._propagate))
+
+    async def _propagate(self) -> None:
+        self._is_scheduled = False
+        due = self._propagation.take_due(self._clock.monotonic_ms())
+        try:
+            if due:
+                note = znodes.encode_isr_change(due)
+                await self._store.create(znodes.ISR_CHANGE_PREFIX, note, sequential=True)
+        except MetadataStoreError as error:
+            logger.warning("the controller cannot be told of changed ISRs: %s", error)
+            self._propagation.put_back(due)
+        self._schedule()

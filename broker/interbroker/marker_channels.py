@@ -1,0 +1,310 @@
+"""Brings markers to the leaders of partitions: here at once, to others over the wire.
+
+Whatever fails is tried again with the leaders of then, until each partition has its marker or
+exists no longer. Source: Kafka's TransactionMarkerChannelManager and
+TransactionMarkerRequestCompletionHandler.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Collection, Iterable
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...client.network.connection import Connection
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
+from ...coordinator.transaction.markers.marker_sender import MarkersToWrite, MarkersWritten
+from ...metadata.features import SECOND_GENERATION, TRANSACTION_VERSION
+from ...metadata.metadata_cache import NO_NODE
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+from ...runtime.timers import Timer
+from .broker_channel import BrokerChannel
+from .transaction_markers import Marker, MarkerErrors, write_marker
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+logger = logging.getLogger(__name__)
+
+RETRY_BACKOFF_MS = 50
+"""How long to wait before what failed is tried again: a new leader is found in some ten ms."""
+
+MARKERS_PER_REQUEST_MAX = 1000
+
+VERSION = 2
+"""Carries the transaction version."""
+VERSION_BEFORE_EPOCH_BUMPS = 1
+"""Known to older brokers, too, as long as the cluster may have some."""
+
+FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+"""Somebody newer has ended the transaction: nothing more is to be written."""
+
+NEVER_WRITTEN = frozenset({ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
+"""The partition has nothing of the transaction, and wants no marker."""
+
+EXPECTED = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors that pass."""
+
+
+class EndedTransaction:
+    """One transaction whose markers are being written.
+
+    Attributes:
+        missing: partitions that have no marker yet.
+        is_over: nothing of it is sent any more.
+    """
+
+    __slots__ = ("is_over", "markers", "missing", "on_complete")
+
+    def __init__(self, markers: MarkersToWrite, on_complete: MarkersWritten) -> None:
+        self.markers = markers
+        self.on_complete = on_complete
+        self.missing = set(markers.partitions)
+        self.is_over = False
+
+    def marker(self, partitions: Collection[TopicPartition]) -> Marker:
+        """The marker for some of its partitions."""
+        markers = self.markers
+        return Marker(
+            markers.producer_id,
+            markers.producer_epoch,
+            markers.coordinator_epoch,
+            markers.committed,
+            partitions,
+            markers.transaction_version,
+        )
+
+
+class MarkersForBroker(NamedTuple):
+    """What one broker is to write of one transaction."""
+
+    transaction: EndedTransaction
+    partitions: Collection[TopicPartition]
+
+
+class MarkerChannels:
+    """The `MarkerSender` of a broker that runs.
+
+    Args:
+        broker: which one.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._transactions: dict[str, EndedTransaction] = {}
+        self._channels: dict[int, BrokerChannel[MarkersForBroker]] = {}
+        self._later: list[MarkersForBroker] = []
+        self._retry_timer: Timer | None = None
+
+    @property
+    def unfinished(self) -> int:
+        """How many transactions miss a marker."""
+        return len(self._transactions)
+
+    def send(self, markers: MarkersToWrite, on_complete: MarkersWritten) -> None:
+        """Write the markers; `on_complete` is called when that is over, never inside this call.
+
+        What is still to be written for the same transactional id is forgotten.
+        """
+        earlier = self._transactions.get(markers.transactional_id)
+        if earlier is not None:
+            earlier.is_over = True
+        transaction = EndedTransaction(markers, on_complete)
+        self._transactions[markers.transactional_id] = transaction
+        if transaction.missing:
+            self._route(transaction, transaction.missing)
+        if not transaction.missing:
+            now_ms = self._broker.clock.monotonic_ms()
+            self._broker.timers.schedule(now_ms, partial(self._finish, transaction, ErrorCode.NONE))
+
+    def drop(self, coordinator_partition: int) -> None:
+        """Forget what is to be sent for a partition that is coordinated elsewhere now."""
+        for transactional_id, transaction in list(self._transactions.items()):
+            if transaction.markers.coordinator_partition == coordinator_partition:
+                transaction.is_over = True
+                del self._transactions[transactional_id]
+
+    def missing(self, transactional_id: str) -> frozenset[TopicPartition] | None:
+        """The partitions that have no marker yet; None if nothing is sent for the id."""
+        transaction = self._transactions.get(transactional_id)
+        return None if transaction is None else frozenset(transaction.missing)
+
+    # -- to whom ------------------------------------------------------------------------
+
+    def _route(self, transaction: EndedTransaction, partitions: Iterable[TopicPartition]) -> None:
+        """Hand partitions to their leaders; those that exist no longer need no marker."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        unled: list[TopicPartition] = []
+        cache = self._broker.metadata_cache
+        for topic_partition in list(partitions):
+            state = cache.get_partition_info(topic_partition.topic, topic_partition.partition)
+            if state is None and cache.is_complete:
+                logger.info("%s is gone and needs no marker", topic_partition)
+                transaction.missing.discard(topic_partition)
+            elif state is None or not self._is_reachable(state.leader):
+                unled.append(topic_partition)
+            else:
+                by_leader.setdefault(state.leader, []).append(topic_partition)
+        for broker_id, theirs in by_leader.items():
+            if broker_id == self._broker.broker_id:
+                write_marker(
+                    self._broker,
+                    transaction.marker(theirs),
+                    partial(self._written, transaction),
+                )
+            else:
+                self._channel(broker_id).put(MarkersForBroker(transaction, theirs))
+        if unled:
+            self._try_again(transaction, unled)
+
+    def _is_reachable(self, broker_id: int) -> bool:
+        listener = self._broker.config.inter_broker_listener_name
+        node = self._broker.metadata_cache.get_alive_broker_node(broker_id, listener)
+        return node is not None and node is not NO_NODE
+
+    def _channel(self, broker_id: int) -> BrokerChannel[MarkersForBroker]:
+        channel = self._channels.get(broker_id)
+        if channel is None:
+            channel = self._channels[broker_id] = BrokerChannel(
+                self._broker,
+                broker_id,
+                self._versions,
+                _take,
+                self._exchange,
+                self._not_answered,
+            )
+        return channel
+
+    def _versions(self) -> dict[int, int]:
+        finalized = self._broker.features.finalized(TRANSACTION_VERSION)
+        is_newer = finalized >= SECOND_GENERATION
+        return {ApiKey.WRITE_TXN_MARKERS: VERSION if is_newer else VERSION_BEFORE_EPOCH_BUMPS}
+
+    # -- what became of it ----------------------------------------------------------------
+
+    def _written(self, transaction: EndedTransaction, errors: MarkerErrors) -> None:
+        """Some partitions have answered."""
+        if transaction.is_over:
+            return
+        retried: list[TopicPartition] = []
+        for topic_partition, error in errors.items():
+            if error in FENCED:
+                logger.info(
+                    "the marker of %s is refused by %s: %s",
+                    transaction.markers.transactional_id,
+                    topic_partition,
+                    error.name,
+                )
+                self._finish(transaction, error)
+                return
+            if not error or error in NEVER_WRITTEN:
+                transaction.missing.discard(topic_partition)
+                continue
+            if error not in EXPECTED:
+                logger.error("the marker of %s is refused: %s", topic_partition, error.name)
+            retried.append(topic_partition)
+        if retried:
+            self._try_again(transaction, retried)
+        elif not transaction.missing:
+            self._finish(transaction, ErrorCode.NONE)
+
+    def _finish(self, transaction: EndedTransaction, error: ErrorCode) -> None:
+        if transaction.is_over:
+            return
+        transaction.is_over = True
+        self._transactions.pop(transaction.markers.transactional_id, None)
+        transaction.on_complete(error)
+
+    def _try_again(
+        self, transaction: EndedTransaction, partitions: Collection[TopicPartition]
+    ) -> None:
+        self._later.append(MarkersForBroker(transaction, partitions))
+        if self._retry_timer is None:
+            at_ms = self._broker.clock.monotonic_ms() + RETRY_BACKOFF_MS
+            self._retry_timer = self._broker.timers.schedule(at_ms, self._retry)
+
+    def _retry(self) -> None:
+        self._retry_timer = None
+        later, self._later = self._later, []
+        for transaction, partitions in later:
+            if transaction.is_over:
+                continue
+            self._route(transaction, partitions)
+            if not transaction.missing:
+                self._finish(transaction, ErrorCode.NONE)
+        self._broker.replica_manager.flush()
+
+    # -- over the wire --------------------------------------------------------------------
+
+    async def _exchange(self, connection: Connection, items: list[MarkersForBroker]) -> None:
+        """Have a broker write some markers. Raises ClientError."""
+        wanted = [item for item in items if not item.transaction.is_over]
+        if not wanted:
+            return
+        answer: messages.WriteTxnMarkersResponse = await connection.request(
+            _request(wanted), timeout_ms=self._broker.config["request.timeout.ms"]
+        )
+        errors: dict[tuple[int, TopicPartition], ErrorCode] = {
+            (marker.producer_id, TopicPartition(topic.name, each.partition_index)): ErrorCode(
+                each.error_code
+            )
+            for marker in answer.markers
+            for topic in marker.topics
+            for each in topic.partitions
+        }
+        for transaction, partitions in wanted:
+            producer_id = transaction.markers.producer_id
+            self._written(
+                transaction,
+                {
+                    # One that was left out of the answer is asked for again.
+                    each: errors.get((producer_id, each), ErrorCode.REQUEST_TIMED_OUT)
+                    for each in partitions
+                },
+            )
+
+    def _not_answered(self, items: list[MarkersForBroker]) -> None:
+        for transaction, partitions in items:
+            if not transaction.is_over:
+                self._try_again(transaction, partitions)
+
+
+def _take(waiting: deque[MarkersForBroker]) -> list[MarkersForBroker]:
+    return [waiting.popleft() for _ in range(min(len(waiting), MARKERS_PER_REQUEST_MAX))]
+
+
+def _request(items: Iterable[MarkersForBroker]) -> messages.WriteTxnMarkersRequest:
+    request = messages.WriteTxnMarkersRequest
+    markers = []
+    for transaction, partitions in items:
+        ended = transaction.markers
+        markers.append(
+            request.WritableTxnMarker(
+                producer_id=ended.producer_id,
+                producer_epoch=ended.producer_epoch,
+                transaction_result=ended.committed,
+                topics=[
+                    request.WritableTxnMarkerTopic(
+                        name=name, partition_indexes=[each.partition for each in group]
+                    )
+                    for name, group in groupby(sorted(partitions), key=lambda each: each.topic)
+                ],
+                coordinator_epoch=ended.coordinator_epoch,
+                transaction_version=ended.transaction_version,
+            )
+        )
+    return request(markers=markers)

@@ -1,0 +1,175 @@
+"""The other brokers, as this one's replicas need them: followed, counted alive, told of ISRs.
+
+What `replication` asks for as `Peers`, on this broker's links, metadata and store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from ...common.topic_partition import TopicPartition
+from ...config.definition import ConfigError
+from ...replication.alter_log_dirs.future_replica_tasks import FutureReplicaTasks
+from ...replication.alter_log_dirs.future_replicas import MoveQuota
+from ...replication.fetcher.fetcher_manager import FetcherManager
+from ...replication.fetcher.fetcher_partition import InitialFetchState
+from ...replication.fetcher.fetcher_settings import FetcherSettings
+from ...replication.fetcher.fetcher_task import BYTES_PER_STEP, FetcherTasks
+from ...replication.fetcher.leader_endpoint import LeaderEndpoint
+from ...replication.partition.isr_change import IsrChange
+from ...replication.partition.partition import Partition
+from ...replication.read.replica_selector import (
+    LEADER_ONLY,
+    RACK_AWARE,
+    SELECTORS,
+    RackAwareSelector,
+    SelectReplica,
+    select_leader,
+)
+from .isr_writer import IsrWriter
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+class BrokerPeers:
+    """The peers of a broker that runs.
+
+    Args:
+        broker: which one.
+
+    Attributes:
+        fetchers: what follows the partitions that others lead.
+        isr_writer: writes the ISRs of those led here.
+        moves: what copies the replicas that move to another log directory.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        config = broker.config
+        settings = FetcherSettings(
+            broker_id=broker.broker_id,
+            fetch_wait_ms_max=config["replica.fetch.wait.max.ms"],
+            fetch_min_bytes=config["replica.fetch.min.bytes"],
+            fetch_max_bytes=config["replica.fetch.max.bytes"],
+            fetch_response_max_bytes=config["replica.fetch.response.max.bytes"],
+            fetch_backoff_ms=config["replica.fetch.backoff.ms"],
+            socket_timeout_ms=config["replica.socket.timeout.ms"],
+        )
+        endpoint = LeaderEndpoint(settings, lambda: broker.controller.broker_epoch)
+        self._broker = broker
+        self._cache = broker.metadata_cache
+        self.isr_writer = IsrWriter(
+            broker.metadata_store, broker.clock, broker.timers, broker.start_task
+        )
+        self.fetchers = FetcherManager(
+            settings,
+            config["num.replica.fetchers"],
+            broker.replica_manager.get_partition,
+            FetcherTasks(broker.start_task, broker.links.to_broker, endpoint, broker.clock),
+            quota=broker.replica_manager.hosted.quotas.follower,
+            on_appended=self._appended,
+        )
+        self._move_quota = MoveQuota(
+            broker.clock.monotonic_ms,
+            config["alter.log.dirs.replication.quota.window.num"],
+            config["alter.log.dirs.replication.quota.window.size.seconds"] * 1000,
+        )
+        self.moves = self._follow_moves(settings)
+        config.subscribe(("num.replica.fetchers",), self._resize)
+        config.subscribe((LEADER_RATE, FOLLOWER_RATE, MOVE_RATE), self._bound)
+        self._bound()
+
+    def start(self) -> None:
+        """Begin to look for followers that do not keep up."""
+        self._schedule_shrinking()
+
+    def stop(self) -> None:
+        """Follow nobody any more."""
+        self.fetchers.shutdown()
+        self.moves.stop()
+
+    # -- what replication asks ----------------------------------------------------------
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the controller said so last."""
+        return broker_id in self._cache.snapshot.alive_brokers
+
+    def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
+        """Have it written."""
+        self.isr_writer.submit(partition, change)
+
+    def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:
+        """Follow partitions."""
+        self.fetchers.add_fetchers(partitions)
+
+    def remove_fetchers(self, partitions: Collection[TopicPartition]) -> None:
+        """Follow partitions no more."""
+        self.fetchers.remove_fetchers(partitions)
+
+    # -- what is asked of the others for consumers ----------------------------------------
+
+    def replica_selector(self) -> SelectReplica:
+        """What `replica.selector.class` names; it is a class of Kafka's, by its name there.
+
+        Raises:
+            ConfigError: it is none of those.
+        """
+        name = self._broker.config["replica.selector.class"]
+        if name in (None, LEADER_ONLY):
+            return select_leader
+        if name == RACK_AWARE:
+            return RackAwareSelector(self._rack_of)
+        raise ConfigError(
+            f"replica.selector.class is {name!r}, but must be one of {', '.join(SELECTORS)}"
+        )
+
+    def _rack_of(self, broker_id: int) -> str | None:
+        broker = self._cache.snapshot.alive_brokers.get(broker_id)
+        return None if broker is None else broker.rack
+
+    # -- inside -------------------------------------------------------------------------
+
+    def _appended(self, partitions: Collection[TopicPartition]) -> None:
+        """What waited for records of a follower goes out."""
+        if self._broker.replica_manager.has_actions:
+            self._broker.server.finish_outside_work()
+
+    def _follow_moves(self, settings: FetcherSettings) -> FutureReplicaTasks:
+        """Have replicas copied that move, as soon as there are any."""
+        broker = self._broker
+        futures = broker.replica_manager.hosted.future_replicas
+        step_bytes = min(settings.fetch_max_bytes, BYTES_PER_STEP)
+        futures.settings = settings._replace(fetch_max_bytes=step_bytes)
+        futures.quota = self._move_quota
+        tasks_max = broker.config["num.replica.alter.log.dirs.threads"]
+        moves = FutureReplicaTasks(
+            futures, tasks_max, broker.start_task, broker.clock, broker.timers
+        )
+        futures.on_work = moves.wake
+        return moves
+
+    def _resize(self) -> None:
+        self.fetchers.resize(self._broker.config["num.replica.fetchers"])
+
+    def _bound(self) -> None:
+        quotas, config = self._broker.replica_manager.hosted.quotas, self._broker.config
+        quotas.leader.bytes_per_second_max = config[LEADER_RATE]
+        quotas.follower.bytes_per_second_max = config[FOLLOWER_RATE]
+        self._move_quota.bytes_per_second_max = config[MOVE_RATE]
+
+    def _schedule_shrinking(self) -> None:
+        """Half of `replica.lag.time.max.ms` from now (Kafka's isr-expiration)."""
+        broker = self._broker
+
+        def shrink() -> None:
+            broker.replica_manager.shrink_isrs()
+            self.fetchers.shutdown_idle_fetchers()
+            self._schedule_shrinking()
+
+        interval_ms = max(broker.config["replica.lag.time.max.ms"] // 2, 1)
+        broker.timers.schedule(broker.clock.monotonic_ms() + interval_ms, shrink)

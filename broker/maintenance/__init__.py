@@ -1,0 +1,1 @@
+"""What runs beside the requests: retention, flushes, compaction, failed directories."""

@@ -1,0 +1,198 @@
+"""What logs need from time to time: flushing, checkpoints, retention, late deletions.
+
+The loop decides; whatever waits for a disk runs in a thread, and the loop takes note of
+its outcome. The names of the periods are Kafka's, which gives the same work to its
+scheduler's `background.threads`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from ...runtime.clock import Clock
+from ...runtime.offload import run_in_thread
+from ...runtime.timers import Timers
+from ...storage.errors import StorageError, is_disk_failure
+from ...storage.log.log import Log
+from ...storage.log_manager.deferred_deletion import remove_doomed
+from ...storage.log_manager.log_upkeep import logs_to_flush, remove_expired_producers
+
+if TYPE_CHECKING:
+    from ...config.dynamic.dynamic_config import DynamicConfig
+    from ...replication.replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+LOGS_PER_STEP = 50
+"""After so many logs others may run: retention may read an index of each."""
+
+NEVER_MS = 2**62
+"""Kafka's default of periods that never come is the largest number."""
+
+
+class LogMaintenance:
+    """The work on a broker's logs that is nobody's request.
+
+    Args:
+        config: the broker's settings.
+        replica_manager: its partitions and their logs.
+        clock: the time.
+        timers: where the periods wait.
+        start_task: runs an async function beside the requests.
+    """
+
+    def __init__(
+        self,
+        config: DynamicConfig,
+        replica_manager: ReplicaManager,
+        clock: Clock,
+        timers: Timers,
+        start_task: Callable[..., None],
+    ) -> None:
+        self._config = config
+        self._replica_manager = replica_manager
+        self._log_manager = replica_manager.log_manager
+        self._clock = clock
+        self._timers = timers
+        self._start_task = start_task
+        self._flushing_tasks = 0
+
+    def start(self) -> None:
+        """Begin; to be called once the broker can start tasks."""
+        delay_ms = self._config["log.initial.task.delay.ms"]
+        for name, work in (
+            ("log.retention.check.interval.ms", self._apply_retention),
+            ("log.flush.scheduler.interval.ms", self._flush_old),
+            ("log.flush.offset.checkpoint.interval.ms", self._write_recovery_points),
+            ("log.flush.start.offset.checkpoint.interval.ms", self._write_start_offsets),
+        ):
+            self._every(name, work, delay_ms)
+        self._every("replica.high.watermark.checkpoint.interval.ms", self._write_high_watermarks)
+        self._every("producer.id.expiration.check.interval.ms", self._expire_producers)
+        self._log_manager.on_rolled = self._flush_rolled
+        deletions = self._log_manager.deletions
+        deletions.on_earlier = self._delete_at
+        if deletions.next_due_ms is not None:
+            self._delete_at(deletions.next_due_ms)
+
+    async def catch_up(self) -> None:
+        """Do at once what time has made due, without waiting for the next period."""
+        await self._apply_retention()
+        await self._expire_producers()
+        await self._delete_due()
+
+    def stop(self) -> None:
+        """Start no more tasks; closing the logs does what is left to do."""
+        self._log_manager.on_rolled = None
+        self._log_manager.deletions.on_earlier = None
+
+    def _every(
+        self, setting: str, work: Callable[[], Awaitable[None]], delay_ms: int | None = None
+    ) -> None:
+        """Do something again and again, one period after it was last done.
+
+        Args:
+            setting: the period's name; its value may change.
+            work: runs as a task.
+            delay_ms: before the first time; one period if None.
+        """
+
+        async def work_and_go_on() -> None:
+            try:
+                await work()
+            finally:
+                schedule(self._config[setting])
+
+        def schedule(wait_ms: int) -> None:
+            at_ms = self._clock.monotonic_ms() + wait_ms
+            self._timers.schedule(at_ms, lambda: self._start_task(work_and_go_on))
+
+        if self._config[setting] < NEVER_MS:
+            schedule(self._config[setting] if delay_ms is None else delay_ms)
+
+    # -- flushing ------------------------------------------------------------------------
+
+    def _flush_rolled(self) -> None:
+        """A segment was closed: have it flushed, by no more tasks than Kafka has threads."""
+        if self._flushing_tasks < self._config["background.threads"]:
+            self._flushing_tasks += 1
+            self._start_task(self._flush_closed_segments)
+
+    async def _flush_closed_segments(self) -> None:
+        try:
+            while (log := self._log_manager.take_rolled()) is not None:
+                await self._flush(log, closed_segments_only=True)
+        finally:
+            self._flushing_tasks -= 1
+
+    async def _flush_old(self) -> None:
+        """Flush what has waited for its `flush.ms`."""
+        for log in logs_to_flush(self._log_manager.logs, self._clock.now_ms()):
+            if self._log_manager.get_log(log.topic_partition) is log:  # not deleted meanwhile
+                await self._flush(log)
+
+    async def _flush(self, log: Log, *, closed_segments_only: bool = False) -> None:
+        try:
+            flush = log.start_flush(closed_segments_only=closed_segments_only)
+        except StorageError as error:
+            logger.warning("%s", error.message)
+            return
+        if flush is None:
+            return
+        try:
+            await run_in_thread(flush.run)
+        except OSError as error:
+            logger.error("could not flush %s: %s", log.topic_partition, error)
+            log.flush_failed(error)
+        else:
+            log.finish_flush(flush, self._clock.now_ms())
+
+    # -- checkpoints ---------------------------------------------------------------------
+
+    async def _write_high_watermarks(self) -> None:
+        high_watermarks = self._replica_manager.high_watermarks()
+        await _in_thread(self._log_manager.prepare_high_watermarks(high_watermarks))
+
+    async def _write_recovery_points(self) -> None:
+        await _in_thread(self._log_manager.prepare_recovery_points())
+
+    async def _write_start_offsets(self) -> None:
+        await _in_thread(self._log_manager.prepare_start_offsets())
+
+    # -- what goes -----------------------------------------------------------------------
+
+    async def _apply_retention(self) -> None:
+        count = 0
+        for step in self._replica_manager.delete_old_segments_in_steps(LOGS_PER_STEP):
+            count += step
+            await trio.lowlevel.checkpoint()
+        if count:
+            logger.info("%d segments were deleted, since they are too old or too much", count)
+
+    async def _expire_producers(self) -> None:
+        remove_expired_producers(self._log_manager.logs, self._clock.now_ms())
+
+    def _delete_at(self, at_ms: int) -> None:
+        self._timers.schedule(at_ms, lambda: self._start_task(self._delete_due))
+
+    async def _delete_due(self) -> None:
+        """Remove what has had its delay, and wait for the next."""
+        deletions = self._log_manager.deletions
+        doomed = deletions.take_due(self._clock.monotonic_ms())
+        if deletions.next_due_ms is not None:
+            self._delete_at(deletions.next_due_ms)
+        for path, error in await run_in_thread(partial(remove_doomed, doomed)):
+            logger.warning("could not delete %s: %s", path, error)
+            if is_disk_failure(error):
+                self._log_manager.disk_failed(path, error)
+
+
+async def _in_thread(write: Callable[[], Any] | None) -> None:
+    """Checkpoints wait for the disk; the loop must not."""
+    if write is not None:
+        await run_in_thread(write)

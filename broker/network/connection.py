@@ -1,0 +1,243 @@
+"""One client's connection, sans-IO: bytes in, requests out; answers in, buffers out, in order.
+
+A transport owns the socket. It asks `reader` where to receive to, hands over frames, and
+sends `output` at the end of a pass. At most one request is parked, waiting for a
+purgatory or a task; the frames behind it wait in `backlog`, as on Kafka's muted channels.
+They wait there too when the connection has had its turn of a pass, or has not read the
+answers it was sent. Produce requests are the exception: any number of them wait for replicas
+at once, so that followers fetch many in one go. Each is appended in its turn and answered in
+its turn, and whatever else comes behind them waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...protocol.errors import ProtocolError
+from ...protocol.frames import FrameReader
+
+if TYPE_CHECKING:
+    from ..request.dispatch import Dispatcher
+    from ..request.fast_path.fast_paths import Shortcut
+    from ..request.fast_path.idle_fetch import FetchShortcut
+
+logger = logging.getLogger(__name__)
+
+ANONYMOUS = "User:ANONYMOUS"
+
+REQUESTS_PER_PASS_MAX = 64
+"""So many requests of one connection are handled before others get their turn."""
+PRODUCES_WAITING_MAX = 256
+"""So many of one connection wait for replicas before no more are read."""
+UNSENT_BYTES_MAX = 64 * 1024
+"""Once answers of this size wait to be sent, no more requests are handled: a client that
+sends and does not read holds up nobody but itself."""
+
+
+class Answerable(Protocol):
+    """A request as far as the order of answers goes."""
+
+    @property
+    def buffers(self) -> Sequence[Any] | None:
+        """The framed answer once it is there."""
+
+
+class Connection:
+    """The broker's side of one connection.
+
+    Args:
+        dispatcher: routes frames to handlers.
+        listener_name: the listener it came in by; decides which addresses it is told.
+        peer: address and port of the other side, for log lines.
+        frame_bytes_max: `socket.request.max.bytes`.
+        on_ready: called when there is output to send or a backlog to go on with, that is
+            when an answer arrives; the transport then makes sure of a pass.
+    """
+
+    __slots__ = (
+        "_handled",
+        "_on_ready",
+        "backlog",
+        "dispatcher",
+        "fetch_shortcut",
+        "is_closed",
+        "is_closing",
+        "is_parked",
+        "listener_name",
+        "muted_until_ms",
+        "output",
+        "peer",
+        "principal",
+        "reader",
+        "shortcuts",
+        "unanswered",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        listener_name: str,
+        peer: str,
+        frame_bytes_max: int,
+        on_ready: Callable[[], None],
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.listener_name = listener_name
+        self.peer = peer
+        self.principal = ANONYMOUS
+        self.muted_until_ms = 0
+        self.reader = FrameReader(frame_bytes_max)
+        self.output: list[Any] = []
+        self.unsent_bytes = 0
+        self._handled = 0
+        self.unanswered: deque[Answerable] = deque()
+        self.backlog: deque[memoryview] = deque()
+        self.shortcuts: dict[int, Shortcut] = {}
+        self.fetch_shortcut: FetchShortcut | None = None
+        self.is_parked = False
+        self.is_closing = False
+        self.is_closed = False
+        self._on_ready = on_ready
+
+    @property
+    def peer_host(self) -> str:
+        """The other side's address without its port."""
+        return self.peer.rpartition(":")[0].strip("[]")
+
+    def process(self, frames: Sequence[memoryview]) -> None:
+        """Handle frames in their order, up to one that must wait, or as many as a pass allows.
+
+        The frames may lie in memory that is reused after the pass: those that wait are
+        copied. A peer that breaks the protocol is to be closed (`is_closing`), after a log
+        line that says why.
+        """
+        dispatch = self.dispatcher.dispatch
+        self._handled = 0
+        for index, frame in enumerate(frames):
+            if self.is_closing:
+                return
+            if (  # `_must_wait`, written out: this is the way of every frame
+                self.backlog
+                or self.is_parked
+                or self._handled >= REQUESTS_PER_PASS_MAX
+                or self.unsent_bytes >= UNSENT_BYTES_MAX
+                or len(self.unanswered) >= PRODUCES_WAITING_MAX
+            ):
+                self.backlog.extend(memoryview(bytearray(later)) for later in frames[index:])
+                return
+            try:
+                dispatch(self, frame)
+            except ProtocolError as error:
+                self.fail(str(error))
+                return
+        if self.reader.failure is not None:
+            self.close_if_broken()
+
+    def process_backlog(self) -> None:
+        """Go on with the frames that waited."""
+        dispatch = self.dispatcher.dispatch
+        while self.backlog and not self._must_wait and not self.is_closing:
+            frame = self.backlog.popleft()
+            try:
+                dispatch(self, frame)
+            except ProtocolError as error:
+                self.fail(str(error))
+        self.close_if_broken()
+
+    def close_if_broken(self) -> None:
+        """Close for a frame that could not be one, once those before it are answered."""
+        failure = self.reader.failure
+        if failure is not None and not (self.is_closing or self.backlog or self.unanswered):
+            self.fail(failure)
+
+    @property
+    def _must_wait(self) -> bool:
+        return (
+            self.is_parked
+            or self.has_used_its_turn
+            or self.unsent_bytes >= UNSENT_BYTES_MAX
+            or len(self.unanswered) >= PRODUCES_WAITING_MAX
+        )
+
+    @property
+    def is_muted(self) -> bool:
+        """Whether nothing is to be read before answers have gone out."""
+        return bool(
+            self.is_parked
+            or self.backlog
+            or self.output
+            or len(self.unanswered) >= PRODUCES_WAITING_MAX
+        )
+
+    def put_back(self, frame: memoryview) -> None:
+        """Handle a frame again once what came before it is answered."""
+        self.backlog.appendleft(memoryview(bytearray(frame)))
+        self.is_parked = True
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether frames wait and nothing else is to be waited for any more."""
+        return bool(self.backlog) and not self.unanswered and not self.output
+
+    @property
+    def has_used_its_turn(self) -> bool:
+        """Whether others come before its next frames."""
+        return self._handled >= REQUESTS_PER_PASS_MAX
+
+    def start_turn(self) -> None:
+        """Another pass has begun: as many requests may be handled again."""
+        self._handled = 0
+
+    def note_handled(self) -> None:
+        """Count a request that took the general way, against what a pass allows."""
+        self._handled += 1
+
+    def note_sent(self) -> None:
+        """All output has been sent."""
+        self.unsent_bytes = 0
+
+    def send_at_once(self, answer: bytes) -> None:
+        """Send the framed answer to a request that nothing on this connection is before."""
+        self.output.append(answer)
+        self.unsent_bytes += len(answer)
+        self._on_ready()
+
+    def send_parts_at_once(self, parts: Sequence[Any], size: int) -> None:
+        """The same of an answer in several parts, of so many bytes together."""
+        self.output += parts
+        self.unsent_bytes += size
+        self._on_ready()
+
+    def note_answered(self) -> None:
+        """Move answers that are next in order to the output."""
+        unanswered = self.unanswered
+        output = self.output
+        while unanswered:
+            buffers = unanswered[0].buffers
+            if buffers is None:
+                break
+            output.extend(buffers)
+            unanswered.popleft()
+        if not unanswered:
+            self.is_parked = False
+        self._on_ready()
+
+    def fail(self, reason: str) -> None:
+        """Close for the peer's fault: nothing more is read; answers due so far are sent."""
+        logger.warning("closing the connection from %s: %s", self.peer, reason)
+        self.is_closing = True
+        self.backlog.clear()
+        self._on_ready()
+
+    def closed(self) -> None:
+        """The transport has closed the socket; what is still answered is dropped."""
+        self.is_closed = True
+        self.output.clear()
+        self.backlog.clear()
+        self.unanswered.clear()
+        if self.fetch_shortcut is not None:
+            self.fetch_shortcut.close()

@@ -1,0 +1,316 @@
+"""Sockets: binding the listeners, and driving their connections by the fitting transport.
+
+Plain listeners go to the epoll transport where the platform has epoll; everything else is
+served over trio streams.
+"""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from ...config.definition import ConfigError
+from ...config.listeners import Listener, bind_hosts
+from ...runtime.clock import Clock
+from ...runtime.timers import Timers
+from ..request.dispatch import Dispatcher
+from .connection import Connection
+from .epoll_transport import ConnectionFactory, EpollTransport, peer_name, run_due_timers
+from .stream_transport import StreamTransport
+
+if TYPE_CHECKING:
+    from ...security.tls.listeners import TlsListeners
+
+SERVED_PROTOCOLS = ("PLAINTEXT", "SSL")
+LISTEN_BACKLOG = 128
+BIND_ATTEMPTS = 16
+"""How often port 0 is tried for IPv4 and IPv6 to agree on one port."""
+
+
+class ServerSettings(NamedTuple):
+    """What the server needs of the configuration."""
+
+    listeners: tuple[Listener, ...]
+    frame_bytes_max: int
+    idle_ms_max: int
+
+
+class BoundListener(NamedTuple):
+    """A listener and the sockets it got; several where a host has two address families."""
+
+    listener: Listener
+    sockets: tuple[socket.socket, ...]
+
+    @property
+    def port(self) -> int:
+        """The port all its sockets are bound to."""
+        return int(self.sockets[0].getsockname()[1])
+
+
+class ListenerTraffic:
+    """How many connections a listener has, and had.
+
+    Attributes:
+        accepted: since the start.
+        streams: open ones that the epoll transport does not drive.
+    """
+
+    __slots__ = ("accepted", "streams")
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.streams = 0
+
+
+class Server:
+    """Serves one broker's listeners.
+
+    Args:
+        settings: listeners and limits.
+        dispatcher: where frames go.
+        clock, timers: the broker's.
+        flush: publishes what handlers staged and completes what waited.
+        tls: how the listeners that speak TLS do it; None if none does.
+
+    Attributes:
+        refuses: for faults, and None otherwise: whether the connection of a peer is to be reset
+            in place of being served.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        timers: Timers,
+        flush: Callable[[], None],
+        tls: TlsListeners | None = None,
+    ) -> None:
+        self.bound: list[BoundListener] = []
+        self.refuses: Callable[[str], bool] | None = None
+        self._settings = settings
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._timers = timers
+        self._flush = flush
+        self._tls = tls
+        self._timers_changed = trio.Event()
+        self._traffic = {listener.name: ListenerTraffic() for listener in settings.listeners}
+        self._epoll: EpollTransport | None = None
+        if hasattr(select, "epoll"):
+            self._epoll = EpollTransport(clock, timers, flush, settings.idle_ms_max)
+
+    def bind(self) -> None:
+        """Bind every listener, without serving yet.
+
+        Raises:
+            ConfigError: an address cannot be had; the sentence says which and why.
+        """
+        for listener in self._settings.listeners:
+            if listener.security_protocol not in SERVED_PROTOCOLS:
+                raise ConfigError(
+                    f"Listener {listener} asks for {listener.security_protocol}, which is not "
+                    f"served yet: use {' or '.join(SERVED_PROTOCOLS)}."
+                )
+            self.bound.append(BoundListener(listener, bind_listener(listener)))
+
+    async def serve(self) -> None:
+        """Serve the bound listeners until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for bound in self.bound:
+                make_connection = self._connection_factory(bound.listener.name)
+                for sock in bound.sockets:
+                    if bound.listener.security_protocol == "SSL":
+                        nursery.start_soon(self._serve_tls, sock, bound.listener.name)
+                    elif self._epoll is not None:
+                        self._epoll.listen(sock, make_connection)
+                    else:
+                        traffic = self._traffic[bound.listener.name]
+                        nursery.start_soon(self._serve_streams, sock, make_connection, traffic)
+            if self._epoll is not None:
+                nursery.start_soon(self._epoll.run)
+            else:
+                nursery.start_soon(self._run_timers)
+
+    def finish_outside_work(self) -> None:
+        """Flush and send what a task left behind; to be called by it when it is done."""
+        if self._epoll is not None:
+            self._epoll.finish_outside_work()
+        else:
+            self._flush()
+            self._timers_changed.set()
+
+    def time_jumped(self, milliseconds: int) -> None:
+        """The clock was advanced: do what is due now; no connection has idled meanwhile."""
+        if self._epoll is not None:
+            self._epoll.time_jumped(milliseconds)
+        run_due_timers(self._timers, self._clock.monotonic_ms())
+        self.finish_outside_work()
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets; connections go on."""
+        if self._epoll is not None:
+            self._epoll.close_listeners()
+        for bound in self.bound:
+            for sock in bound.sockets:
+                sock.close()
+
+    def close(self) -> None:
+        """Close every socket."""
+        self.stop_accepting()
+        if self._epoll is not None:
+            self._epoll.close()
+
+    def connection_counts(self) -> dict[str, tuple[int, int]]:
+        """By listener: how many connections are open, and how many were accepted so far."""
+        open_ = Counter({name: traffic.streams for name, traffic in self._traffic.items()})
+        if self._epoll is not None:
+            open_ += self._epoll.connections_by_listener()
+        return {name: (open_[name], traffic.accepted) for name, traffic in self._traffic.items()}
+
+    def _connection_factory(self, listener_name: str) -> ConnectionFactory:
+        frame_bytes_max = self._settings.frame_bytes_max
+        traffic = self._traffic[listener_name]
+
+        def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+            if self.refuses is not None and self.refuses(peer):
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "a fault refuses connections")
+            traffic.accepted += 1
+            return Connection(self._dispatcher, listener_name, peer, frame_bytes_max, on_ready)
+
+        return make
+
+    @property
+    def _idle_seconds_max(self) -> float:
+        idle_ms = self._settings.idle_ms_max
+        return idle_ms / 1000 if idle_ms >= 0 else float("inf")
+
+    async def _serve_tls(self, sock: socket.socket, listener_name: str) -> None:
+        from .tls_serving import serve_tls
+
+        assert self._tls is not None, "a listener that speaks TLS has been told how"
+        await serve_tls(
+            sock,
+            self._tls.of,
+            listener_name,
+            self._connection_factory(listener_name),
+            StreamTransport(self.finish_outside_work, self._idle_seconds_max),
+            self._traffic[listener_name],
+            self._idle_seconds_max,
+        )
+
+    async def _serve_streams(
+        self, sock: socket.socket, make_connection: ConnectionFactory, traffic: ListenerTraffic
+    ) -> None:
+        transport = StreamTransport(self.finish_outside_work, self._idle_seconds_max)
+
+        async def serve_stream(stream: trio.SocketStream) -> None:
+            try:
+                peer = peer_name(stream.socket.getpeername())
+            except OSError:
+                await stream.aclose()  # the peer is gone again
+                return
+            traffic.streams += 1
+            try:
+                await transport.serve(stream, peer, make_connection)
+            finally:
+                traffic.streams -= 1
+
+        sock.setblocking(False)
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+        await trio.serve_listeners(serve_stream, [listener])
+
+    async def _run_timers(self) -> None:
+        """Run the timers where no epoll transport does."""
+        while True:
+            self._timers_changed = trio.Event()
+            deadline_ms = self._timers.next_deadline_ms()
+            wait = float("inf")
+            if deadline_ms is not None:
+                wait = max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
+            with trio.move_on_after(wait):
+                await self._timers_changed.wait()
+            run_due_timers(self._timers, self._clock.monotonic_ms())
+            self._flush()
+
+
+def bind_listener(listener: Listener, option: str = "--listen") -> tuple[socket.socket, ...]:
+    """The listening sockets of one listener, all on one port.
+
+    `localhost` and an empty host have two address families; one that the machine lacks is
+    left out.
+
+    Args:
+        listener: where.
+        option: by which a user can choose another address, for the error's text.
+
+    Raises:
+        ConfigError: no socket could be bound.
+    """
+    for _ in range(BIND_ATTEMPTS):
+        sockets: list[socket.socket] = []
+        port = listener.port
+        try:
+            for host in bind_hosts(listener):
+                sock = _bind(host, port, len(bind_hosts(listener)) > 1)
+                if sock is not None:
+                    sockets.append(sock)
+                    port = sock.getsockname()[1]
+        except OSError as error:
+            for sock in sockets:
+                sock.close()
+            if listener.port == 0 and error.errno == errno.EADDRINUSE:
+                continue  # the port that IPv4 was given is taken for IPv6
+            raise ConfigError(_bind_failure(listener, option, error)) from error
+        if sockets:
+            return tuple(sockets)
+        raise ConfigError(f"Cannot listen on {listener.address}: this machine has no such address.")
+    raise ConfigError(f"Cannot listen on {listener.address}: no port is free for all addresses.")
+
+
+def _bind(host: str, port: int, may_lack: bool) -> socket.socket | None:
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
+        )
+    except socket.gaierror as error:
+        raise OSError(errno.EADDRNOTAVAIL, f"{host} is not known: {error}") from error
+    family, kind, protocol, _, address = found[0]
+    try:
+        sock = socket.socket(family, kind, protocol)
+    except OSError:
+        if may_lack:
+            return None
+        raise
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(address)
+        sock.listen(LISTEN_BACKLOG)
+    except OSError as error:
+        sock.close()
+        if may_lack and family == socket.AF_INET6 and error.errno == errno.EADDRNOTAVAIL:
+            return None
+        raise
+    return sock
+
+
+def _bind_failure(listener: Listener, option: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Cannot listen on {listener.address}: another program does. Stop it, or choose "
+            f"another port ({option} HOST:PORT; port 0 takes a free one)."
+        )
+    if error.errno == errno.EACCES:
+        return (
+            f"Cannot listen on {listener.address}: the system allows ports below 1024 to "
+            "root only. Choose a higher one."
+        )
+    return f"Cannot listen on {listener.address}: {error.strerror or error}."

@@ -1,0 +1,120 @@
+"""Accepting connections of a TLS listener: each must come through its handshake in time.
+
+A handshake costs the broker more than the client, and one that is not gone on with would hold its
+place for ever. So each has a deadline, and only so many are under way at once; the oldest makes
+room for a new one, since the slow ones are not those to wait for.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from ssl import SSLContext
+
+import trio
+
+from ...security.tls.stream import HandshakeError, TlsStream
+from .epoll_transport import peer_name
+
+logger = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS_MAX = 30
+"""Kafka's clients wait no longer (`socket.connection.setup.timeout.max.ms`)."""
+HANDSHAKES_MAX = 512
+"""So many unfinished ones a listener has at once."""
+ACCEPT_AGAIN_SECONDS = 1
+LET_READ_SECONDS = 1
+LET_READ_BYTES = 64 * 1024
+
+Serve = Callable[[TlsStream, str], Awaitable[None]]
+"""Serves a connection, whose peer is named, to its end."""
+
+
+class Handshakes:
+    """The connections of one TLS listener, from their acceptance on.
+
+    Args:
+        context: how TLS is spoken at this moment.
+        serve: what becomes of a connection after its handshake.
+        seconds_max: for a handshake.
+    """
+
+    def __init__(
+        self,
+        context: Callable[[], SSLContext],
+        serve: Serve,
+        seconds_max: float = HANDSHAKE_SECONDS_MAX,
+    ) -> None:
+        self._context = context
+        self._serve = serve
+        self._seconds_max = min(seconds_max, HANDSHAKE_SECONDS_MAX)
+        self._under_way: dict[trio.CancelScope, None] = {}
+
+    async def accept_all(self, listening: socket.socket) -> None:
+        """Accept from a listening socket until cancelled."""
+        listening.setblocking(False)
+        sock = trio.socket.from_stdlib_socket(listening)
+        async with trio.open_nursery() as nursery:
+            while True:
+                try:
+                    accepted, address = await sock.accept()
+                except OSError as error:
+                    if error.errno != errno.ECONNABORTED:
+                        logger.error("cannot accept connections: %s; trying again", error)
+                        await trio.sleep(ACCEPT_AGAIN_SECONDS)
+                    continue
+                nursery.start_soon(self._run, accepted, peer_name(address))
+
+    async def _run(self, sock: trio.socket.SocketType, peer: str) -> None:
+        """One connection; whatever goes wrong with it is no other's trouble."""
+        try:
+            plain = trio.SocketStream(sock)
+            stream = TlsStream(plain, self._context())
+            if await self._shake_hands(stream, peer):
+                await self._serve(stream, peer)
+            else:
+                await _let_read(plain)
+        except (OSError, trio.BrokenResourceError) as error:
+            logger.info("the connection from %s broke: %s", peer, error)
+        except Exception:
+            logger.exception("the connection from %s failed", peer)
+        finally:
+            sock.close()
+
+    async def _shake_hands(self, stream: TlsStream, peer: str) -> bool:
+        """Whether it came through."""
+        if len(self._under_way) >= HANDSHAKES_MAX:
+            oldest = next(iter(self._under_way))
+            del self._under_way[oldest]
+            oldest.cancel()
+        scope = trio.CancelScope(deadline=trio.current_time() + self._seconds_max)
+        self._under_way[scope] = None
+        reason = "it did not come to its end in time"
+        try:
+            with scope:
+                await stream.do_handshake()
+                return True
+        except HandshakeError as error:
+            reason = str(error)
+        finally:
+            self._under_way.pop(scope, None)
+        logger.warning("the TLS handshake with %s failed: %s", peer, reason)
+        return False
+
+
+async def _let_read(stream: trio.SocketStream) -> None:
+    """Give a refused peer time to read why.
+
+    A client of TLSv1.3 sends its first request before it hears that it is refused; closing with
+    that unread resets the connection, and takes the reason with it.
+    """
+    with trio.move_on_after(LET_READ_SECONDS):
+        await stream.send_eof()
+        left = LET_READ_BYTES
+        while left > 0:
+            data = await stream.receive_some(left)
+            if not data:
+                return
+            left -= len(data)

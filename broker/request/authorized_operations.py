@@ -1,0 +1,63 @@
+"""What a client may do with a resource, as the bit field that several answers carry (KIP-430)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from .requests import Request
+
+NOT_ASKED: Final = -0x80000000
+"""Stands in an answer whose client did not ask for the operations."""
+
+CLUSTER_NAME: Final = "kafka-cluster"
+
+OPERATION_BITS: Final = {
+    "READ": 3,
+    "WRITE": 4,
+    "CREATE": 5,
+    "DELETE": 6,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+}
+"""Operation to the number of its bit (Kafka's AclOperation)."""
+
+OPERATIONS: Final = {
+    "TOPIC": (
+        "READ",
+        "WRITE",
+        "CREATE",
+        "DELETE",
+        "ALTER",
+        "DESCRIBE",
+        "DESCRIBE_CONFIGS",
+        "ALTER_CONFIGS",
+    ),
+    "GROUP": ("READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
+    "CLUSTER": (
+        "CREATE",
+        "ALTER",
+        "DESCRIBE",
+        "CLUSTER_ACTION",
+        "DESCRIBE_CONFIGS",
+        "ALTER_CONFIGS",
+        "IDEMPOTENT_WRITE",
+    ),
+}
+"""The operations that make sense for a type of resource (Kafka's AclEntry)."""
+
+
+def authorized_operations(
+    broker: Broker, request: Request, resource_type: str, resource_name: str
+) -> int:
+    """The bits of the operations that the request's principal is allowed."""
+    bits = 0
+    for operation in OPERATIONS[resource_type]:
+        if broker.authorize(request, operation, resource_type, resource_name):
+            bits |= 1 << OPERATION_BITS[operation]
+    return bits

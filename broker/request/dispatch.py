@@ -1,0 +1,275 @@
+"""From a frame to its handler: header, version, body, and the answer's encoding.
+
+Routes are made once per (API, version), when the first such request comes, and found by
+the first four bytes of a frame.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Mapping
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol.api_keys import ApiKey
+from ...protocol.codec.decoding_budget import CLUSTER_APIS
+from ...protocol.error_response import error_response
+from ...protocol.errors import ProtocolError
+from ...protocol.headers import read_request_header, response_header_version
+from ...protocol.messages import request_message, response_message
+from ...runtime.long_work import run_in_steps
+from ..handlers.registry import Registration
+from .error_counts import ErrorCounts
+from .fast_path.fast_paths import LEARNERS
+from .fast_path.idle_fetch import decode_fetch
+from .request_times import RequestTimes
+from .requests import AT_FLUSH, Request
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..network.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+LONG_FRAME_BYTES = 32 << 10
+"""A request that may list the partitions of a whole cluster, and is longer, is decoded in steps:
+its some thousand microseconds are not spent in one go."""
+
+_unpack_route = struct.Struct(">I").unpack_from
+_pack_prefix = struct.Struct(">ii").pack
+_pack_flexible_prefix = struct.Struct(">iib").pack
+
+
+class Route:
+    """One version of one API: how to decode it, who handles it, how to encode the answer.
+
+    Attributes:
+        errors: in the answers.
+        times: of the requests that were answered.
+        follower_times: of a Fetch: of those that came from other brokers, which `times` leaves
+            out; None of all other APIs.
+        key: API key and version as the first four bytes of a request have them.
+        learn: makes a connection's shortcut for requests like the one it is given; None if the
+            API has none.
+        may_be_long: whether requests may list the partitions of a whole cluster.
+    """
+
+    __slots__ = (
+        "_encode",
+        "_flexible_header",
+        "api_key",
+        "api_version",
+        "decode",
+        "errors",
+        "follower_times",
+        "handler",
+        "key",
+        "learn",
+        "may_be_long",
+        "name",
+        "times",
+    )
+
+    def __init__(self, registration: Registration, api_version: int) -> None:
+        api_key = registration.api_key
+        self.api_key = api_key
+        self.api_version = api_version
+        self.key = api_key << 16 | api_version
+        self.learn = LEARNERS.get(api_key)
+        self.name = api_key.name
+        self.handler = registration.load()
+        message = request_message(api_key)
+        self.decode = message.decoder(api_version)
+        self.may_be_long = api_key in CLUSTER_APIS
+        response = response_message(api_key)
+        self._encode = response.encoder(api_version)
+        self.errors = ErrorCounts(response, api_version)
+        self._flexible_header = response_header_version(api_key, api_version) >= 1
+        self.times = RequestTimes()
+        self.follower_times = RequestTimes() if api_key is ApiKey.FETCH else None
+
+    def encode_answer(self, correlation_id: int, response: Any) -> list[Any]:
+        """The whole response frame as buffers; records stay the objects they were."""
+        buffers = self._encode(response)
+        size = 0
+        for buffer in buffers:
+            size += len(buffer)
+        if self._flexible_header:
+            prefix = _pack_flexible_prefix(size + 5, correlation_id, 0)
+        else:
+            prefix = _pack_prefix(size + 4, correlation_id)
+        return [prefix, *buffers]
+
+
+class Dispatcher:
+    """Routes the frames of one broker's connections.
+
+    Three hooks are for tests and faults, and None otherwise: `on_request(request)` before
+    the handler, which may return True to say that it took the request over,
+    `on_answer(request, response)`, which returns the response to send instead, and
+    `on_framed(request, buffers)`, which may return True to say that it took the encoded
+    answer over.
+
+    Args:
+        broker: handed to every handler.
+        registrations: what is served.
+    """
+
+    def __init__(self, broker: Broker, registrations: Mapping[int, Registration]) -> None:
+        self.broker = broker
+        self.registrations = registrations
+        self.on_request: Callable[[Request], bool] | None = None
+        self.on_answer: Callable[[Request, Any], Any] | None = None
+        self.on_framed: Callable[[Request, list[Any]], bool] | None = None
+        self._routes: dict[int, Route] = {}
+
+    @property
+    def routes(self) -> list[Route]:
+        """Those that requests have come for so far."""
+        return list(self._routes.values())
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """Handle one request frame.
+
+        Raises:
+            ProtocolError: the frame is no request that this broker can read; the connection
+                is to be closed.
+        """
+        try:
+            route_key = _unpack_route(frame)[0]
+        except struct.error:
+            raise ProtocolError(f"a request of {len(frame)} bytes has no whole header") from None
+        shortcut = connection.shortcuts.get(route_key)
+        if shortcut is not None and shortcut.take(connection, frame):
+            return
+        route = self._routes.get(route_key)
+        if route is None:
+            route = self._find_route(connection, frame)
+            if route is None:
+                return
+        if connection.unanswered and route.api_key != ApiKey.PRODUCE:
+            # Kafka handles a connection's requests one by one: this one sees what those
+            # before it have staged, and comes after those that wait for replicas.
+            self.broker.replica_manager.flush()
+            if connection.unanswered:
+                connection.put_back(frame)
+                return
+        correlation_id, client_id, position = read_request_header(frame)
+        if route.may_be_long and len(frame) > LONG_FRAME_BYTES:
+            self._take_long(connection, route, frame)
+            return
+        try:
+            # What trails the body is ignored, as Kafka does.
+            if route.api_key is ApiKey.FETCH:
+                body = decode_fetch(connection, route, frame, position)
+            else:
+                body = route.decode(frame, position)[0]
+        except ProtocolError as error:
+            raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
+        connection.note_handled()
+        request = Request(route, correlation_id, client_id or "", body, connection)
+        connection.unanswered.append(request)
+        if self.on_request is not None and self.on_request(request):
+            connection.is_parked = request.buffers is None
+        else:
+            self._handle(request)
+            if route.learn is not None:
+                route.learn(self.broker, connection, route, frame, body)
+
+    def resume(self, request: Request) -> None:
+        """Handle a request that `on_request` took over; its body keeps no frame's memory."""
+        if not request.connection.is_closed:
+            self._handle(request)
+
+    def _handle(self, request: Request) -> None:
+        connection = request.connection
+        try:
+            response = request.route.handler(self.broker, request)
+        except KafkaError as refusal:
+            request.answer(self._error_answer(request, refusal.code, refusal.message))
+        except Exception:
+            logger.exception("the handler of %r failed", request)
+            request.answer(self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None))
+        else:
+            if response is None:
+                connection.is_parked = request.buffers is None and bool(connection.unanswered)
+            elif type(response) is CoroutineType:
+                connection.is_parked = True
+                self.broker.start_task(self._answer_when_done, request, response)
+            elif response is not AT_FLUSH:
+                request.answer(response)
+
+    def _take_long(self, connection: Connection, route: Route, frame: memoryview) -> None:
+        """Decode a long request beside the others', and handle it then."""
+        connection.note_handled()
+        correlation_id, client_id, position = read_request_header(frame)
+        request = Request(route, correlation_id, client_id or "", None, connection)
+        connection.unanswered.append(request)
+        connection.is_parked = True
+        self.broker.start_task(self._decode_and_handle, request, bytes(frame), position)
+
+    async def _decode_and_handle(self, request: Request, frame: bytes, position: int) -> None:
+        route, connection = request.route, request.connection
+        decode = request_message(route.api_key).stepwise_decoder(route.api_version)
+        try:
+            request.body = (await run_in_steps(decode(frame, position)))[0]
+        except ProtocolError as error:
+            connection.fail(f"{route.name} v{route.api_version}: {error}")
+            return
+        if connection.is_closed:
+            return
+        if self.on_request is not None and self.on_request(request):
+            connection.is_parked = request.buffers is None
+        else:
+            self._handle(request)
+
+    async def _answer_when_done(
+        self, request: Request, coroutine: CoroutineType[Any, Any, Any]
+    ) -> None:
+        try:
+            response = await coroutine
+        except KafkaError as refusal:
+            response = self._error_answer(request, refusal.code, refusal.message)
+        except Exception:
+            logger.exception("the handler of %r failed", request)
+            response = self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        if response is not None:  # else the handler has handed the request on
+            request.answer(response)
+
+    def _error_answer(self, request: Request, code: ErrorCode, message: str | None) -> Any:
+        return error_response(request.api_key, request.api_version, request.body, code, message)
+
+    def _find_route(self, connection: Connection, frame: memoryview) -> Route | None:
+        """The route of a frame seen for the first time; None where it was answered already.
+
+        Raises:
+            ProtocolError: the API or its version is not served. Kafka closes the connection
+                then, but for ApiVersions, whose unknown versions are answered in version 0.
+        """
+        if len(frame) < 8:
+            raise ProtocolError(f"a request of {len(frame)} bytes has no whole header")
+        api_key, api_version = struct.unpack_from(">hh", frame)
+        registration = self.registrations.get(api_key)
+        if registration is None:
+            raise ProtocolError(f"API key {api_key} is not served here")
+        if api_version not in registration.versions:
+            if api_key == ApiKey.API_VERSIONS:
+                self._answer_unknown_api_versions(connection, frame, registration)
+                return None
+            raise ProtocolError(
+                f"{registration.api_key.name} v{api_version} is not served here, only "
+                f"{registration.versions.start} to {registration.versions.stop - 1}"
+            )
+        route = self._routes[_unpack_route(frame)[0]] = Route(registration, api_version)
+        return route
+
+    def _answer_unknown_api_versions(
+        self, connection: Connection, frame: memoryview, registration: Registration
+    ) -> None:
+        route = Route(registration, 0)
+        correlation_id = struct.unpack_from(">i", frame, 4)[0]
+        request = Request(route, correlation_id, "", None, connection)
+        connection.unanswered.append(request)
+        self._handle(request)

@@ -1,0 +1,1 @@
+"""Fast paths for requests that a connection repeats."""

@@ -1,0 +1,136 @@
+"""What Fetch's versions mean, and how a fetch's results become its answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...common.errors import ErrorCode
+from ...protocol import messages
+from ...replication.partition.partition import FetchIsolation
+from ...replication.read.fetch import FetchParams, FetchPartitionData
+from .current_leaders import tell_fetcher
+from .fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from .requests import Request
+
+FIRST_VERSION_WITH_STORAGE_ERRORS = 6
+FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
+
+Results = list[tuple[PartitionKey, FetchPartitionData]]
+"""What partitions answer, by what the request calls them."""
+
+
+def fetch_params(broker: Broker, body: messages.FetchRequest, version: int) -> FetchParams:
+    """What holds for all partitions of a fetch."""
+    replica_id = max(body.replica_id, body.replica_state.replica_id)
+    if replica_id >= 0:
+        return FetchParams(
+            max_wait_ms=body.max_wait_ms,
+            min_bytes=min(body.min_bytes, body.max_bytes),
+            max_bytes=body.max_bytes,
+            isolation=FetchIsolation.LOG_END,
+            replica_id=replica_id,
+            replica_epoch=body.replica_state.replica_epoch,
+        )
+    max_bytes = min(body.max_bytes, broker.config["fetch.max.bytes"])
+    return FetchParams(
+        max_wait_ms=body.max_wait_ms,
+        min_bytes=min(body.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=(
+            FetchIsolation.TRANSACTION_COMMITTED
+            if body.isolation_level == READ_COMMITTED
+            else FetchIsolation.HIGH_WATERMARK
+        ),
+        rack=body.rack_id,
+        may_ask_followers=version >= FIRST_VERSION_THAT_ASKS_FOLLOWERS,
+    )
+
+
+def fetch_response(
+    broker: Broker,
+    request: Request,
+    session: FetchSession | None,
+    results: Results,
+) -> messages.FetchResponse:
+    """The answer; of a session it holds what its client does not know yet."""
+    if session is not None:
+        is_full = request.body.session_epoch == INITIAL_EPOCH
+        with_records = [key for key, data in results if len(data.records)]
+        told = []
+        for key, data in results:
+            cached = session.partitions.get(key)
+            has_news = cached.take_news(data) if cached is not None else True
+            if has_news or is_full:
+                told.append((key, data))
+        if with_records:
+            session.move_to_end(with_records)
+        results = told
+    response = messages.FetchResponse
+    answer = response(session_id=session.id if session is not None else 0)
+    # In the order of the results: a topic stands there again where others came in between.
+    topics: list[tuple[str | bytes, list[Any]]] = []
+    for (topic, index), data in results:
+        if not topics or topics[-1][0] != topic:
+            topics.append((topic, []))
+        partition = partition_data(index, data)
+        if data.error:
+            _explain(broker, request, answer, partition, topic)
+        topics[-1][1].append(partition)
+    answer.responses = [
+        response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
+        if isinstance(topic, bytes)
+        else response.FetchableTopicResponse(topic=topic, partitions=partitions)
+        for topic, partitions in topics
+    ]
+    return answer
+
+
+def _explain(
+    broker: Broker,
+    request: Request,
+    answer: messages.FetchResponse,
+    refused: messages.FetchResponse.PartitionData,
+    topic: str | bytes,
+) -> None:
+    """Say a partition's error as the request's version has it, and who leads if that helps."""
+    version = request.api_version
+    if (
+        version < FIRST_VERSION_WITH_STORAGE_ERRORS
+        and refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    ):
+        refused.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    tell_fetcher(broker, version, request.connection.listener_name, answer, refused, topic)
+
+
+def partition_data(index: int, data: FetchPartitionData) -> messages.FetchResponse.PartitionData:
+    """One partition's part of the answer."""
+    response = messages.FetchResponse
+    partition = response.PartitionData(
+        partition_index=index,
+        error_code=data.error,
+        high_watermark=data.high_watermark,
+        last_stable_offset=data.last_stable_offset,
+        log_start_offset=data.log_start_offset,
+        aborted_transactions=(
+            None
+            if data.aborted_transactions is None
+            else [
+                response.AbortedTransaction(
+                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
+                )
+                for aborted in data.aborted_transactions
+            ]
+        ),
+        preferred_read_replica=data.preferred_read_replica,
+        records=data.records,
+    )
+    if data.diverging_epoch is not None:
+        epoch, end_offset = data.diverging_epoch
+        partition.diverging_epoch = response.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return partition

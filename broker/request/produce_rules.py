@@ -1,0 +1,64 @@
+"""What the version of a Produce request allows, before any log is asked."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from ...common.errors import ErrorCode
+from ...protocol.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, TRANSACTIONAL_FLAG
+from ...replication.append import PartitionResponse
+
+if TYPE_CHECKING:
+    from ...replication.partition.partition import Partition
+
+FIRST_VERSION_WITH_LOG_START = 5
+FIRST_VERSION_WITH_ZSTD = 7
+FIRST_FLEXIBLE_VERSION = 9
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+ATTRIBUTES_LOW_BYTE = 22
+"""Where in a batch the byte lies that tells its compression and whether it is transactional."""
+PRODUCER_AT = 43
+"""Where its producer's id and epoch lie."""
+ZSTD = 4
+
+_unpack_producer = Struct(">qh").unpack_from
+
+
+def is_transactional(records: memoryview | None) -> bool:
+    """Whether the batch is part of a transaction."""
+    return (
+        records is not None
+        and len(records) > ATTRIBUTES_LOW_BYTE
+        and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG)
+    )
+
+
+def begins_transaction(partition: Partition, records: memoryview) -> bool:
+    """Whether the batch is the first of a transaction in the partition, to be verified."""
+    if not is_transactional(records) or len(records) < BATCH_HEADER_BYTES:
+        return False
+    producer_id, producer_epoch = _unpack_producer(records, PRODUCER_AT)
+    return not partition.log.producers.has_open_transaction(producer_id, producer_epoch)
+
+
+def refusal_of(
+    version: int, records: memoryview | None, has_transactional_id: bool
+) -> PartitionResponse | None:
+    """The answer to records that the request may not bring (ProduceRequest.validateRecords)."""
+    if records is None or len(records) == 0:
+        return PartitionResponse(
+            ErrorCode.INVALID_RECORD, error_message="the partition has no record batch"
+        )
+    if len(records) <= ATTRIBUTES_LOW_BYTE:
+        return None  # the log knows what is wrong with so few bytes
+    attributes = records[ATTRIBUTES_LOW_BYTE]
+    if attributes & TRANSACTIONAL_FLAG and not has_transactional_id:
+        return PartitionResponse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if attributes & COMPRESSION_MASK == ZSTD and version < FIRST_VERSION_WITH_ZSTD:
+        return PartitionResponse(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            error_message=f"zstd needs Produce version {FIRST_VERSION_WITH_ZSTD} or later",
+        )
+    return None

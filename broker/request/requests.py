@@ -1,0 +1,119 @@
+"""One request on its way through the broker, and how its answer finds the way back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from ..network.connection import Connection
+    from .dispatch import Route
+
+logger = logging.getLogger(__name__)
+
+
+class AtFlush:
+    """The type of `AT_FLUSH`."""
+
+
+AT_FLUSH: Final = AtFlush()
+"""A handler returns this when the request is answered by this pass's flush, so that the
+connection's next requests need not wait."""
+
+
+class Request:
+    """One request. Handlers read it and answer it, once.
+
+    Attributes:
+        body: the decoded message.
+        connection: whom it came from; carries principal, listener and address.
+        buffers: the framed answer once it is there.
+        is_from_follower: whether it is another broker's Fetch.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "body",
+        "buffers",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "is_from_follower",
+        "received_ms",
+        "route",
+    )
+
+    def __init__(
+        self, route: Route, correlation_id: int, client_id: str, body: Any, connection: Connection
+    ) -> None:
+        self.route = route
+        self.api_key = route.api_key
+        self.api_version = route.api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body = body
+        self.connection = connection
+        self.is_from_follower = False
+        self.received_ms = connection.dispatcher.broker.clock.monotonic_ms()
+        self.buffers: list[Any] | None = None
+
+    def answer(self, response: Any) -> None:
+        """Send the response when those before it on the connection are sent.
+
+        An answer to a connection that was closed meanwhile is dropped.
+        """
+        assert self.buffers is None, f"{self!r} was answered twice"
+        connection = self.connection
+        if connection.is_closed:
+            return
+        hook: Callable[[Request, Any], Any] | None = connection.dispatcher.on_answer
+        if hook is not None:
+            response = hook(self, response)
+        try:
+            buffers = self.route.encode_answer(self.correlation_id, response)
+        except Exception:
+            # A bug of ours that must not end the others' connections.
+            logger.exception("the answer to %r cannot be encoded", self)
+            connection.fail("its answer cannot be encoded")
+            return
+        self.route.errors.count(response)
+        self._send_unless_taken(buffers)
+
+    def answer_framed(self, buffers: list[Any]) -> None:
+        """Send an answer that the caller has encoded and counted, as `answer` would."""
+        if not self.connection.is_closed:
+            self._send_unless_taken(buffers)
+
+    def answer_nothing(self) -> None:
+        """Let the connection go on without an answer."""
+        if not self.connection.is_closed:
+            self._send_unless_taken([])
+
+    def _send_unless_taken(self, buffers: list[Any]) -> None:
+        self._note_time()
+        hook = self.connection.dispatcher.on_framed
+        if hook is None or not hook(self, buffers):
+            self.send(buffers)
+
+    def send(self, buffers: list[Any]) -> None:
+        """Send a framed answer when those before it on the connection are sent."""
+        self.buffers = buffers
+        connection = self.connection
+        for buffer in buffers:
+            connection.unsent_bytes += len(buffer)
+        connection.note_answered()
+
+    def _note_time(self) -> None:
+        now_ms = self.connection.dispatcher.broker.clock.monotonic_ms()
+        times = self.route.times
+        if self.is_from_follower and self.route.follower_times is not None:
+            times = self.route.follower_times
+        times.record(now_ms - self.received_ms)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.route.name} v{self.api_version} from {self.client_id!r} "
+            f"at {self.connection.peer}, correlation id {self.correlation_id}>"
+        )

@@ -1,0 +1,175 @@
+"""How the commands reach a broker: kafka-python's clients, made one way.
+
+The bootstrap address is `--bootstrap-server`, or the variable ODRADEK_BOOTSTRAP_SERVER; how it is
+spoken to, if not in plain, is in a file that `--command-config` names.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from .client_settings import kafka_python_settings, tls_of, why_nobody_answers
+from .errors import CommandError, fail
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from ...client.client import KafkaClient
+
+ResultT = TypeVar("ResultT")
+
+CONNECT_TIMEOUT_MS = 5_000
+REQUEST_TIMEOUT_MS = 30_000
+
+BootstrapServer = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        envvar="ODRADEK_BOOTSTRAP_SERVER",
+        metavar="HOST:PORT",
+        help="A broker of the cluster; several may be given with commas between.",
+    ),
+]
+DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+
+
+@contextmanager
+def admin_client(bootstrap_server: str, command_config: Path | None = None) -> Iterator[Any]:
+    """A KafkaAdminClient, closed on leaving; CommandError when no broker answers."""
+    from kafka.admin import KafkaAdminClient
+
+    client = _connected(KafkaAdminClient, bootstrap_server, command_config, {})
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def producer_client(
+    bootstrap_server: str, command_config: Path | None = None, **settings: Any
+) -> Iterator[Any]:
+    """A KafkaProducer, flushed and closed on leaving; CommandError when no broker answers."""
+    from kafka import KafkaProducer
+
+    from ..records.codecs import use_own_codecs
+
+    use_own_codecs()
+    producer = _connected(KafkaProducer, bootstrap_server, command_config, settings)
+    try:
+        yield producer
+    finally:
+        producer.close()
+
+
+@contextmanager
+def consumer_client(
+    bootstrap_server: str, command_config: Path | None = None, **settings: Any
+) -> Iterator[Any]:
+    """A KafkaConsumer that creates no topics, closed on leaving.
+
+    Raises CommandError when no broker answers.
+    """
+    from kafka import KafkaConsumer
+
+    from ..records.codecs import use_own_codecs
+
+    use_own_codecs()
+    settings["allow_auto_create_topics"] = False
+    consumer = _connected(KafkaConsumer, bootstrap_server, command_config, settings)
+    try:
+        yield consumer
+    finally:
+        consumer.close(autocommit=False)
+
+
+def with_client(
+    bootstrap_server: str,
+    work: Callable[[KafkaClient], Awaitable[ResultT]],
+    command_config: Path | None = None,
+) -> ResultT:
+    """What `work` makes of a client of odradek's own; CommandError when no broker answers.
+
+    For what kafka-python does not speak, such as the groups of KIP-848.
+    """
+    import trio
+
+    from ...client.client import KafkaClient
+    from ...client.errors import ClientError
+    from ...client.settings import ClientSettings
+
+    addresses = check_addresses(bootstrap_server)
+    tls = tls_of(command_config)
+    settings = ClientSettings(
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        max_block_ms=REQUEST_TIMEOUT_MS,
+        allow_auto_create_topics=False,
+    )
+
+    async def run() -> ResultT:
+        async with KafkaClient(bootstrap_server, settings, ssl_context=tls) as client:
+            try:
+                await client.refresh_metadata(CONNECT_TIMEOUT_MS)
+            except ClientError as error:
+                raise CommandError(nobody_at(addresses, tls)) from error
+            return await work(client)
+
+    return trio.run(run)
+
+
+def nobody_at(addresses: list[str], tls: SSLContext | None) -> str:
+    """The sentence for a cluster that did not answer, and why if that can be found out.
+
+    Args:
+        addresses: HOST:PORT each.
+        tls: how TLS is spoken, if it is.
+    """
+    return why_nobody_answers(addresses, tls) or (
+        f"no broker answers at {','.join(addresses)}; start one with 'odradek serve', or give the"
+        " address of another with --bootstrap-server"
+    )
+
+
+def _connected(
+    client_class: Callable[..., Any],
+    bootstrap_server: str,
+    command_config: Path | None,
+    settings: dict[str, Any],
+) -> Any:
+    from kafka.errors import KafkaTimeoutError
+
+    # Its own account of a failed connection is dozens of lines; ours is one.
+    logging.getLogger("kafka").addHandler(logging.NullHandler())
+    logging.getLogger("kafka").propagate = False
+    servers = check_addresses(bootstrap_server)
+    tls = tls_of(command_config)
+    try:
+        return client_class(
+            bootstrap_servers=servers,
+            bootstrap_timeout_ms=CONNECT_TIMEOUT_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            **kafka_python_settings(tls),
+            **settings,
+        )
+    except KafkaTimeoutError as error:
+        raise CommandError(nobody_at(servers, tls)) from error
+
+
+def check_addresses(bootstrap_server: str) -> list[str]:
+    """The addresses between the commas; CommandError for what is no address."""
+    addresses = [address.strip() for address in bootstrap_server.split(",")]
+    for address in addresses:
+        host, colon, port = address.rpartition(":")
+        if not (host and colon and port.isdecimal() and 0 < int(port) < 65_536):
+            fail(
+                f"{address!r} is no broker's address; write HOST:PORT, as in"
+                f" {DEFAULT_BOOTSTRAP_SERVER}"
+            )
+    return addresses

@@ -1,0 +1,96 @@
+"""What goes wrong, as one sentence that says what to do next."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from ...common.errors import ErrorCode
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked; the text is the sentence to show."""
+
+
+def fail(sentence: str) -> NoReturn:
+    """Leave the command with `sentence` as its error."""
+    raise CommandError(sentence)
+
+
+def explain(error: BaseException) -> str | None:
+    """The sentence for an error that a user can do something about, None for a bug of ours."""
+    from ...spark_connector.errors import SparkConnectorError
+
+    if isinstance(error, CommandError | SparkConnectorError):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fspath(error.filename)}: {error.strerror}"
+    from kafka.errors import KafkaError
+
+    if isinstance(error, KafkaError):
+        return explain_kafka_error(error)
+    from ...client.errors import ClientError
+    from ...common.errors import KafkaError as Refusal
+
+    if isinstance(error, Refusal):
+        what, _, why = (error.message or "").partition(": ")
+        return explain_code(error.code, what, why)
+    if isinstance(error, ClientError):
+        return f"the cluster did not answer as it should: {error}"
+    return None
+
+
+def explain_code(code: ErrorCode, what: str | None = None, why: str | None = None) -> str:
+    """The sentence for an error code in a broker's answer.
+
+    `what` names the thing asked about, such as "group orders"; `why` is in the broker's words.
+    """
+    from ...common.errors import ErrorCode
+
+    reasons = {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic; see: odradek topics list",
+        ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group; see: odradek groups list",
+        ErrorCode.NON_EMPTY_GROUP: "the group has members; stop its consumers first",
+        ErrorCode.UNKNOWN_MEMBER_ID: "the group has members; stop its consumers first",
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group reads this topic; stop its consumers first",
+        ErrorCode.INVALID_REGULAR_EXPRESSION: "that is no regular expression (in RE2's syntax)",
+        ErrorCode.INVALID_GROUP_ID: "no group can have this name",
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id; see: odradek"
+        " transactions list",
+        ErrorCode.UNSTABLE_OFFSET_COMMIT: "a transaction has yet to settle the offset; see:"
+        " odradek transactions list",
+    }
+    about = f"{what}: " if what else ""
+    return about + reasons.get(code, f"the broker refused: {why or code.name}")
+
+
+def explain_kafka_error(error: BaseException, what: str | None = None) -> str:
+    """The sentence for what a broker answered or did not answer.
+
+    `what` names the thing asked about, such as "topic events".
+    """
+    from kafka import errors
+
+    about = f"{what}: " if what else ""
+    if isinstance(error, errors.UnknownTopicOrPartitionError):
+        return f"{about}there is no such topic; see: odradek topics list"
+    if isinstance(error, errors.GroupIdNotFoundError):
+        return f"{about}there is no such group; see: odradek groups list"
+    if isinstance(error, errors.NonEmptyGroupError):
+        return f"{about}the group has members; stop its consumers first"
+    if isinstance(error, errors.KafkaTimeoutError):
+        return f"{about}the broker did not answer in time ({_text(error)})"
+    return f"{about}the broker refused: {_text(error)}"
+
+
+def _text(error: BaseException) -> str:
+    """The error's own words, or its class's where it has none, or too many.
+
+    kafka-python puts whole requests and responses into some of its messages.
+    """
+    words = " ".join(map(str, error.args))
+    if words and len(words) < 200:
+        return words
+    description = getattr(error, "description", None) or (type(error).__doc__ or "").strip()
+    return description.splitlines()[0] if description else type(error).__name__

@@ -1,0 +1,214 @@
+"""`odradek groups`: list, describe, delete groups of consumers, and move their offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..common.client_settings import CommandConfig
+from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
+from ..common.errors import explain_code, fail
+from ..common.show import JsonOutput, note, show_json, show_table
+from .reset import reset_offsets
+from .shown import StateOfGroup, meaning_of, progress_of, show_group, state_legend
+
+if TYPE_CHECKING:
+    from ...client.admin.group_descriptions import GroupListing
+    from ...client.client import KafkaClient
+    from ...common.errors import ErrorCode
+
+app = typer.Typer(
+    help="List, describe and delete groups of consumers, and move their offsets.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP", show_default=False)]
+OptionalGroupNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[GROUP]", show_default=False)
+]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")]
+Only = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only these; repeat, or use commas.")
+]
+
+app.command("reset-offsets")(reset_offsets)
+
+
+@app.command("list")
+def list_groups(
+    state: Only = None,
+    type_: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="NAME", help="Only classic, or only consumer groups."),
+    ] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """List the groups, with their types and states.
+
+    A *classic* group lets one of its consumers divide the partitions; in a *consumer* group
+    (KIP-848, `group.protocol=consumer`) the broker does.
+
+    ```
+    odradek groups list
+    odradek groups list --state empty,dead
+    odradek groups list --type consumer --json | jq -r .group
+    ```
+    """
+    from ...client.admin.group_admin import GroupAdmin
+
+    async def ask(client: KafkaClient) -> list[GroupListing]:
+        return await GroupAdmin(client).list_groups(_split(state), _split(type_))
+
+    rows = [
+        {
+            "group": each.group_id,
+            "state": each.state,
+            "type": each.type,
+            "protocol": each.protocol_type,
+            "coordinator": each.coordinator,
+        }
+        for each in with_client(bootstrap_server, ask, command_config)
+    ]
+    if json_output:
+        show_json(rows)
+        return
+    show_table(
+        ["group", "state", "type", "protocol", "coordinator"],
+        [list(row.values()) for row in rows],
+        legend=state_legend(str(row["state"]) for row in rows),
+        empty="there are no such groups"
+        if state or type_
+        else "there are no groups; a consumer makes one: odradek consume TOPIC --group NAME",
+    )
+
+
+@app.command("describe")
+def describe_groups(
+    groups: OptionalGroupNames = None,
+    all_groups: AllGroups = False,
+    members: Annotated[
+        bool, typer.Option("--members", help="Only who is in it, and what each reads.")
+    ] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Only how far it has read.")] = False,
+    state: Annotated[
+        bool, typer.Option("--state", help="Only its state, assignor and epochs.")
+    ] = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """Show what groups are doing: state, members, what each reads, and how far behind they are.
+
+    With `--json`, one object for each partition; with `--members` for each member, with
+    `--state` for each group.
+
+    ```
+    odradek groups describe my-group
+    odradek groups describe my-group --members
+    odradek groups describe --all-groups --state
+    odradek groups describe my-group --json | jq -s 'map(.lag) | add'
+    ```
+    """
+    if sum((members, offsets, state)) > 1:
+        fail("give one of --members, --offsets and --state, or none of them to see all")
+
+    async def ask(client: KafkaClient) -> list[StateOfGroup]:
+        return await progress_of(client, await _names(client, groups, all_groups))
+
+    for each in with_client(bootstrap_server, ask, command_config):
+        if json_output:
+            show_json(
+                each.members_json()
+                if members
+                else [each.state_json()]
+                if state
+                else each.offsets_json()
+            )
+        else:
+            show_group(each, members=not (offsets or state), offsets=not (members or state))
+            if state:
+                note(meaning_of(each.description.state))
+
+
+@app.command("delete")
+def delete_groups(
+    groups: OptionalGroupNames = None,
+    all_groups: AllGroups = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
+) -> None:
+    """Delete groups without members, with their committed offsets.
+
+    ```
+    odradek groups delete my-group
+    odradek groups delete --all-groups
+    ```
+    """
+    from ...client.admin.group_admin import GroupAdmin
+
+    async def ask(client: KafkaClient) -> dict[str, ErrorCode]:
+        names = await _names(client, groups, all_groups)
+        return await GroupAdmin(client).delete(names)
+
+    refused = []
+    for group, code in sorted(with_client(bootstrap_server, ask, command_config).items()):
+        if code == 0:
+            note(f"deleted group {group}")
+        else:
+            refused.append(explain_code(code, f"group {group}"))
+    if refused:
+        fail("; ".join(refused))
+
+
+@app.command("delete-offsets")
+def delete_offsets(
+    group: GroupName,
+    topic: Annotated[
+        list[str],
+        typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="May be repeated."),
+    ],
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
+) -> None:
+    """Forget what a group has committed for topics that it does not read any more.
+
+    ```
+    odradek groups delete-offsets my-group --topic old-events
+    odradek groups delete-offsets my-group --topic events:0,1
+    ```
+    """
+    from ...client.admin.group_admin import GroupAdmin
+    from ..topics.partition_names import existing_partitions
+
+    async def ask(client: KafkaClient) -> dict[tuple[str, int], ErrorCode]:
+        partitions = await existing_partitions(client, topic)
+        return await GroupAdmin(client).delete_offsets(group, partitions)
+
+    refused = []
+    for (name, index), code in sorted(with_client(bootstrap_server, ask, command_config).items()):
+        if code == 0:
+            note(f"group {group} has no offset of {name}:{index} now")
+        else:
+            refused.append(explain_code(code, f"{name}:{index}"))
+    if refused:
+        fail("; ".join(refused))
+
+
+def _split(texts: list[str] | None) -> list[str]:
+    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]
+
+
+async def _names(client: KafkaClient, groups: list[str] | None, all_groups: bool) -> list[str]:
+    """The groups that were named, or all. Raises CommandError for neither, or both."""
+    from ...client.admin.group_admin import GroupAdmin
+
+    if all_groups == bool(groups):
+        fail("name the groups, or give --all-groups")
+    if groups:
+        return groups
+    return [each.group_id for each in await GroupAdmin(client).list_groups()]

@@ -1,0 +1,1 @@
+"""`odradek record` and `odradek replay`."""

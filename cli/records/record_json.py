@@ -1,0 +1,85 @@
+"""Records as JSON lines: what `consume --format json` writes and `produce --format json` reads.
+
+Keys, values and header values are text where they are UTF-8; else the field's name ends in
+`_base64` and holds the bytes so.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..common.errors import fail
+
+_BASE64 = "_base64"
+
+
+class OutgoingRecord(NamedTuple):
+    """A record to be produced."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    timestamp_ms: int | None
+    partition: int | None
+
+
+def record_to_json(record: Any) -> str:
+    """One line for a consumed record."""
+    fields: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+    }
+    put_bytes(fields, "key", record.key)
+    put_bytes(fields, "value", record.value)
+    headers = []
+    for key, value in record.headers:
+        header: dict[str, Any] = {"key": key}
+        put_bytes(header, "value", value)
+        headers.append(header)
+    fields["headers"] = headers
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def record_from_json(line: bytes, line_number: int) -> OutgoingRecord:
+    """The record that a line asks for; topic and offset are not looked at.
+
+    Raises CommandError, naming the line, for what is no such record.
+    """
+    try:
+        fields = json.loads(line)
+        return OutgoingRecord(
+            key=_get_bytes(fields, "key"),
+            value=_get_bytes(fields, "value"),
+            headers=[(str(h["key"]), _get_bytes(h, "value")) for h in fields.get("headers", ())],
+            timestamp_ms=fields.get("timestamp"),
+            partition=fields.get("partition"),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        fail(
+            f"line {line_number} is no record in JSON ({error}); it should look like"
+            ' {"key": "k", "value": "v", "headers": [{"key": "h", "value": "x"}]}'
+        )
+
+
+def put_bytes(fields: dict[str, Any], name: str, value: bytes | None) -> None:
+    """Enter bytes as text where they are UTF-8, else in base64 under another name."""
+    try:
+        fields[name] = None if value is None else value.decode()
+    except UnicodeDecodeError:
+        assert value is not None
+        fields[name + _BASE64] = base64.b64encode(value).decode()
+
+
+def _get_bytes(fields: dict[str, Any], name: str) -> bytes | None:
+    if name + _BASE64 in fields:
+        return base64.b64decode(fields[name + _BASE64], validate=True)
+    value = fields.get(name)
+    if value is None:
+        return None
+    # Whatever else is there (a number, an object) is meant as its JSON text.
+    return (value if isinstance(value, str) else json.dumps(value)).encode()

@@ -1,0 +1,324 @@
+"""`odradek serve`: start a broker and say when it is ready.
+
+This module is the fast path: it imports no more than a broker needs, so typer and rich
+stay out, and `argparse` shows the help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...runtime.collector import pause_collection, resume_collection
+
+if TYPE_CHECKING:
+    from ...broker.metrics.endpoint import MetricsListener
+    from ...config.broker_config import BrokerConfig
+
+DEFAULT_LISTEN = "localhost:9092"
+DEFAULT_DATA_DIR = "odradek-data"
+BROKERS_MAX = 100
+"""In one process; long before that, processes of their own serve better."""
+
+DESCRIPTION = """\
+Start a Kafka broker and serve until it is stopped with Ctrl-C or SIGTERM.
+
+When it is ready it prints one line: address, data folder, and the seconds it took."""
+
+EXAMPLES = """\
+examples:
+  odradek serve                                  on localhost:9092, data in ./odradek-data
+  odradek serve --ephemeral --listen 127.0.0.1:0 any free port, data gone when it stops
+  odradek serve -o num.partitions=4 -o auto.create.topics.enable=false
+  odradek serve --config server.properties       Kafka's own settings file
+  odradek serve --brokers 3                      a cluster in one process
+  odradek serve --metrics localhost:9404         with metrics for Prometheus
+  odradek serve --broker-id 2 --listen localhost:9093 --data-dir two --cluster-dir shared
+                                                 one of several processes of this machine
+  odradek serve --broker-id 1 --zookeeper zk1:2181/kafka
+                                                 one of several machines
+
+Settings have Kafka's names and defaults; the command line wins over the file.
+docs/configuration.md lists them all."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the broker; returns the exit code.
+
+    Args:
+        arguments: the command line after `serve`.
+    """
+    pause_collection()
+    options = _parser().parse_args(arguments)
+    stop = EarlyStop()
+    if not options.ephemeral:
+        return _serve(options, options.data_dir, stop)
+    return _serve_ephemeral(options, stop)
+
+
+class EarlyStop:
+    """Keeps in mind that SIGINT or SIGTERM came while the broker was starting.
+
+    An exception out of a signal handler can be lost in whatever code it meets; so the start
+    goes on, a fraction of a second, and ends where the broker would listen to signals.
+    """
+
+    def __init__(self) -> None:
+        self._requested = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        self._requested = True
+
+    def __call__(self) -> bool:
+        """Whether the broker is to stop before it has started."""
+        return self._requested
+
+
+def _serve_ephemeral(options: argparse.Namespace, stop: EarlyStop) -> int:
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="odradek-")
+    try:
+        return _serve(options, folder, stop)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -> int:
+    from ...config.broker_config import BrokerConfig
+    from ...config.definition import ConfigError
+
+    try:
+        properties, overrides = _sources(options, data_dir)
+        configs = [
+            BrokerConfig.from_sources(properties, each)
+            for each in overrides_of_each(options.brokers, overrides)
+        ]
+        metrics = _bind_metrics(options)
+    except ConfigError as error:
+        print(f"odradek serve: {error}", file=sys.stderr)
+        return 2
+    _log_to_stderr(options.verbose)
+    folder = overrides.get("log.dirs") or str(configs[0]["log.dirs"][0])
+    return _run(configs, folder, stop, metrics)
+
+
+def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
+    """Where each broker's metrics will be served; nowhere unless --metrics is given.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    if options.metrics is None:
+        return ()
+    from ...broker.metrics.endpoint import bind_metrics
+
+    return bind_metrics(options.metrics, options.brokers)
+
+
+def overrides_of_each(count: int, overrides: dict[str, str]) -> list[dict[str, str]]:
+    """The command line's settings for each of `count` brokers of one process.
+
+    They get the ids 1, 2, ..., the ports that follow the first, a folder each below the data
+    folder, and one file of metadata there.
+
+    Raises:
+        ConfigError: the settings cannot be shared out so.
+    """
+    from ...config.definition import ConfigError
+
+    if count == 1:
+        return [overrides]
+    folder = overrides.get("log.dirs", "")
+    if not folder or "," in folder:
+        raise ConfigError("--brokers needs one data folder: name it with --data-dir.")
+    host, _, port = overrides.get("listeners", "").rpartition(":")
+    if "," in host or not port.isdigit():
+        raise ConfigError("--brokers needs one listener: name it with --listen HOST:PORT.")
+    return [
+        {
+            **overrides,
+            "broker.id": str(number + 1),
+            "listeners": f"{host}:{int(port) + number if int(port) else 0}",
+            "log.dirs": os.path.join(folder, f"broker-{number + 1}"),
+            "metadata.log.dir": overrides.get("metadata.log.dir", folder),
+        }
+        for number in range(count)
+    ]
+
+
+def _run(
+    configs: Sequence[BrokerConfig],
+    folder: str,
+    stop: EarlyStop,
+    metrics: Sequence[MetricsListener],
+) -> int:
+    from ...broker.start import StartError, run_brokers
+    from .load_progress import LoadProgressLine
+
+    progress = LoadProgressLine(sys.stderr)
+
+    def announce(addresses: str) -> None:
+        resume_collection()
+        progress.end()
+        if metrics:
+            print("metrics at " + ",".join(each.url for each in metrics), flush=True)
+        seconds = seconds_since_start()
+        print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
+
+    try:
+        run_brokers(configs, announce, stop, progress, metrics)
+    except StartError as error:
+        progress.end()
+        print(f"odradek serve: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="odradek serve",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="where to accept connections; port 0 takes a free one, `localhost` is IPv4 and "
+        f"IPv6 (default: {DEFAULT_LISTEN}, or what the settings file says)",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help=f"where topics are kept (default: ./{DEFAULT_DATA_DIR})",
+    )
+    where.add_argument(
+        "--ephemeral",
+        action="store_true",
+        help="keep topics in a temporary folder and delete it when the broker stops",
+    )
+    parser.add_argument(
+        "--brokers",
+        metavar="N",
+        type=_broker_count,
+        default=1,
+        help="run a cluster of N brokers in this process, on N ports from --listen on",
+    )
+    parser.add_argument(
+        "--broker-id", metavar="ID", type=int, help="this broker's number in its cluster"
+    )
+    cluster = parser.add_mutually_exclusive_group()
+    cluster.add_argument(
+        "--zookeeper",
+        metavar="HOST:PORT[/CHROOT]",
+        help="be part of the cluster that this ZooKeeper knows (needs odradek[zookeeper])",
+    )
+    cluster.add_argument(
+        "--cluster-dir",
+        metavar="DIR",
+        help="be part of the cluster of those brokers of this machine that name the same folder",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve Prometheus metrics at http://HOST:PORT/metrics, by the names that Kafka's have "
+        "there; of N brokers on N ports from this one on",
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"
+    )
+    parser.add_argument(
+        "-o",
+        dest="settings",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="one setting, by Kafka's name; may be given many times",
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="log what the broker does, to standard error"
+    )
+    return parser
+
+
+def _broker_count(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= BROKERS_MAX:
+        raise argparse.ArgumentTypeError(f"from 1 to {BROKERS_MAX}, not {count}")
+    return count
+
+
+def _sources(
+    options: argparse.Namespace, data_dir: str | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings file's settings, and those of the command line.
+
+    Raises:
+        ConfigError: the file cannot be read, or an option is not KEY=VALUE.
+    """
+    from ...config.definition import ConfigError
+    from ...config.properties import Properties, parse_properties
+
+    properties = Properties("")
+    if options.config is not None:
+        try:
+            content = Path(options.config).read_bytes()
+        except OSError as error:
+            raise ConfigError(f"--config {options.config}: {error.strerror}.") from error
+        properties = parse_properties(content, options.config)
+    overrides: dict[str, str] = {}
+    for setting in options.settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"-o {setting}: write it as -o KEY=VALUE.")
+        overrides[key.strip()] = value.strip()
+    if options.broker_id is not None:
+        overrides["broker.id"] = str(options.broker_id)
+    if options.zookeeper is not None:
+        overrides["zookeeper.connect"] = options.zookeeper
+    if options.cluster_dir is not None:
+        overrides["metadata.log.dir"] = options.cluster_dir
+    if options.listen is not None:
+        overrides["listeners"] = f"PLAINTEXT://{options.listen}"
+    elif "listeners" not in properties and "listeners" not in overrides:
+        overrides["listeners"] = f"PLAINTEXT://{DEFAULT_LISTEN}"
+    if data_dir is not None:
+        overrides["log.dirs"] = data_dir
+    elif not {"log.dirs", "log.dir"} & {*properties, *overrides}:
+        overrides["log.dirs"] = DEFAULT_DATA_DIR
+    return properties, overrides
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    import logging
+
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+
+
+def seconds_since_start() -> float:
+    """Seconds since this process was started, as the operating system counts them.
+
+    Where it cannot be asked, since the interpreter began to run Python code.
+    """
+    try:
+        with open("/proc/self/stat", encoding="ascii") as stat:
+            started_ticks = int(stat.read().rpartition(")")[2].split()[19])
+        started = started_ticks / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    except (OSError, ValueError, AttributeError):
+        return time.process_time()

@@ -1,0 +1,1 @@
+"""`odradek spark` and `odradek demo`."""

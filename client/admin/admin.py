@@ -1,0 +1,388 @@
+"""Administration of a cluster, as far as brokers and tests need it.
+
+Each call raises on the first thing that was refused; what was not is done all the same. For
+answers one by one, send the request yourself: `KafkaClient.send_to_controller`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol import messages
+from ..client import KafkaClient
+from ..error_kinds import error_name, error_of
+from ..errors import ConnectError
+from ..metadata.cluster import Node
+
+if TYPE_CHECKING:
+    from ...protocol.codec.values import MessageValue
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+
+DEFAULT = -1
+"""For a number of partitions or replicas: the broker's own setting."""
+
+OP_SET = 0
+OP_DELETE = 1
+
+PREFERRED_ELECTION = 0
+UNCLEAN_ELECTION = 1
+
+TopicPartition = tuple[str, int]
+
+
+class NewTopic(NamedTuple):
+    """A topic to create.
+
+    Attributes:
+        name: its name.
+        partitions: how many.
+        replication_factor: how many replicas each has.
+        assignments: instead of both, the brokers of each partition, by its index.
+        configs: its settings by Kafka's names.
+    """
+
+    name: str
+    partitions: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: Mapping[int, Sequence[int]] = {}
+    configs: Mapping[str, str | None] = {}
+
+
+class ClusterDescription(NamedTuple):
+    """What DescribeCluster tells."""
+
+    cluster_id: str
+    controller_id: int
+    nodes: tuple[Node, ...]
+
+
+class Outcome(NamedTuple):
+    """What became of one of the things asked for."""
+
+    what: str
+    error_code: int
+    message: str | None = None
+
+
+class Admin:
+    """Administers a cluster through a client.
+
+    Args:
+        client: is open, and stays so.
+        timeout_ms: for each call, and what brokers are told to take at most.
+    """
+
+    def __init__(self, client: KafkaClient, timeout_ms: int = 30_000) -> None:
+        self._client = client
+        self._timeout_ms = timeout_ms
+
+    async def create_topics(self, topics: Iterable[NewTopic]) -> None:
+        """Create topics.
+
+        Raises:
+            KafkaError: TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR and so on.
+            ClientError: the controller could not be reached.
+        """
+        request = messages.CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in topics], timeout_ms=self._timeout_ms
+        )
+        await self._ask_controller(
+            request,
+            lambda response: [
+                Outcome(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+                for topic in response.topics
+            ],
+        )
+
+    async def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete topics by their names.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION and so on.
+            ClientError: the controller could not be reached.
+        """
+        make = messages.DeleteTopicsRequest.DeleteTopicState
+        request = messages.DeleteTopicsRequest(
+            topics=[make(name=name) for name in names], timeout_ms=self._timeout_ms
+        )
+        await self._ask_controller(
+            request,
+            lambda response: [
+                Outcome(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+                for topic in response.responses
+            ],
+        )
+
+    async def create_partitions(
+        self, topic: str, total: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        """Give a topic more partitions.
+
+        Args:
+            topic: its name.
+            total: how many it has then.
+            assignments: the brokers of each new one.
+
+        Raises:
+            KafkaError: INVALID_PARTITIONS and so on.
+            ClientError: the controller could not be reached.
+        """
+        make = messages.CreatePartitionsRequest.CreatePartitionsAssignment
+        placed = None if assignments is None else [make(broker_ids=list(a)) for a in assignments]
+        wanted = messages.CreatePartitionsRequest.CreatePartitionsTopic(
+            name=topic, count=total, assignments=placed
+        )
+        request = messages.CreatePartitionsRequest(topics=[wanted], timeout_ms=self._timeout_ms)
+        await self._ask_controller(
+            request,
+            lambda response: [
+                Outcome(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+                for topic in response.results
+            ],
+        )
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """The brokers, and which of them is the controller.
+
+        Raises:
+            KafkaError: the broker refused.
+            ClientError: no broker could be reached.
+        """
+        response: messages.DescribeClusterResponse = await self._client.send_to_any(
+            messages.DescribeClusterRequest()
+        )
+        _require_success([Outcome("the cluster", response.error_code, response.error_message)])
+        nodes = (Node(b.broker_id, b.host, b.port, b.rack) for b in response.brokers)
+        return ClusterDescription(response.cluster_id, response.controller_id, tuple(nodes))
+
+    async def list_topics(self) -> list[str]:
+        """The names of all topics that this client may see.
+
+        Raises:
+            ClientError: no broker could be reached.
+        """
+        request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=True)
+        response: messages.MetadataResponse = await self._client.send_to_any(request)
+        return sorted(topic.name for topic in response.topics if topic.name is not None)
+
+    async def describe_configs(
+        self, resource: str, resource_type: int = TOPIC_RESOURCE
+    ) -> dict[str, str | None]:
+        """The settings of a topic or broker, by Kafka's names.
+
+        Args:
+            resource: a topic's name, or a broker's id.
+            resource_type: `TOPIC_RESOURCE` or `BROKER_RESOURCE`.
+
+        Raises:
+            KafkaError: there is no such resource.
+            ClientError: the broker could not be reached.
+        """
+        wanted = messages.DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=resource_type, resource_name=resource, configuration_keys=None
+        )
+        request = messages.DescribeConfigsRequest(resources=[wanted])
+        response: messages.DescribeConfigsResponse = await self._send_for(
+            resource, resource_type, request
+        )
+        _require_success(
+            [
+                Outcome(f"{r.resource_name!r}", r.error_code, r.error_message)
+                for r in response.results
+            ]
+        )
+        return {config.name: config.value for r in response.results for config in r.configs}
+
+    async def alter_configs(
+        self,
+        resource: str,
+        changes: Mapping[str, str | None],
+        resource_type: int = TOPIC_RESOURCE,
+    ) -> None:
+        """Change some settings of a topic or broker, and leave the others (KIP-339).
+
+        Args:
+            resource: a topic's name, or a broker's id.
+            changes: by Kafka's names; None: the default again.
+            resource_type: `TOPIC_RESOURCE` or `BROKER_RESOURCE`.
+
+        Raises:
+            KafkaError: INVALID_CONFIG and so on.
+            ClientError: the broker could not be reached.
+        """
+        make = messages.IncrementalAlterConfigsRequest.AlterableConfig
+        wanted = messages.IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=resource_type,
+            resource_name=resource,
+            configs=[
+                make(
+                    name=name,
+                    config_operation=OP_DELETE if value is None else OP_SET,
+                    value=value,
+                )
+                for name, value in changes.items()
+            ],
+        )
+        request = messages.IncrementalAlterConfigsRequest(resources=[wanted])
+        response: messages.IncrementalAlterConfigsResponse = await self._send_for(
+            resource, resource_type, request
+        )
+        _require_success(
+            [
+                Outcome(f"{r.resource_name!r}", r.error_code, r.error_message)
+                for r in response.responses
+            ]
+        )
+
+    async def elect_leaders(
+        self,
+        partitions: Iterable[TopicPartition] | None,
+        election_type: int = PREFERRED_ELECTION,
+    ) -> None:
+        """Let the controller elect leaders (KIP-183, KIP-460).
+
+        Args:
+            partitions: which; None: all of the cluster.
+            election_type: `PREFERRED_ELECTION` or `UNCLEAN_ELECTION`.
+
+        Raises:
+            KafkaError: a replica that should lead cannot; that there was nothing to do
+                (ELECTION_NOT_NEEDED) is no error.
+            ClientError: the controller could not be reached.
+        """
+        topics = None
+        if partitions is not None:
+            make = messages.ElectLeadersRequest.TopicPartitions
+            topics = [
+                make(topic=name, partitions=indexes)
+                for name, indexes in _by_topic(partitions).items()
+            ]
+        request = messages.ElectLeadersRequest(
+            election_type=election_type, topic_partitions=topics, timeout_ms=self._timeout_ms
+        )
+        await self._ask_controller(
+            request,
+            lambda response: [
+                Outcome("the election", response.error_code),
+                *(
+                    Outcome(
+                        f"partition {p.partition_id} of topic {topic.topic!r}",
+                        p.error_code,
+                        p.error_message,
+                    )
+                    for topic in response.replica_election_results
+                    for p in topic.partition_result
+                    if p.error_code != ErrorCode.ELECTION_NOT_NEEDED
+                ),
+            ],
+        )
+
+    async def reassign_partitions(
+        self, assignments: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> None:
+        """Begin to move partitions to other brokers, or stop doing so (KIP-455).
+
+        Args:
+            assignments: the brokers that shall have each; None: it stays where it was.
+
+        Raises:
+            KafkaError: INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS and so on.
+            ClientError: the controller could not be reached.
+        """
+        make = messages.AlterPartitionReassignmentsRequest.ReassignablePartition
+        topics = [
+            messages.AlterPartitionReassignmentsRequest.ReassignableTopic(
+                name=name,
+                partitions=[
+                    make(
+                        partition_index=index,
+                        replicas=None if (to := assignments[name, index]) is None else list(to),
+                    )
+                    for index in indexes
+                ],
+            )
+            for name, indexes in _by_topic(assignments).items()
+        ]
+        request = messages.AlterPartitionReassignmentsRequest(
+            topics=topics, timeout_ms=self._timeout_ms
+        )
+        await self._ask_controller(
+            request,
+            lambda response: [
+                Outcome("the reassignment", response.error_code, response.error_message),
+                *(
+                    Outcome(
+                        f"partition {p.partition_index} of topic {topic.name!r}",
+                        p.error_code,
+                        p.error_message,
+                    )
+                    for topic in response.responses
+                    for p in topic.partitions
+                ),
+            ],
+        )
+
+    # --- Inside ------------------------------------------------------------------------------
+
+    async def _ask_controller(
+        self, request: MessageValue, outcomes: Callable[[Any], list[Outcome]]
+    ) -> None:
+        """Ask the controller, and the next one if it is not the controller any more."""
+        attempts = self._client.attempts(self._timeout_ms)
+        while True:
+            try:
+                response = await self._client.send_to_controller(
+                    request, timeout_ms=max(attempts.remaining_ms, 1)
+                )
+                _require_success(outcomes(response))
+            except ConnectError as failure:  # Nothing was sent: it is safe to ask again.
+                await attempts.pause(failure)
+            except KafkaError as failure:
+                if failure.code != ErrorCode.NOT_CONTROLLER:
+                    raise
+                version = self._client.request_update()
+                await attempts.pause(failure)
+                await self._client.wait_for_metadata(version, attempts.remaining_ms)
+            else:
+                return
+
+    async def _send_for(self, resource: str, resource_type: int, request: MessageValue) -> Any:
+        """Settings of a broker are its own to tell and change; those of topics anyone's."""
+        if resource_type == BROKER_RESOURCE and resource:
+            if self._client.cluster.is_bootstrap:
+                await self._client.refresh_metadata()
+            return await self._client.send(int(resource), request, timeout_ms=self._timeout_ms)
+        return await self._client.send_to_any(request, timeout_ms=self._timeout_ms)
+
+
+def _creatable(topic: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
+    assignment = messages.CreateTopicsRequest.CreatableReplicaAssignment
+    config = messages.CreateTopicsRequest.CreatableTopicConfig
+    return messages.CreateTopicsRequest.CreatableTopic(
+        name=topic.name,
+        num_partitions=DEFAULT if topic.assignments else topic.partitions,
+        replication_factor=DEFAULT if topic.assignments else topic.replication_factor,
+        assignments=[
+            assignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in topic.assignments.items()
+        ],
+        configs=[config(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        grouped.setdefault(topic, []).append(partition)
+    return grouped
+
+
+def _require_success(outcomes: Iterable[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.error_code:
+            detail = outcome.message or error_name(outcome.error_code)
+            raise KafkaError(error_of(outcome.error_code), f"{outcome.what}: {detail}")

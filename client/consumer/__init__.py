@@ -1,0 +1,1 @@
+"""Fetching records, and finding the offsets to fetch from."""

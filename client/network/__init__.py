@@ -1,0 +1,1 @@
+"""Connections to brokers: opened, kept, throttled, chosen among."""

@@ -1,0 +1,1 @@
+"""SASL and TLS, from Kafka's settings."""

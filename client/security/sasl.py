@@ -1,0 +1,64 @@
+"""The client's half of SASL: who this client is, said before anything else (KIP-43, KIP-152)."""
+
+from __future__ import annotations
+
+from ...protocol import messages
+from ..error_kinds import error_name
+from ..errors import AuthenticationError, PeerProtocolError
+from ..network.connection import Authenticate, Connection
+
+PLAIN = "PLAIN"
+
+
+def sasl_plain(username: str, password: str, authorization_id: str = "") -> Authenticate:
+    """Authentication by name and password, to be given as `authenticate` (RFC 4616).
+
+    The password crosses the network as it is: use it with TLS.
+
+    Raises:
+        ValueError: a NUL is in one of them, which the mechanism cannot carry.
+    """
+    if "\0" in username + password + authorization_id:
+        raise ValueError("SASL PLAIN cannot carry a NUL in a name or password")
+    token = "\0".join((authorization_id, username, password)).encode()
+
+    async def authenticate(connection: Connection) -> None:
+        await handshake(connection, PLAIN)
+        await send_token(connection, token)
+
+    return authenticate
+
+
+async def handshake(connection: Connection, mechanism: str) -> None:
+    """Choose a mechanism.
+
+    Raises:
+        AuthenticationError: the broker has none of that name, or wants none at all.
+        DisconnectedError: the connection ended.
+    """
+    response: messages.SaslHandshakeResponse = await connection.request(
+        messages.SaslHandshakeRequest(mechanism=mechanism), version=1
+    )
+    if response.error_code:
+        offered = ", ".join(response.mechanisms) or "none"
+        raise AuthenticationError(
+            f"{connection.peer} answered SASL mechanism {mechanism} with "
+            f"{error_name(response.error_code)}; it offers {offered}"
+        )
+
+
+async def send_token(connection: Connection, token: bytes) -> bytes:
+    """One step of an authentication; returns what the broker answers.
+
+    Raises:
+        AuthenticationError: the broker refuses it.
+        DisconnectedError: the connection ended.
+    """
+    request = messages.SaslAuthenticateRequest(auth_bytes=token)
+    response: messages.SaslAuthenticateResponse = await connection.request(request)
+    if response.error_code:
+        reason = response.error_message or error_name(response.error_code)
+        raise AuthenticationError(f"{connection.peer} refused the credentials: {reason}")
+    if response.auth_bytes is None:
+        raise PeerProtocolError(f"{connection.peer} answered SaslAuthenticate without bytes")
+    return bytes(response.auth_bytes)

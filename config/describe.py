@@ -1,0 +1,224 @@
+"""Settings as DescribeConfigs tells them: value, where it comes from, and its synonyms.
+
+The order of synonyms is the order in which they are looked at; the first one of a setting
+decides its source. Follows Kafka's `ConfigHelper`, whose answers for brokers with odd settings
+are kept as test data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .broker_config import BrokerConfig, listener_definition
+from .config_entry import ConfigEntry, ConfigSynonym, make_entry, unknown_entry
+from .definition import ConfigSource, Definition
+from .dynamic.dynamic_rules import DYNAMIC_ONLY, dynamic_definition
+from .group_configs import group_values, usable_values
+from .resolve import COMPANIONS
+from .tables.broker_table import BROKER_DEFINITIONS
+from .tables.group_table import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS, GROUP_SYNONYMS
+from .tables.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
+from .topic_configs import topic_values
+from .values import format_value
+
+IDENTITY = ("broker.id", "node.id")
+
+
+def describe_broker(
+    config: BrokerConfig, broker_id: int, keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of this broker.
+
+    Args:
+        config: its settings.
+        broker_id: its id, which may be one it was given, not told.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    entries = []
+    for name, definition in BROKER_DEFINITIONS.items():
+        if definition.internal and not config.is_set(name):
+            continue
+        if keys and name not in keys:
+            continue
+        if name in IDENTITY:
+            entries.append(_describe_identity(definition, broker_id))
+        else:
+            entries.append(_describe_broker_setting(config, definition))
+    extra = dict.fromkeys(
+        name
+        for _source, texts in config.layers()
+        for name in texts
+        if name not in BROKER_DEFINITIONS and (not keys or name in keys)
+    )
+    entries.extend(_describe_extra(config, name) for name in extra)
+    return entries
+
+
+def _describe_broker_setting(config: BrokerConfig, definition: Definition) -> ConfigEntry:
+    value = format_value(definition.type, config.own_value(definition.name))
+    synonyms = _broker_synonyms(config, definition)
+    return make_entry(definition, value, not definition.dynamic, synonyms)
+
+
+def _broker_synonyms(config: BrokerConfig, definition: Definition) -> list[ConfigSynonym]:
+    """What was written, then defaults, from the setting's own name on.
+
+    A companion that would win over the setting is left out: it is not where the setting's own
+    value comes from.
+    """
+    names = COMPANIONS.get(definition.name, (definition.name,))
+    found = _written(config, names)
+    for name in names:
+        default = BROKER_DEFINITIONS[name].default
+        if default is not None and name not in NO_DEFAULT_IN_KAFKA:
+            text = format_value(BROKER_DEFINITIONS[name].type, default)
+            found.append(ConfigSynonym(name, text, ConfigSource.DEFAULT_CONFIG))
+    for position, synonym in enumerate(found):
+        if synonym.name == definition.name:
+            return found[position:]
+    return []
+
+
+def _written(config: BrokerConfig, names: Collection[str]) -> list[ConfigSynonym]:
+    return [
+        ConfigSynonym(name, texts[name], source)
+        for source, texts in config.layers()
+        for name in names
+        if name in texts
+    ]
+
+
+NO_DEFAULT_IN_KAFKA = frozenset({"node.id", "process.roles", "controller.listener.names"})
+"""Settings that KRaft demands; the tables give them a default that no synonym should show."""
+
+
+def _describe_identity(definition: Definition, broker_id: int) -> ConfigEntry:
+    """`broker.id` and `node.id`: set by whoever gave the id, even when it was the broker."""
+    text = str(broker_id)
+    synonyms = [ConfigSynonym(definition.name, text, ConfigSource.STATIC_BROKER_CONFIG)]
+    if definition.name not in NO_DEFAULT_IN_KAFKA:
+        default = format_value(definition.type, definition.default)
+        synonyms.append(ConfigSynonym(definition.name, default, ConfigSource.DEFAULT_CONFIG))
+    return make_entry(definition, text, not definition.dynamic, synonyms)
+
+
+def _describe_extra(config: BrokerConfig, name: str) -> ConfigEntry:
+    """A key of the properties file, or one that was changed, that is not a plain setting.
+
+    One listener's setting is told with the general one as its synonym; a throttle is a setting
+    that no file has.
+    """
+    own = _written(config, [name])
+    if name in DYNAMIC_ONLY and own[0].source is not ConfigSource.STATIC_BROKER_CONFIG:
+        return make_entry(DYNAMIC_ONLY[name], (own[0].value or "").strip(), False, own)
+    general = listener_definition(name)
+    if general is None:
+        return unknown_entry(name, own[0].source)
+    synonyms = [*own, *_broker_synonyms(config, general)]
+    return make_entry(general._replace(name=name), (own[0].value or "").strip(), True, synonyms)
+
+
+def describe_cluster_defaults(
+    overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """What was changed for all brokers of the cluster.
+
+    Args:
+        overrides: all that was.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    entries = []
+    for name, text in overrides.items():
+        if keys and name not in keys:
+            continue
+        definition = dynamic_definition(name)
+        if definition is None:
+            entries.append(unknown_entry(name, source))
+            continue
+        is_plain = name in BROKER_DEFINITIONS or name in DYNAMIC_ONLY
+        read_only = not (is_plain and definition.dynamic)
+        entries.append(make_entry(definition, text, read_only, [ConfigSynonym(name, text, source)]))
+    return entries
+
+
+def describe_topic(
+    config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a topic.
+
+    Args:
+        config: the broker's, for what the topic does not override.
+        overrides: the topic's own.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    values = topic_values(config, overrides)
+    return [
+        _describe_topic_setting(config, definition, values[name], name in overrides)
+        for name, definition in TOPIC_DEFINITIONS.items()
+        if (not keys or name in keys) and (not definition.internal or name in overrides)
+    ]
+
+
+def _describe_topic_setting(
+    config: BrokerConfig, definition: Definition, value: Any, is_overridden: bool
+) -> ConfigEntry:
+    text = format_value(definition.type, value)
+    synonyms: list[ConfigSynonym] = []
+    if is_overridden:
+        synonyms.append(ConfigSynonym(definition.name, text, ConfigSource.TOPIC_CONFIG))
+    broker_name = BROKER_SYNONYMS.get(definition.name)
+    if broker_name is not None:
+        synonyms += _broker_synonyms(config, BROKER_DEFINITIONS[broker_name])
+    return make_entry(definition, text, False, synonyms)
+
+
+def describe_group(
+    config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a group, there or not.
+
+    Args:
+        config: the broker's, for what the group does not override.
+        overrides: the group's own.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    values = group_values(config, overrides)
+    entries = []
+    for name, definition in GROUP_DEFINITIONS.items():
+        if keys and name not in keys:
+            continue
+        text = format_value(definition.type, values[name])
+        synonyms: list[ConfigSynonym] = []
+        if name in overrides:
+            synonyms.append(ConfigSynonym(name, text, ConfigSource.GROUP_CONFIG))
+        if name in GROUP_SYNONYMS:
+            synonyms += _broker_synonyms(config, BROKER_DEFINITIONS[GROUP_SYNONYMS[name]])
+        else:
+            default = format_value(definition.type, definition.default)
+            synonyms.append(ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG))
+        entries.append(make_entry(definition, text, False, synonyms))
+    return entries
+
+
+def describe_client_metrics(
+    overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a client metrics subscription, there or not.
+
+    Args:
+        overrides: its own.
+        keys: which settings to tell; None or none at all tells every one.
+    """
+    values = usable_values(CLIENT_METRICS_DEFINITIONS, overrides)
+    entries = []
+    for name, definition in CLIENT_METRICS_DEFINITIONS.items():
+        if keys and name not in keys:
+            continue
+        text = format_value(definition.type, values.get(name, definition.default))
+        synonyms: list[ConfigSynonym] = []
+        if name in values:
+            synonyms.append(ConfigSynonym(name, text, ConfigSource.CLIENT_METRICS_CONFIG))
+        entries.append(make_entry(definition, text, False, synonyms))
+    return entries

@@ -1,0 +1,107 @@
+"""A topic's settings: what a client may set, and what a partition's log works with.
+
+A topic carries overrides only; what it does not override has the value of a broker setting
+(`BROKER_SYNONYMS`), and what the broker has no setting for has Kafka's default. The rules are
+those of Kafka's `LogConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..common.errors import ErrorCode, KafkaError
+from ..storage.log.log_config import LogConfig
+from .broker_config import BrokerConfig
+from .definition import ConfigError
+from .tables.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
+from .values import parse_value, shorten
+
+
+def validate_topic_config(
+    overrides: Mapping[str, str | None], config: BrokerConfig | None = None
+) -> None:
+    """Refuse settings that a topic cannot have.
+
+    Args:
+        overrides: a topic's settings as a request gives them.
+        config: the broker's, to compare with where only half of a pair is overridden.
+
+    Raises:
+        KafkaError: INVALID_CONFIG, with a sentence that says which setting and why.
+    """
+    given: dict[str, str] = {}
+    for key, text in overrides.items():
+        if text is None:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"The topic setting {shorten(key)} has no value: give it one.",
+            )
+        given[key] = text
+    try:
+        values = _own_values(given)
+        if config is not None:
+            values = {**_inherited(config), **values}
+        _check_together(values)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Any]:
+    """Every topic setting's typed value: the topic's own, else the broker's, else the default.
+
+    Overrides in store that are unknown or no longer valid are passed over, since nobody is left
+    to tell.
+    """
+    values = _inherited(config)
+    for key, text in overrides.items():
+        definition = TOPIC_DEFINITIONS.get(key)
+        if definition is None:
+            continue
+        try:
+            values[key] = parse_value(definition, text)
+        except ConfigError:
+            continue
+    return values
+
+
+def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """What the logs of a topic's partitions work with; its fields are the settings' names."""
+    values = topic_values(config, overrides)
+    fields = {name.replace(".", "_"): value for name, value in values.items()}
+    fields["cleanup_policy"] = frozenset(values["cleanup.policy"])
+    fields["producer_id_expiration_ms"] = config["producer.id.expiration.ms"]
+    if values["internal.segment.bytes"] is not None:
+        fields["segment_bytes"] = values["internal.segment.bytes"]
+    return LogConfig(**{name: fields[name] for name in LogConfig._fields})
+
+
+def _inherited(config: BrokerConfig) -> dict[str, Any]:
+    return {
+        name: config[BROKER_SYNONYMS[name]] if name in BROKER_SYNONYMS else definition.default
+        for name, definition in TOPIC_DEFINITIONS.items()
+    }
+
+
+def _own_values(overrides: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, text in overrides.items():
+        definition = TOPIC_DEFINITIONS.get(key)
+        if definition is None:
+            raise ConfigError(f"There is no topic setting {shorten(key)}.")
+        values[key] = parse_value(definition, text)
+    return values
+
+
+def _check_together(values: Mapping[str, Any]) -> None:
+    least = values.get("min.compaction.lag.ms", 0)
+    most = values.get("max.compaction.lag.ms")
+    if most is not None and least > most:
+        raise ConfigError(
+            f"min.compaction.lag.ms={least} is more than max.compaction.lag.ms={most}: it may be "
+            f"at most that."
+        )
+    if values.get("remote.storage.enable"):
+        raise ConfigError(
+            "remote.storage.enable=true cannot be used: this broker has no tiered storage."
+        )

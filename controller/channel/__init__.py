@@ -1,0 +1,1 @@
+"""The controller's requests to brokers: collected, encoded, sent in order."""

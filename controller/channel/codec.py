@@ -1,0 +1,356 @@
+"""The controller's requests as wire messages, and wire messages as the broker's own terms.
+
+LeaderAndIsr 7, UpdateMetadata 8 and StopReplica 4 are what Kafka 3.9 brokers exchange, and
+what is sent here; older versions are understood. No schema is read before it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ...common.errors import ErrorCode
+from ...common.live_broker import EndPoint, LiveBroker
+from ...common.partition_state import PartitionState
+from ...common.topic_partition import TopicPartition
+from ...metadata.metadata_cache import MetadataUpdate
+from ...protocol import ZERO_UUID, messages
+from ...protocol.api_keys import ApiKey
+from ...replication.partition.hosted_partitions import StoppedReplica
+from .channel import ControllerRequest, LeaderAndIsr, PartitionErrors, StopReplica, UpdateMetadata
+
+LEADER_AND_ISR_VERSION: Final = 7
+UPDATE_METADATA_VERSION: Final = 8
+STOP_REPLICA_VERSION: Final = 4
+
+VERSIONS: Final[Mapping[int, int]] = {
+    ApiKey.LEADER_AND_ISR: LEADER_AND_ISR_VERSION,
+    ApiKey.UPDATE_METADATA: UPDATE_METADATA_VERSION,
+    ApiKey.STOP_REPLICA: STOP_REPLICA_VERSION,
+}
+"""What a link to a broker is opened for."""
+
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""By their number on the wire (Kafka's SecurityProtocol)."""
+
+INCREMENTAL: Final = 1
+FULL: Final = 2
+"""Whether a request says everything there is (Kafka's AbstractControlRequest.Type)."""
+
+ConfigOf = Callable[[str], Mapping[str, str]]
+"""A topic's overrides, which the wire does not carry."""
+
+
+Encoded = tuple[Any, int]
+"""A message, and the version to send it in."""
+
+
+def encode(request: ControllerRequest, listener_name: str) -> Generator[None, None, Encoded]:
+    """The message for a request.
+
+    It yields after each partition, and returns the whole: see `run_in_steps`.
+
+    Args:
+        listener_name: where brokers reach each other.
+    """
+    if isinstance(request, LeaderAndIsr):
+        led = yield from _leader_and_isr(request, listener_name)
+        return led, LEADER_AND_ISR_VERSION
+    if isinstance(request, UpdateMetadata):
+        told = yield from _update_metadata(request)
+        return told, UPDATE_METADATA_VERSION
+    return _stop_replica(request), STOP_REPLICA_VERSION
+
+
+def _by_topic(states: Iterable[PartitionState]) -> dict[tuple[str, bytes], list[PartitionState]]:
+    topics: dict[tuple[str, bytes], list[PartitionState]] = {}
+    for state in states:
+        topics.setdefault((state.topic, state.topic_id), []).append(state)
+    return topics
+
+
+def _leader_and_isr(
+    request: LeaderAndIsr, listener_name: str
+) -> Generator[None, None, messages.LeaderAndIsrRequest]:
+    make = messages.LeaderAndIsrRequest
+    message = make(
+        controller_id=request.controller_id,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        type=FULL if request.is_full else INCREMENTAL,
+        live_leaders=[
+            make.LeaderAndIsrLiveLeader(
+                broker_id=broker.broker_id, host_name=endpoint.host, port=endpoint.port
+            )
+            for broker in request.live_leaders
+            if (endpoint := broker.endpoint(listener_name)) is not None
+        ],
+    )
+    for (name, topic_id), states in _by_topic(request.partition_states).items():
+        topic = make.LeaderAndIsrTopicState(topic_name=name, topic_id=topic_id)
+        message.topic_states.append(topic)
+        for state in states:
+            topic.partition_states.append(
+                make.LeaderAndIsrPartitionState(
+                    partition_index=state.partition,
+                    controller_epoch=state.controller_epoch,
+                    leader=state.leader,
+                    leader_epoch=state.leader_epoch,
+                    isr=list(state.isr),
+                    partition_epoch=state.partition_epoch,
+                    replicas=list(state.replicas),
+                    adding_replicas=list(state.adding_replicas),
+                    removing_replicas=list(state.removing_replicas),
+                    is_new=state.is_new,
+                )
+            )
+            yield
+    return message
+
+
+def _update_metadata(
+    request: UpdateMetadata,
+) -> Generator[None, None, messages.UpdateMetadataRequest]:
+    make = messages.UpdateMetadataRequest
+    message = make(
+        controller_id=request.controller_id,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        type=FULL if request.is_full else INCREMENTAL,
+        live_brokers=[
+            make.UpdateMetadataBroker(
+                id=broker.broker_id,
+                endpoints=[
+                    make.UpdateMetadataEndpoint(
+                        port=endpoint.port,
+                        host=endpoint.host,
+                        listener=endpoint.listener_name,
+                        security_protocol=SECURITY_PROTOCOLS.index(endpoint.security_protocol),
+                    )
+                    for endpoint in broker.endpoints
+                ],
+                rack=broker.rack,
+            )
+            for broker in request.live_brokers
+        ],
+    )
+    for (name, topic_id), states in _by_topic(request.partition_states).items():
+        topic = make.UpdateMetadataTopicState(topic_name=name, topic_id=topic_id)
+        message.topic_states.append(topic)
+        for state in states:
+            topic.partition_states.append(
+                make.UpdateMetadataPartitionState(
+                    partition_index=state.partition,
+                    controller_epoch=state.controller_epoch,
+                    leader=state.leader,
+                    leader_epoch=state.leader_epoch,
+                    isr=list(state.isr),
+                    zk_version=state.partition_epoch,
+                    replicas=list(state.replicas),
+                    offline_replicas=list(state.offline_replicas),
+                )
+            )
+            yield
+    return message
+
+
+def _stop_replica(request: StopReplica) -> messages.StopReplicaRequest:
+    make = messages.StopReplicaRequest
+    topics: dict[str, list[StoppedReplica]] = {}
+    for stopped in request.partitions:
+        topics.setdefault(stopped.topic_partition.topic, []).append(stopped)
+    return make(
+        controller_id=request.controller_id,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        topic_states=[
+            make.StopReplicaTopicState(
+                topic_name=topic,
+                partition_states=[
+                    make.StopReplicaPartitionState(
+                        partition_index=stopped.topic_partition.partition,
+                        leader_epoch=stopped.leader_epoch,
+                        delete_partition=stopped.delete,
+                    )
+                    for stopped in partitions
+                ],
+            )
+            for topic, partitions in topics.items()
+        ],
+    )
+
+
+# -- answers -----------------------------------------------------------------------------
+
+
+def decode_errors(request: ControllerRequest, response: Any) -> PartitionErrors:
+    """What a broker answered for each partition; all the same if it refused the whole."""
+    whole = ErrorCode(response.error_code)
+    if isinstance(request, UpdateMetadata):
+        return {}
+    if isinstance(request, StopReplica):
+        asked = [stopped.topic_partition for stopped in request.partitions]
+        said = {
+            TopicPartition(each.topic_name, each.partition_index): ErrorCode(each.error_code)
+            for each in response.partition_errors
+        }
+    else:
+        asked = [state.topic_partition for state in request.partition_states]
+        names = {state.topic_id: state.topic for state in request.partition_states}
+        said = {
+            TopicPartition(names[topic.topic_id], each.partition_index): ErrorCode(each.error_code)
+            for topic in response.topics
+            if topic.topic_id in names
+            for each in topic.partition_errors
+        }
+    if whole is not ErrorCode.NONE:
+        return {each: said.get(each, whole) for each in asked}
+    return said
+
+
+# -- what a broker receives --------------------------------------------------------------
+
+
+def led_topics(body: messages.LeaderAndIsrRequest) -> set[str]:
+    """The topics that a request speaks of."""
+    names = {state.topic_name for state in body.ungrouped_partition_states}
+    return names | {topic.topic_name for topic in body.topic_states}
+
+
+def decode_led(
+    body: messages.LeaderAndIsrRequest, config_of: ConfigOf
+) -> Generator[None, None, list[PartitionState]]:
+    """The partitions of a LeaderAndIsr; topic ids are zero before version 5.
+
+    It yields after each, and returns them all: see `run_in_steps`.
+    """
+    states: list[PartitionState] = []
+    for state in body.ungrouped_partition_states:
+        config = config_of(state.topic_name)
+        states.append(_led_state(state.topic_name, ZERO_UUID, state, config))
+        yield
+    for topic in body.topic_states:
+        config = config_of(topic.topic_name)
+        for state in topic.partition_states:
+            states.append(_led_state(topic.topic_name, topic.topic_id, state, config))
+            yield
+    return states
+
+
+def _led_state(
+    topic: str,
+    topic_id: bytes,
+    state: messages.LeaderAndIsrRequest.LeaderAndIsrPartitionState,
+    config: Mapping[str, str],
+) -> PartitionState:
+    return PartitionState(
+        topic,
+        topic_id,
+        state.partition_index,
+        state.controller_epoch,
+        state.leader,
+        state.leader_epoch,
+        tuple(state.isr),
+        state.partition_epoch,
+        tuple(state.replicas),
+        state.is_new,
+        config,
+        tuple(state.adding_replicas),
+        tuple(state.removing_replicas),
+    )
+
+
+def told_topics(body: messages.UpdateMetadataRequest) -> set[str]:
+    """The topics that a request speaks of."""
+    names = {state.topic_name for state in body.ungrouped_partition_states}
+    return names | {topic.topic_name for topic in body.topic_states}
+
+
+def decode_update(
+    body: messages.UpdateMetadataRequest, config_of: ConfigOf
+) -> Generator[None, None, MetadataUpdate]:
+    """An UpdateMetadata as the cache takes it.
+
+    It yields after each partition, and returns the whole: see `run_in_steps`.
+    """
+    states: list[PartitionState] = []
+    for state in body.ungrouped_partition_states:
+        config = config_of(state.topic_name)
+        states.append(_told_state(state.topic_name, ZERO_UUID, state, config))
+        yield
+    for topic in body.topic_states:
+        config = config_of(topic.topic_name)
+        for state in topic.partition_states:
+            states.append(_told_state(topic.topic_name, topic.topic_id, state, config))
+            yield
+    return MetadataUpdate(
+        body.controller_id,
+        body.controller_epoch,
+        tuple(_live_broker(broker) for broker in body.live_brokers),
+        states,
+        is_full=body.type == FULL,
+    )
+
+
+def _told_state(
+    topic: str,
+    topic_id: bytes,
+    state: messages.UpdateMetadataRequest.UpdateMetadataPartitionState,
+    config: Mapping[str, str],
+) -> PartitionState:
+    return PartitionState(
+        topic,
+        topic_id,
+        state.partition_index,
+        state.controller_epoch,
+        state.leader,
+        state.leader_epoch,
+        tuple(state.isr),
+        state.zk_version,
+        tuple(state.replicas),
+        config=config,
+        offline_replicas=tuple(state.offline_replicas),
+    )
+
+
+def _live_broker(broker: messages.UpdateMetadataRequest.UpdateMetadataBroker) -> LiveBroker:
+    if not broker.endpoints:  # version 0 knows one plain listener
+        endpoints: Sequence[EndPoint] = (EndPoint("PLAINTEXT", broker.v0_host, broker.v0_port),)
+    else:
+        endpoints = tuple(
+            EndPoint(
+                # Before version 3 a listener is named for its protocol.
+                endpoint.listener or SECURITY_PROTOCOLS[endpoint.security_protocol],
+                endpoint.host,
+                endpoint.port,
+                SECURITY_PROTOCOLS[endpoint.security_protocol],
+            )
+            for endpoint in broker.endpoints
+            if 0 <= endpoint.security_protocol < len(SECURITY_PROTOCOLS)
+        )
+    return LiveBroker(broker.id, tuple(endpoints), broker.rack)
+
+
+def decode_stopped(body: messages.StopReplicaRequest) -> list[StoppedReplica]:
+    """The partitions of a StopReplica, whatever its version's shape."""
+    stopped = [
+        StoppedReplica(
+            TopicPartition(each.topic_name, each.partition_index), -1, body.delete_partitions
+        )
+        for each in body.ungrouped_partitions
+    ]
+    for topic in body.topics:
+        stopped += [
+            StoppedReplica(TopicPartition(topic.name, index), -1, body.delete_partitions)
+            for index in topic.partition_indexes
+        ]
+    for state in body.topic_states:
+        stopped += [
+            StoppedReplica(
+                TopicPartition(state.topic_name, each.partition_index),
+                each.leader_epoch,
+                each.delete_partition,
+            )
+            for each in state.partition_states
+        ]
+    return stopped

@@ -1,0 +1,427 @@
+"""The controller's shell: registration, elections, and one event after the other.
+
+Every broker has one. It registers the broker, stands for election whenever the controller's
+place is free, and drives a `Term` while it holds that place. The verbs that clients' requests
+lead to take their turn among the events, as on Kafka's controller thread; once begun, an
+event goes to its end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+
+import trio
+
+from ..common.errors import ErrorCode, KafkaError
+from ..common.live_broker import LiveBroker
+from ..common.topic_partition import TopicPartition
+from ..config.broker_config import BrokerConfig
+from ..metadata_store import znodes
+from ..metadata_store.errors import MetadataStoreError, SessionExpired
+from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent, ensure_paths
+from ..runtime.clock import Clock
+from .active_controller import Event, Term
+from .channel.channel import ControllerChannel
+from .context import Reassignment
+from .event_queue import EventQueue
+from .feature_levels import FeatureUpdate, update_features
+from .fenced_store import ControllerMoved
+from .partitions.leader_elections import ElectionType, TermLeaders
+from .producer_ids import ProducerIds
+from .registration import BrokerIdTaken, register_when_free, stand_for_election
+from .topics.new_partitions import NewPartitions
+from .topics.new_topic import CreatedTopic, NewTopic
+from .topics.topic_operations import Outcome, TermTopics
+from .turn import TURN_TIMEOUT_MS, Turn
+
+logger = logging.getLogger(__name__)
+
+STORE_RETRY_MS = 200
+"""How long to wait before a store that cannot be reached is asked again."""
+
+FOREVER_MS = 2**31
+
+
+class Controller:
+    """Registers this broker, and does the controller's work while it is elected.
+
+    Args:
+        broker: this broker and where it is reached.
+        store: an open session on the metadata store.
+        channel: how brokers are told.
+        random: for assignments and topic ids.
+
+    Attributes:
+        broker_id: this broker's.
+        broker_epoch: of its present registration.
+        producer_ids: the producer ids this broker gives out, controller or not.
+    """
+
+    def __init__(
+        self,
+        *,
+        broker: LiveBroker,
+        store: MetadataStore,
+        channel: ControllerChannel,
+        config: BrokerConfig,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self.broker_id = broker.broker_id
+        self.broker_epoch = -1
+        self.producer_ids = ProducerIds(broker.broker_id, store)
+        self._broker = broker
+        self._store = store
+        self._channel = channel
+        self._config = config
+        self._clock = clock
+        self._random = random
+        self._term: Term | None = None
+        self._watches: list[Watch] = []
+        """What tells the elected controller of changes."""
+        self._restarted = {broker.broker_id}
+        """This broker, until a controller knows that it was started."""
+        self._turn = Turn()
+        self._events = EventQueue()
+        self._stopping = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the cluster's controller."""
+        return self._term is not None
+
+    @property
+    def term(self) -> Term:
+        """What this broker knows as the controller. Raises KafkaError: NOT_CONTROLLER."""
+        if self._term is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return self._term
+
+    # -- coming and going -------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Register the broker, stand for election, and take over if elected.
+
+        Raises:
+            BrokerIdTaken: another live broker has this one's id.
+        """
+        async with self._turn.take():
+            await self._register()
+            await self._run_event(self._stand)
+
+    async def _register(self) -> None:
+        await ensure_paths(self._store, znodes.PERSISTENT_PATHS)
+        self._broker = await register_when_free(self._store, self._broker, self._clock)
+        self.broker_epoch = self._broker.epoch
+        await self._watch(znodes.CONTROLLER, "election", self._stand)
+
+    async def _watch(self, path: str, kind: str, event: Event) -> Watch:
+        def changed(_: WatchEvent) -> None:
+            self._events.post_once(kind, event)
+
+        return await self._store.watch(path, changed)
+
+    async def _stand(self) -> None:
+        """Take the controller's place if it is free; leave it if another broker has it."""
+        if self._stopping:
+            return
+        standing = await stand_for_election(
+            self._store,
+            self.broker_id,
+            is_controller=self.is_active,
+            now_ms=self._clock.now_ms(),
+        )
+        if standing.is_controller and standing.election is None:
+            return
+        self._resign()
+        if standing.election is None:
+            self._restarted.clear()  # the controller there is finds out by the registration
+            return
+        self._term = term = Term(
+            self.broker_id,
+            standing.election,
+            store=self._store,
+            channel=self._channel,
+            config=self._config,
+            random=self._random,
+            post=self._events.post,
+        )
+        for path, kind, event in (
+            (znodes.BROKER_IDS, "brokers", Term.brokers_changed),
+            (znodes.TOPICS, "topics", Term.topics_changed),
+            (znodes.DELETE_TOPICS, "topics", Term.topics_changed),
+            (znodes.ISR_CHANGES, "isr", Term.isr_changed),
+            (znodes.LOG_DIR_EVENTS, "directories", Term.directories_changed),
+        ):
+            self._watches.append(await self._watch(path, kind, self._of_term(event)))
+        await term.take_over(self._restarted)
+        self._restarted.clear()
+
+    def _resign(self) -> None:
+        while self._watches:
+            self._watches.pop().cancel()
+        if self._term is not None:
+            logger.info("broker %d is the controller no more", self.broker_id)
+            self._term.resign()
+            self._term = None
+
+    async def stop(self) -> None:
+        """Let the event that runs come to its end, and take no more.
+
+        Registration and the controller's place go with the store's session.
+        """
+        self._stopping = True
+        async with self._turn.take():
+            self._resign()
+        self._events.wake()
+
+    # -- events -----------------------------------------------------------------------
+
+    def _of_term(self, do: Callable[[Term], Awaitable[None]]) -> Event:
+        """An event for the term that there is when its turn comes, if there is one then."""
+
+        async def event() -> None:
+            if self._term is not None:
+                await do(self._term)
+
+        return event
+
+    async def log_directories_failed(self) -> None:
+        """Tell the controller, wherever it is, that this broker lost a log directory."""
+        try:
+            await self._store.create(
+                znodes.LOG_DIR_EVENT_PREFIX,
+                znodes.encode_log_dir_event(self.broker_id),
+                sequential=True,
+            )
+        except MetadataStoreError as error:
+            logger.error("the failure of a log directory could not be noted: %s", error)
+
+    def topic_config_changed(self, name: str, overrides: Mapping[str, str]) -> None:
+        """Settings of a topic were altered in the store; see `Term.topic_config_changed`."""
+        topic = None if self._term is None else self._term.context.any_topic(name)
+        if topic is not None:
+            topic.config = overrides
+        self._events.post(self._of_term(lambda term: term.topic_config_changed(name)))
+
+    def rebalance_leaders(self) -> None:
+        """Give brokers the partitions back that they are preferred for; see `TermLeaders`."""
+        rebalance = self._of_term(lambda term: TermLeaders(term).rebalance())
+        self._events.post_once("rebalance", rebalance)
+
+    async def run(self) -> None:
+        """Do event after event, and begin anew whenever the store's session is lost."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_session)
+            await self._run_events()
+            nursery.cancel_scope.cancel()
+
+    async def _run_events(self) -> None:
+        while not self._stopping:
+            await self._events.wait_for_event()
+            async with self._turn.take(timeout_ms=FOREVER_MS):
+                event = self._events.pop()
+                if event is not None:
+                    await self._run_event(event)
+            self._events.tell_settled()
+
+    async def _run_event(self, event: Event) -> None:
+        """One event; what fails in it must not keep the next from being done."""
+        try:
+            await event()
+        except ControllerMoved:
+            self._resign()
+            self._events.post_once("election", self._stand)
+        except MetadataStoreError as error:
+            logger.error("the controller could not ask the store: %s", error)
+            self._begin_anew()
+        except Exception:
+            logger.exception("an event of the controller failed")
+            self._begin_anew()
+        else:
+            if self._term is not None and self._term.store.is_unsure:
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """What is known may not be what the store holds: stand again, and read everything.
+
+        Another election, not only another look: what was sent in this one may still be on its
+        way, and the next controller epoch is what has it refused (Kafka's
+        triggerControllerMove).
+        """
+        if not self._stopping:
+            self._resign()
+            self._events.post_once("election", self._stand_later)
+
+    async def _stand_later(self) -> None:
+        await trio.sleep(STORE_RETRY_MS / 1000)
+        await self._stand()
+
+    async def _keep_session(self) -> None:
+        """Feed the session; where it expires, open another and register again."""
+        while not self._stopping:
+            await self._store.run()
+            if self._stopping or self._store.session_state is SessionState.CLOSED:
+                return
+            logger.warning("the session with the metadata store expired: beginning another")
+            async with self._turn.take(timeout_ms=FOREVER_MS):
+                self._resign()
+                self._events.clear()
+                await self._begin_again()
+
+    async def _begin_again(self) -> None:
+        while not self._stopping:
+            try:
+                await self._store.open()
+                await self._register()
+                await self._run_event(self._stand)
+                return
+            except (MetadataStoreError, BrokerIdTaken) as error:
+                logger.error("cannot register with the metadata store again: %s", error)
+            await trio.sleep(STORE_RETRY_MS / 1000)
+
+    # -- what clients' requests ask -------------------------------------------------------
+
+    @asynccontextmanager
+    async def acting(self, timeout_ms: int = TURN_TIMEOUT_MS) -> AsyncIterator[Term]:
+        """Wait for a turn to act as the cluster's controller.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT or NOT_CONTROLLER, with nothing done.
+        """
+        async with self._turn.take(timeout_ms):
+            term = self.term
+            try:
+                yield term
+            except ControllerMoved:
+                self._resign()
+                self._events.post_once("election", self._stand)
+                raise KafkaError(ErrorCode.NOT_CONTROLLER) from None
+            except SessionExpired as error:
+                self._resign()
+                raise KafkaError(ErrorCode.NOT_CONTROLLER) from error
+            except KafkaError:
+                raise
+            except Exception:
+                self._begin_anew()
+                raise
+            finally:
+                if term.store.is_unsure and term is self._term:
+                    self._begin_anew()
+        self._events.tell_settled()
+
+    async def create_topics(
+        self,
+        wishes: Sequence[NewTopic],
+        *,
+        timeout_ms: int = TURN_TIMEOUT_MS,
+        validate_only: bool = False,
+    ) -> list[CreatedTopic]:
+        """Make topics; see `TermTopics.create`.
+
+        Args:
+            timeout_ms: how long to wait for the events before this one.
+
+        Raises:
+            KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
+        """
+        async with self.acting(timeout_ms) as term:
+            return await TermTopics(term).create(wishes, validate_only=validate_only)
+
+    async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
+        """Make those topics that are not there; see `TermTopics.ensure`.
+
+        Raises:
+            KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
+        """
+        async with self.acting() as term:
+            return await TermTopics(term).ensure(names)
+
+    async def delete_topics(
+        self, topic_ids: Collection[bytes], *, timeout_ms: int = TURN_TIMEOUT_MS
+    ) -> dict[bytes, Outcome]:
+        """Delete topics, and answer once their logs are gone, if all of their brokers are here.
+
+        Raises:
+            KafkaError: none was deleted: REQUEST_TIMED_OUT or NOT_CONTROLLER.
+        """
+        async with self.acting(timeout_ms) as term:
+            names = [
+                topic.name
+                for topic_id in topic_ids
+                if (topic := term.context.topic_by_id(topic_id)) is not None
+            ]
+            outcomes = await TermTopics(term).delete(topic_ids)
+        with trio.move_on_after(timeout_ms / 1000):
+            while self._term is term and any(self._is_going(term, name) for name in names):
+                await self._events.wait_until_settled()
+        return outcomes
+
+    def _is_going(self, term: Term, name: str) -> bool:
+        """Whether brokers have yet to say that a topic's logs are gone."""
+        topic = term.context.any_topic(name)
+        return topic is not None and topic.is_being_deleted and not topic.deletion_waits
+
+    async def create_partitions(
+        self,
+        wishes: Sequence[NewPartitions],
+        *,
+        timeout_ms: int = TURN_TIMEOUT_MS,
+        validate_only: bool = False,
+    ) -> dict[str, Outcome]:
+        """Add partitions to topics; see `TermTopics.add_partitions`.
+
+        Raises:
+            KafkaError: nothing was added: REQUEST_TIMED_OUT, NOT_CONTROLLER or
+                POLICY_VIOLATION.
+        """
+        async with self.acting(timeout_ms) as term:
+            return await TermTopics(term).add_partitions(wishes, validate_only=validate_only)
+
+    async def elect_leaders(
+        self,
+        kind: ElectionType,
+        partitions: Collection[TopicPartition] | None,
+        *,
+        timeout_ms: int = TURN_TIMEOUT_MS,
+    ) -> dict[TopicPartition, Outcome]:
+        """Elect leaders; see `TermLeaders.elect`. Raises KafkaError as the others."""
+        async with self.acting(timeout_ms) as term:
+            return await TermLeaders(term).elect(kind, partitions)
+
+    async def reassign(
+        self,
+        wishes: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        may_change_factor: bool = True,
+        timeout_ms: int = TURN_TIMEOUT_MS,
+    ) -> dict[TopicPartition, Outcome]:
+        """Move partitions; see `TermLeaders.reassign`. Raises KafkaError as the others."""
+        async with self.acting(timeout_ms) as term:
+            return await TermLeaders(term).reassign(wishes, may_change_factor=may_change_factor)
+
+    async def reassignments(
+        self,
+        partitions: Collection[TopicPartition] | None,
+        *,
+        timeout_ms: int = TURN_TIMEOUT_MS,
+    ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
+        """What is moving; see `TermLeaders.reassignments`. Raises KafkaError as the others."""
+        async with self.acting(timeout_ms) as term:
+            return TermLeaders(term).reassignments(partitions)
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool, timeout_ms: int
+    ) -> None:
+        """Move finalized levels; see `feature_levels`. Raises KafkaError as the others."""
+        async with self.acting(timeout_ms) as term:
+            brokers = term.context.live_brokers
+            await update_features(term.store, brokers, updates, validate_only=validate_only)
+
+    async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
+        """Move a broker's partitions away; see `TermLeaders.shut_down`."""
+        async with self.acting() as term:
+            return await TermLeaders(term).shut_down(broker_id, broker_epoch)

@@ -1,0 +1,170 @@
+"""The controller decides which features are finalized, and writes it to `/feature`.
+
+What may change follows Kafka 4.3's FeatureControlManager; how it is kept, Kafka 3.9's
+KafkaController. A request is done whole or not at all. Before the first change there is no node,
+and the defaults hold: Kafka 3.9 starts on such a tree, but on none that finalizes what came later.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..common.errors import ErrorCode, KafkaError
+from ..common.live_broker import LiveBroker
+from ..metadata.features import DEFAULT_LEVELS, SUPPORTED
+from ..metadata_store.errors import BadVersion, MetadataStoreError, NodeExists, NoNode
+from ..metadata_store.feature_node import (
+    FEATURE,
+    NODE_VERSION,
+    FeatureNode,
+    decode_feature,
+    encode_feature,
+)
+from ..metadata_store.store import Create, Node, SetData
+from ..metadata_store.znodes import CorruptNode
+from .fenced_store import FencedStore
+
+logger = logging.getLogger(__name__)
+
+WRITE_ATTEMPTS_MAX = 20
+"""How often a write begins anew because somebody else changed the node."""
+
+
+NAME_SHOWN_MAX = 100
+"""How much of a feature's name stands in an answer; clients may send any."""
+
+
+class UpgradeType(enum.IntEnum):
+    """How a level may change (FeatureUpdate.UpgradeType); any other number is refused."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """A wish: a feature's new level, and what kind of change it is, as its number."""
+
+    name: str
+    level: int
+    upgrade_type: int
+
+
+async def enable_features(store: FencedStore) -> None:
+    """Bring a node that brokers older than Kafka 2.7 left disabled into use, without features.
+
+    Kafka 3.9 does so as well. A node that cannot be read stays as it is, and so does a cluster
+    without the node: it goes by the defaults.
+    """
+    node = await _read(store)
+    if node is None:
+        return
+    try:
+        said = decode_feature(node.data)
+    except CorruptNode as error:
+        logger.error("%s stays as it is: %s", FEATURE, error)
+        return
+    if said.is_enabled and said.version == NODE_VERSION:
+        return
+    levels = dict(said.levels) if said.is_enabled else {}
+    try:
+        await store.multi([SetData(FEATURE, encode_feature(FeatureNode(levels)), node.version)])
+    except (NoNode, BadVersion):
+        await enable_features(store)  # another hand was in it: look again
+
+
+async def update_features(
+    store: FencedStore,
+    brokers: Mapping[int, LiveBroker],
+    updates: Iterable[FeatureUpdate],
+    *,
+    validate_only: bool,
+) -> None:
+    """Change finalized levels, all that are asked or none.
+
+    Args:
+        brokers: all live brokers; each must support the new levels.
+        updates: of two for one feature the later counts, as with Kafka.
+        validate_only: write nothing.
+
+    Raises:
+        KafkaError: INVALID_UPDATE_VERSION, or FEATURE_UPDATE_FAILED where the store refused.
+        ControllerMoved: this broker is the controller no more.
+    """
+    wishes = {update.name: update for update in updates}
+    for _ in range(WRITE_ATTEMPTS_MAX):
+        try:
+            node = await _read(store)
+            present = FeatureNode(DEFAULT_LEVELS) if node is None else decode_feature(node.data)
+        except (MetadataStoreError, CorruptNode) as error:
+            raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, str(error)) from error
+        levels = dict(present.levels) if present.is_enabled else {}
+        for wish in wishes.values():
+            reason = why_not(wish, levels.get(wish.name, 0), brokers)
+            if reason is not None:
+                raise KafkaError(
+                    ErrorCode.INVALID_UPDATE_VERSION,
+                    f"No feature was changed: {wish.name[:NAME_SHOWN_MAX]!r} cannot go to level "
+                    f"{wish.level}: {reason}",
+                )
+        target = levels | {wish.name: wish.level for wish in wishes.values()}
+        target = {name: level for name, level in target.items() if level > 0}
+        if validate_only or (target == levels and present.is_enabled):
+            return
+        if await _write(store, node, FeatureNode(target)):
+            return
+    raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, "Others kept changing the features.")
+
+
+def why_not(update: FeatureUpdate, level: int, brokers: Mapping[int, LiveBroker]) -> str | None:
+    """Why an update is refused; None if it is not.
+
+    Args:
+        level: the level that is finalized now.
+        brokers: all live brokers.
+    """
+    if update.upgrade_type not in UpgradeType.__members__.values():
+        return f"upgrade type {update.upgrade_type} is not known."
+    if update.level < 0:
+        return "a level is 0 or more."
+    supported = {each.name: each for each in SUPPORTED}.get(update.name)
+    if supported is None:
+        return "the controller does not have this feature."
+    if not supported.holds(update.level):
+        first, last = supported.min_version, supported.max_version
+        return f"the controller supports levels {first} to {last}."
+    for broker_id, broker in sorted(brokers.items()):
+        theirs = {each.name: each for each in broker.features}.get(update.name)
+        if update.level > 0 and (theirs is None or not theirs.holds(update.level)):
+            return f"broker {broker_id} does not support it."
+    if update.level < level and update.upgrade_type == UpgradeType.UPGRADE:
+        return f"it is at {level}; ask for a safe or an unsafe downgrade to lower it."
+    if update.level > level and update.upgrade_type != UpgradeType.UPGRADE:
+        return f"it is at {level}, which is lower already; this would be no downgrade."
+    return None
+
+
+async def _read(store: FencedStore) -> Node | None:
+    (node,) = await store.store.get_many([FEATURE])
+    return node
+
+
+async def _write(store: FencedStore, node: Node | None, wanted: FeatureNode) -> bool:
+    """Whether the node was still as it was read.
+
+    Raises:
+        KafkaError: FEATURE_UPDATE_FAILED.
+    """
+    data = encode_feature(wanted)
+    operation = Create(FEATURE, data) if node is None else SetData(FEATURE, data, node.version)
+    try:
+        await store.multi([operation])
+    except (NodeExists, NoNode, BadVersion):
+        return False
+    except MetadataStoreError as error:
+        raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, str(error)) from error
+    logger.info("finalized features: %s", wanted.levels or "none")
+    return True

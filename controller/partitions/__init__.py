@@ -1,0 +1,1 @@
+"""The states of partitions and replicas, elections and reassignments."""

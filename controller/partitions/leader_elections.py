@@ -1,0 +1,250 @@
+"""The controller's verbs on leaders and replicas: elect, move, leave."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
+from ...metadata_store.errors import MetadataStoreError
+from ..active_controller import Term
+from ..context import Reassignment, Replica
+from ..store_failure import store_failure
+from .leadership import Election, Electorate, elect_for_controlled_shutdown, elect_for_offline
+from .leadership import elect_preferred as preferred
+from .leadership_writer import PartitionOf
+from .states import PartitionStatus, ReplicaStatus
+
+logger = logging.getLogger(__name__)
+
+Outcome = KafkaError | None
+
+
+class ElectionType(IntEnum):
+    """Which leader is wanted, by its number in ElectLeaders."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class TermLeaders:
+    """What an elected controller does to leaders and replicas."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+        self._context = term.context
+
+    # -- elections ------------------------------------------------------------------------
+
+    async def elect(
+        self, kind: ElectionType, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, Outcome]:
+        """Elect leaders (KIP-183, KIP-460).
+
+        Args:
+            kind: the preferred leader; or any live replica where there is no leader.
+            partitions: which; all where it is None, and then those that need no election are
+                left out of the answer.
+        """
+        outcomes: dict[TopicPartition, Outcome] = {}
+        wanted: list[PartitionOf] = []
+        for topic_partition in self._all() if partitions is None else partitions:
+            item = self._find(topic_partition)
+            if item is None:
+                outcomes[topic_partition] = KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such partition."
+                )
+            elif self._needs(kind, item):
+                wanted.append(item)
+            elif partitions is not None:
+                outcomes[topic_partition] = KafkaError(
+                    ErrorCode.ELECTION_NOT_NEEDED, "The partition is led as it should be."
+                )
+        left = set(await self._term.partitions.bring_online(wanted, _ELECTIONS[kind]))
+        self._term.batch.send()
+        for item in wanted:
+            refusal = _NOT_AVAILABLE[kind] if item in left else None
+            outcomes[TopicPartition(item.topic.name, item.partition)] = (
+                None if refusal is None else KafkaError(refusal)
+            )
+        return outcomes
+
+    def _all(self) -> list[TopicPartition]:
+        return [
+            TopicPartition(topic.name, partition)
+            for topic in self._context.topics()
+            if not topic.is_being_deleted
+            for partition in topic.assignment
+        ]
+
+    def _find(self, topic_partition: TopicPartition) -> PartitionOf | None:
+        topic = self._context.topic(topic_partition.topic)
+        if topic is None or topic_partition.partition not in topic.assignment:
+            return None
+        return PartitionOf(topic, topic_partition.partition)
+
+    def _needs(self, kind: ElectionType, item: PartitionOf) -> bool:
+        topic, partition = item
+        leadership = topic.leaderships.get(partition)
+        if kind is ElectionType.PREFERRED:
+            return leadership is None or leadership.state.leader != topic.assignment[partition][0]
+        return leadership is None or not self._context.is_online(
+            Replica(topic.name, partition, leadership.state.leader)
+        )
+
+    async def rebalance(self) -> None:
+        """Give brokers back the partitions they are preferred for, where too many are not theirs.
+
+        By `leader.imbalance.per.broker.percentage`, after checkAndTriggerAutoLeaderRebalance.
+        """
+        allowed = self._term.config["leader.imbalance.per.broker.percentage"] / 100
+        by_preferred: dict[int, list[PartitionOf]] = {}
+        for topic in self._context.topics():
+            if not topic.is_being_deleted:
+                for partition, replicas in topic.assignment.items():
+                    item = PartitionOf(topic, partition)
+                    by_preferred.setdefault(replicas[0], []).append(item)
+        for broker_id, items in sorted(by_preferred.items()):
+            moved = [item for item in items if self._needs(ElectionType.PREFERRED, item)]
+            if len(moved) / len(items) <= allowed or broker_id not in self._context.live_brokers:
+                continue
+            ready = [item for item in moved if self._may_return(item)]
+            if ready:
+                logger.info("broker %d gets %d partitions back", broker_id, len(ready))
+                await self._term.partitions.bring_online(ready, preferred)
+        self._term.batch.send()
+
+    def _may_return(self, item: PartitionOf) -> bool:
+        """Whether the preferred leader would be elected now; no store is asked in vain."""
+        topic, partition = item
+        leadership = topic.leaderships.get(partition)
+        return (
+            leadership is not None
+            and partition not in topic.reassignments
+            and topic.status(partition) is PartitionStatus.ONLINE
+            and topic.assignment[partition][0] in leadership.state.isr
+            and topic.assignment[partition][0] in self._context.electable(topic, partition)
+        )
+
+    # -- a broker is about to stop ----------------------------------------------------------
+
+    async def shut_down(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
+        """Move a broker's partitions to others, before it stops (controlled shutdown).
+
+        Args:
+            broker_epoch: of the registration it asks for; negative where it does not say.
+
+        Returns:
+            The partitions that it still leads and that others hold too: it may try again.
+
+        Raises:
+            KafkaError: STALE_BROKER_EPOCH, or BROKER_NOT_AVAILABLE for one not registered.
+        """
+        broker = self._context.live_brokers.get(broker_id)
+        if broker is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"There is no broker {broker_id}.")
+        if 0 <= broker_epoch < broker.epoch:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+        self._context.shutting_down.add(broker_id)
+        led, followed = self._shared_partitions(broker_id)
+        await self._term.partitions.bring_online(led, elect_for_controlled_shutdown)
+        self._term.batch.send()
+        for topic, partition in followed:
+            self._term.batch.stop([broker_id], topic, partition, delete=False)
+        self._term.batch.send()
+        await self._term.replicas.change(
+            [Replica(topic.name, partition, broker_id) for topic, partition in followed],
+            ReplicaStatus.OFFLINE,
+        )
+        self._term.batch.send()
+        remaining, _ = self._shared_partitions(broker_id)
+        return [TopicPartition(topic.name, partition) for topic, partition in remaining]
+
+    def _shared_partitions(self, broker_id: int) -> tuple[list[PartitionOf], list[PartitionOf]]:
+        """The partitions a broker leads and those it follows, of those that others hold too."""
+        led: list[PartitionOf] = []
+        followed: list[PartitionOf] = []
+        for topic in self._context.topics():
+            if topic.is_being_deleted:
+                continue
+            for partition, replicas in topic.assignment.items():
+                leadership = topic.leaderships.get(partition)
+                if broker_id in replicas and len(replicas) > 1 and leadership is not None:
+                    leads = leadership.state.leader == broker_id
+                    (led if leads else followed).append(PartitionOf(topic, partition))
+        return led, followed
+
+    # -- reassignments ------------------------------------------------------------------------
+
+    async def reassign(
+        self,
+        wishes: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        may_change_factor: bool = True,
+    ) -> dict[TopicPartition, Outcome]:
+        """Move partitions to other brokers, or stop moving them where the wish is None.
+
+        Args:
+            may_change_factor: whether a partition may get more replicas or fewer (KIP-860).
+        """
+        outcomes: dict[TopicPartition, Outcome] = {}
+        for topic_partition, target in wishes.items():
+            item = self._find(topic_partition)
+            outcomes[topic_partition] = None
+            try:
+                if item is None:
+                    raise KafkaError(
+                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such partition."
+                    )
+                if target is None:
+                    await self._term.reassignments.cancel(item)
+                else:
+                    if not may_change_factor:
+                        self._term.reassignments.require_possible(target)
+                        _require_same_factor(item, target)
+                    await self._term.reassignments.begin(item, target)
+            except KafkaError as refusal:
+                outcomes[topic_partition] = refusal
+            except MetadataStoreError as error:
+                outcomes[topic_partition] = store_failure(error)
+        return outcomes
+
+    def reassignments(
+        self, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
+        """Replicas and reassignment of those partitions, of all where None, that are moving."""
+        moving: dict[TopicPartition, tuple[tuple[int, ...], Reassignment]] = {}
+        for topic_partition in self._all() if partitions is None else partitions:
+            item = self._find(topic_partition)
+            if item is not None and item.partition in item.topic.reassignments:
+                moving[topic_partition] = (
+                    item.topic.assignment[item.partition],
+                    item.topic.reassignments[item.partition],
+                )
+        return moving
+
+
+def _require_same_factor(item: PartitionOf, target: Sequence[int]) -> None:
+    present = len(item.topic.target_replicas(item.partition))
+    if len(target) != present:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"{item} has {present} replicas and would have {len(target)}, which the request "
+            "does not allow.",
+        )
+
+
+def _elect_unclean(electorate: Electorate) -> Electorate:
+    return electorate._replace(allows_unclean=True)
+
+
+_ELECTIONS: dict[ElectionType, Election] = {
+    ElectionType.PREFERRED: preferred,
+    ElectionType.UNCLEAN: lambda electorate: elect_for_offline(_elect_unclean(electorate)),
+}
+_NOT_AVAILABLE = {
+    ElectionType.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}

@@ -1,0 +1,178 @@
+"""Taking partitions from one state to the next (Kafka's PartitionStateMachine)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from ...common.partition_state import NO_LEADER
+from ...metadata_store.znodes import LeaderAndIsrNode
+from ..channel.request_batch import RequestBatch
+from ..context import ControllerContext, Replica, Topic
+from .leadership import Election, Electorate, elect_for_offline
+from .leadership_writer import LeadershipWriter, PartitionOf
+from .states import PARTITION_TRANSITIONS, PartitionStatus, require_transition
+
+logger = logging.getLogger(__name__)
+state_change_logger = logging.getLogger("odradek.state_change")
+
+AllowsUnclean = Callable[[Topic], bool]
+"""Whether a topic takes a leader out of sync rather than none."""
+
+
+class PartitionMachine:
+    """Changes the states of partitions, and collects what brokers are to be told.
+
+    Args:
+        context: what the controller knows.
+        leaderships: writes leaders.
+        batch: where requests come together; the caller sends it.
+        allows_unclean: `unclean.leader.election.enable` of a topic.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        leaderships: LeadershipWriter,
+        batch: RequestBatch,
+        allows_unclean: AllowsUnclean,
+    ) -> None:
+        self._context = context
+        self._leaderships = leaderships
+        self._batch = batch
+        self._allows_unclean = allows_unclean
+
+    def begin(self, restarted: Collection[int] = ()) -> None:
+        """Find out the state of each partition, as a new controller does.
+
+        Args:
+            restarted: brokers whose partitions need another leadership though they live.
+        """
+        for topic in self._context.topics():
+            for partition in topic.assignment:
+                topic.statuses[partition] = self._initial_status(topic, partition, restarted)
+
+    def _initial_status(
+        self, topic: Topic, partition: int, restarted: Collection[int]
+    ) -> PartitionStatus:
+        leadership = topic.leaderships.get(partition)
+        if leadership is None:
+            return PartitionStatus.NEW
+        leader = leadership.state.leader
+        if leader not in restarted and self._context.is_online(
+            Replica(topic.name, partition, leader)
+        ):
+            return PartitionStatus.ONLINE
+        return PartitionStatus.OFFLINE
+
+    def set_status(self, partitions: Iterable[PartitionOf], target: PartitionStatus) -> None:
+        """Take partitions to a state that nobody has to be elected for."""
+        for item in partitions:
+            topic, partition = item
+            require_transition(PARTITION_TRANSITIONS, topic.status(partition), target, item)
+            if target is PartitionStatus.NON_EXISTENT:
+                topic.statuses.pop(partition, None)
+            else:
+                topic.statuses[partition] = target
+            self._log(item, target)
+
+    async def bring_online(
+        self, partitions: Iterable[PartitionOf], elect: Election = elect_for_offline
+    ) -> list[PartitionOf]:
+        """Give partitions a leader: their first, or one that `elect` finds.
+
+        Returns:
+            Those that stay without the leader that was looked for.
+        """
+        new: list[PartitionOf] = []
+        others: list[PartitionOf] = []
+        for item in partitions:
+            status = item.topic.status(item.partition)
+            require_transition(PARTITION_TRANSITIONS, status, PartitionStatus.ONLINE, item)
+            (new if status is PartitionStatus.NEW else others).append(item)
+        led = await self._leaderships.create(new) if new else []
+        for topic, partition in led:
+            self._batch.lead(self._live_replicas(topic, partition), topic, partition, is_new=True)
+        changed, left = await self._elect(others, elect)
+        for item in (*led, *changed):
+            item.topic.statuses[item.partition] = PartitionStatus.ONLINE
+            self._log(item, PartitionStatus.ONLINE)
+        found = set(led)
+        return [item for item in new if item not in found] + left
+
+    async def _elect(
+        self, partitions: Sequence[PartitionOf], elect: Election
+    ) -> tuple[list[PartitionOf], list[PartitionOf]]:
+        if not partitions:
+            return [], []
+
+        def decide(topic: Topic, partition: int) -> LeaderAndIsrNode | None:
+            return elect(self._electorate(topic, partition))
+
+        changed, left = await self._leaderships.change(partitions, decide)
+        for topic, partition in changed:
+            self._batch.lead(self._live_replicas(topic, partition), topic, partition)
+        return changed, left
+
+    def _electorate(self, topic: Topic, partition: int) -> Electorate:
+        context = self._context
+        return Electorate(
+            topic.leaderships[partition].state,
+            topic.assignment[partition],
+            context.electable(topic, partition),
+            context.shutting_down,
+            context.epoch,
+            self._allows_unclean(topic),
+        )
+
+    def _live_replicas(self, topic: Topic, partition: int) -> list[int]:
+        return [
+            broker_id
+            for broker_id in topic.assignment[partition]
+            if self._context.is_online(Replica(topic.name, partition, broker_id))
+        ]
+
+    async def bring_all_online(self, topics: Iterable[Topic] | None = None) -> None:
+        """Look for a leader for every partition that has none and is not being deleted.
+
+        Args:
+            topics: only of these.
+        """
+        waiting = (PartitionStatus.NEW, PartitionStatus.OFFLINE)
+        partitions = [
+            PartitionOf(topic, partition)
+            for topic in (self._context.topics() if topics is None else topics)
+            if not topic.is_being_deleted
+            for partition, status in topic.statuses.items()
+            if status in waiting
+        ]
+        for item in await self.bring_online(partitions):
+            logger.error("%s stays without a leader: no replica in sync is alive", item)
+
+    async def bring_electable_online(self, items: Iterable[PartitionOf]) -> None:
+        """Elect for those partitions that have no leader, though one in sync is alive.
+
+        A leader that was given up may have changed the ISR between the election, which then
+        found nobody, and its own removal from the ISR.
+        """
+        found = []
+        for item in items:
+            topic, partition = item
+            leadership = topic.leaderships.get(partition)
+            if topic.is_being_deleted or leadership is None:
+                continue
+            state = leadership.state
+            electable = self._context.electable(topic, partition)
+            if state.leader == NO_LEADER and any(each in electable for each in state.isr):
+                found.append(item)
+        await self.bring_online(found)
+
+    def _log(self, item: PartitionOf, target: PartitionStatus) -> None:
+        leadership = item.topic.leaderships.get(item.partition)
+        state_change_logger.debug(
+            "controller epoch %d: partition %s is %s, %s",
+            self._context.epoch,
+            item,
+            target.name,
+            "never led" if leadership is None else leadership.state,
+        )

@@ -1,0 +1,133 @@
+"""Taking replicas from one state to the next (Kafka's ReplicaStateMachine)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ...metadata_store.znodes import LeaderAndIsrNode
+from ..channel.request_batch import RequestBatch
+from ..context import ControllerContext, Replica, Topic
+from .leadership import without_replica
+from .leadership_writer import LeadershipWriter, PartitionOf
+from .states import REPLICA_TRANSITIONS, ReplicaStatus, require_transition
+
+state_change_logger = logging.getLogger("odradek.state_change")
+
+
+class ReplicaMachine:
+    """Changes the states of replicas, and collects what brokers are to be told.
+
+    Args:
+        context: what the controller knows.
+        leaderships: writes the ISR without replicas that are gone.
+        batch: where requests come together; the caller sends it.
+    """
+
+    def __init__(
+        self, context: ControllerContext, leaderships: LeadershipWriter, batch: RequestBatch
+    ) -> None:
+        self._context = context
+        self._leaderships = leaderships
+        self._batch = batch
+
+    def begin(self) -> None:
+        """Find out the state of each replica, as a new controller does."""
+        context = self._context
+        for topic in context.topics():
+            for replica in topic.replicas():
+                # One that is gone may have been deleted already: its broker will be asked.
+                context.replica_statuses[replica] = (
+                    ReplicaStatus.ONLINE if context.is_online(replica) else ReplicaStatus.OFFLINE
+                )
+
+    async def change(self, replicas: Iterable[Replica], target: ReplicaStatus) -> None:
+        """Take replicas to a state, each from one that it may follow.
+
+        Raises:
+            IllegalTransition: it may not follow the state of one of them.
+        """
+        chosen = list(replicas)
+        for replica in chosen:
+            former = self._context.status(replica)
+            require_transition(REPLICA_TRANSITIONS, former, target, replica)
+        if target is ReplicaStatus.OFFLINE:
+            await self._take_offline(chosen)
+        else:
+            tell = self._TELL.get(target)
+            if tell is not None:
+                for replica in chosen:
+                    tell(self, replica, self._topic(replica))
+        for replica in chosen:
+            self._note(replica, target)
+
+    def _topic(self, replica: Replica) -> Topic:
+        topic = self._context.any_topic(replica.topic)
+        assert topic is not None, f"{replica} is of no known topic"
+        return topic
+
+    def _note(self, replica: Replica, target: ReplicaStatus) -> None:
+        if target is ReplicaStatus.NON_EXISTENT:
+            self._context.replica_statuses.pop(replica, None)
+        else:
+            self._context.replica_statuses[replica] = target
+        state_change_logger.debug(
+            "controller epoch %d: replica %s-%d on broker %d is %s",
+            self._context.epoch,
+            *replica,
+            target.name,
+        )
+
+    # -- what a broker is told on the way to a state ------------------------------------
+
+    def _tell_new(self, replica: Replica, topic: Topic) -> None:
+        """It begins empty; where there is no leader yet, it hears when there is one."""
+        if replica.partition in topic.leaderships:
+            self._batch.lead([replica.broker_id], topic, replica.partition, is_new=True)
+
+    def _tell_online(self, replica: Replica, topic: Topic) -> None:
+        if self._context.status(replica) is ReplicaStatus.NEW:
+            return  # it was told when it became new, or when its partition got a leader
+        if replica.partition in topic.leaderships:
+            self._batch.lead([replica.broker_id], topic, replica.partition)
+
+    def _tell_deletion(self, replica: Replica, topic: Topic) -> None:
+        self._batch.stop([replica.broker_id], topic, replica.partition, delete=True)
+
+    _TELL: Mapping[ReplicaStatus, Callable[[ReplicaMachine, Replica, Topic], None]] = {
+        ReplicaStatus.NEW: _tell_new,
+        ReplicaStatus.ONLINE: _tell_online,
+        ReplicaStatus.DELETION_STARTED: _tell_deletion,
+    }
+
+    async def _take_offline(self, replicas: Sequence[Replica]) -> None:
+        """Stop replicas, take them out of their ISRs, and tell the others."""
+        by_broker: dict[int, list[PartitionOf]] = {}
+        for replica in replicas:
+            topic = self._topic(replica)
+            self._batch.stop([replica.broker_id], topic, replica.partition, delete=False)
+            by_broker.setdefault(replica.broker_id, []).append(
+                PartitionOf(topic, replica.partition)
+            )
+        for broker_id, partitions in by_broker.items():
+            await self._leave_isr(broker_id, partitions)
+
+    async def _leave_isr(self, broker_id: int, partitions: Sequence[PartitionOf]) -> None:
+        def decide(topic: Topic, partition: int) -> LeaderAndIsrNode | None:
+            former = topic.leaderships[partition].state
+            if broker_id not in former.isr:
+                return None
+            return without_replica(former, broker_id, self._context.epoch)
+
+        changed, left = await self._leaderships.change(partitions, decide)
+        for topic, partition in changed:
+            others = [
+                replica
+                for replica in topic.assignment[partition]
+                if replica != broker_id and replica in self._context.live_brokers
+            ]
+            if topic.is_being_deleted:
+                continue
+            self._batch.lead(others, topic, partition)
+        for topic, partition in left:
+            self._batch.tell(self._context.live_brokers, topic, [partition])

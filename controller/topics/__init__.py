@@ -1,0 +1,1 @@
+"""Topics: created, grown, deleted."""

@@ -1,0 +1,168 @@
+"""Which brokers hold which partitions of a topic (Kafka's AdminUtils, with KIP-36's racks).
+
+The first replicas go round the brokers from a random start; the others follow at a shift
+that grows with each round, so that one broker's partitions have their followers spread
+over all others. Brokers of different racks take turns, and no rack gets a second replica of
+a partition before each rack has one. Where no racks are known each broker is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from random import Random
+
+from ...common.errors import ErrorCode, KafkaError
+
+Assignment = dict[int, tuple[int, ...]]
+"""Partition index to the brokers that hold it, the preferred leader first."""
+
+Racks = Mapping[int, str | None]
+"""The brokers that may be given partitions, and the rack of each, None where it names none."""
+
+
+def assign_replicas(
+    racks: Racks,
+    partition_count: int,
+    replication_factor: int,
+    *,
+    start_index: int,
+    shift: int,
+    first_partition: int = 0,
+) -> Assignment:
+    """Spread partitions over brokers, and their replicas over racks.
+
+    Args:
+        racks: of at least `replication_factor` brokers. Unless all of them name one, racks
+            do not count.
+        start_index: the place, among the brokers in their turns, of partition 0's first
+            replica.
+        shift: how far after the first replica the second begins, in rounds of the racks;
+            it grows by one each time the first replicas have gone round.
+        first_partition: the index of the first partition to assign.
+    """
+    members = _members_of_racks(racks)
+    rack_of = {broker_id: rack for rack, group in enumerate(members) for broker_id in group}
+    turns = [each for turn in zip_longest(*members) for each in turn if each is not None]
+    assignment: Assignment = {}
+    for partition in range(first_partition, first_partition + partition_count):
+        if partition > 0 and partition % len(turns) == 0:
+            shift += 1
+        first = (partition + start_index) % len(turns)
+        assignment[partition] = _pick(turns, rack_of, replication_factor, first, shift)
+    return assignment
+
+
+def _members_of_racks(racks: Racks) -> list[list[int]]:
+    """The brokers of each rack: racks in the order of their names, brokers of their ids."""
+    if None in racks.values():
+        return [[broker_id] for broker_id in sorted(racks)]
+    members: dict[str, list[int]] = {}
+    for broker_id in sorted(racks):
+        members.setdefault(str(racks[broker_id]), []).append(broker_id)
+    return [members[name] for name in sorted(members)]
+
+
+def _pick(
+    turns: Sequence[int],
+    rack_of: Mapping[int, int],
+    replication_factor: int,
+    first: int,
+    shift: int,
+) -> tuple[int, ...]:
+    """The brokers of one partition, of which the first is known."""
+    rack_count = len(set(rack_of.values()))
+    chosen = [turns[first]]
+    covered = {rack_of[turns[first]]}
+    distance = shift * rack_count
+    while len(chosen) < replication_factor:
+        broker_id = turns[(first + 1 + distance % (len(turns) - 1)) % len(turns)]
+        distance += 1
+        helps = rack_of[broker_id] not in covered or len(covered) == rack_count
+        if helps and broker_id not in chosen:
+            chosen.append(broker_id)
+            covered.add(rack_of[broker_id])
+    return tuple(chosen)
+
+
+def assign_new_topic(
+    racks: Racks, partition_count: int, replication_factor: int, random: Random
+) -> Assignment:
+    """An assignment for a new topic, starting somewhere at random.
+
+    Raises:
+        KafkaError: INVALID_REPLICATION_FACTOR when there are too few brokers.
+    """
+    _require_brokers(racks, replication_factor)
+    return assign_replicas(
+        racks,
+        partition_count,
+        replication_factor,
+        start_index=random.randrange(len(racks)),
+        shift=random.randrange(len(racks)),
+    )
+
+
+def assign_more_partitions(racks: Racks, existing: Assignment, added_count: int) -> Assignment:
+    """An assignment for partitions added to a topic, going on where its others end.
+
+    Raises:
+        KafkaError: INVALID_REPLICATION_FACTOR when there are too few brokers.
+    """
+    first_replicas = existing[0]
+    _require_brokers(racks, len(first_replicas))
+    # As in Kafka a place among the ids, though the turns are taken by racks.
+    start_index = sum(broker_id < first_replicas[0] for broker_id in racks) % len(racks)
+    return assign_replicas(
+        racks,
+        added_count,
+        len(first_replicas),
+        start_index=start_index,
+        shift=start_index,
+        first_partition=len(existing),
+    )
+
+
+def _require_brokers(racks: Racks, replication_factor: int) -> None:
+    if replication_factor > len(racks):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"A replication factor of {replication_factor} needs as many brokers; "
+            f"there are {len(racks)}.",
+        )
+
+
+def validate_manual_assignment(
+    assignments: Iterable[Sequence[int]],
+    broker_ids: Container[int],
+    replication_factor: int | None = None,
+) -> None:
+    """Accept replica lists that a client made up itself.
+
+    Args:
+        assignments: the brokers of each partition.
+        broker_ids: those that are registered.
+        replication_factor: what each list's length must be; None: that of the first.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT.
+    """
+    for replicas in assignments:
+        if not replicas:
+            raise _invalid("A partition was assigned to no broker.")
+        for broker_id in replicas:
+            if broker_id not in broker_ids:
+                raise _invalid(f"A partition was assigned to broker {broker_id}, which is unknown.")
+        if len(set(replicas)) != len(replicas):
+            raise _invalid(f"A partition was assigned to a broker twice: {list(replicas)}.")
+        if replication_factor is None:
+            replication_factor = len(replicas)
+        elif len(replicas) != replication_factor:
+            raise _invalid(
+                f"A partition was assigned to {len(replicas)} brokers, others of the topic "
+                f"to {replication_factor}."
+            )
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

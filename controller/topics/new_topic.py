@@ -1,0 +1,196 @@
+"""From the wish for a topic to what will be made: validation and assignment, no writing.
+
+The order of checks, and so which error a wish with several faults gets, is that of Kafka's
+ReplicationControlManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+from ...common.errors import ErrorCode, KafkaError
+from ...runtime.rng import random_uuid
+from ..context import ControllerContext
+from .assignment import Assignment, assign_new_topic, validate_manual_assignment
+from .topic_names import validate_topic_name
+
+USE_DEFAULT = -1
+"""A partition count or replication factor that leaves it to the broker's configuration."""
+
+PARTITIONS_PER_REQUEST_MAX = 10_000
+"""How many partitions one request may make, over all of its topics (KRaft's limit)."""
+
+ConfigValidator = Callable[[Mapping[str, str]], None]
+"""Raises KafkaError INVALID_CONFIG for overrides that a topic cannot have."""
+
+
+class NewTopic(NamedTuple):
+    """A topic that somebody wants.
+
+    Attributes:
+        assignments: partition index and brokers, one pair for each partition; empty to have
+            the controller assign.
+        configs: overrides; a value of None is refused.
+    """
+
+    name: str
+    partition_count: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Sequence[tuple[str, str | None]] = ()
+
+
+class TopicPlan(NamedTuple):
+    """A topic that can be made."""
+
+    name: str
+    topic_id: bytes
+    assignment: Assignment
+    config: Mapping[str, str]
+
+    @property
+    def replication_factor(self) -> int:
+        """Of the first partition, as Kafka reports it."""
+        return len(self.assignment[0])
+
+
+class CreatedTopic(NamedTuple):
+    """How one topic of a request fared: the plan, or why there is none."""
+
+    name: str
+    plan: TopicPlan | None
+    error: KafkaError | None = None
+
+
+class TopicDefaults(NamedTuple):
+    """What a wish leaves open: `num.partitions` and `default.replication.factor`."""
+
+    partition_count: int
+    replication_factor: int
+
+
+def plan_topic(
+    wish: NewTopic,
+    context: ControllerContext,
+    defaults: TopicDefaults,
+    validate_config: ConfigValidator,
+    random: Random,
+) -> TopicPlan:
+    """Decide what the topic will be.
+
+    Raises:
+        KafkaError: the wish cannot be granted, with Kafka's code for it.
+    """
+    validate_topic_name(wish.name)
+    other = context.colliding_topic(wish.name)
+    if other is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic {wish.name!r} differs from the existing {other!r} only in '.' and '_', "
+            "which metrics do not tell apart.",
+        )
+    if context.has_name(wish.name):
+        raise topic_exists(wish.name)
+    config = _plan_config(wish, validate_config)
+    assignment = _plan_assignment(wish, context, defaults, random)
+    return TopicPlan(wish.name, random_uuid(random), assignment, config)
+
+
+def topic_exists(name: str) -> KafkaError:
+    """TOPIC_ALREADY_EXISTS for a topic."""
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
+
+
+def _plan_config(wish: NewTopic, validate_config: ConfigValidator) -> dict[str, str]:
+    config: dict[str, str] = {}
+    for name, value in wish.configs:
+        if value is None:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"The topic setting {name} has no value: give it one."
+            )
+        config[name] = value  # of a name that stands twice, the last one counts
+    validate_config(config)
+    return config
+
+
+def _plan_assignment(
+    wish: NewTopic, context: ControllerContext, defaults: TopicDefaults, random: Random
+) -> Assignment:
+    if wish.assignments:
+        return _accept_assignment(wish, context)
+    factor = wish.replication_factor
+    count = wish.partition_count
+    if factor == 0 or factor < USE_DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"A replication factor of {factor} is not possible: it is at least 1, or -1 for "
+            "the broker's default.",
+        )
+    if count == 0 or count < USE_DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{count} partitions are not possible: it is at least 1, or -1 for the broker's "
+            "default.",
+        )
+    return assign_new_topic(
+        context.live_racks,
+        defaults.partition_count if count == USE_DEFAULT else count,
+        defaults.replication_factor if factor == USE_DEFAULT else factor,
+        random,
+    )
+
+
+def _accept_assignment(wish: NewTopic, context: ControllerContext) -> Assignment:
+    if wish.replication_factor != USE_DEFAULT or wish.partition_count != USE_DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "With an assignment of its own, a topic's partition count and replication factor "
+            "must be -1.",
+        )
+    assignment: Assignment = {}
+    for partition, replicas in wish.assignments:
+        if partition in assignment:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {partition} was assigned twice."
+            )
+        assignment[partition] = tuple(replicas)
+    validate_manual_assignment(assignment.values(), context.live_brokers)
+    if sorted(assignment) != list(range(len(assignment))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"The assigned partitions are not numbered from 0 to {len(assignment) - 1}.",
+        )
+    return dict(sorted(assignment.items()))
+
+
+def check_partition_limit(wishes: Sequence[NewTopic], defaults: TopicDefaults) -> None:
+    """Refuse a request that would make too many partitions at once.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION.
+    """
+    total = 0
+    for wish in wishes:
+        if wish.assignments:
+            total += len(wish.assignments)
+        elif wish.partition_count == USE_DEFAULT:
+            total += defaults.partition_count
+        else:
+            total += max(wish.partition_count, 0)
+    require_partition_limit(total)
+
+
+def require_partition_limit(total: int) -> None:
+    """Refuse more than `PARTITIONS_PER_REQUEST_MAX` partitions.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION.
+    """
+    if total > PARTITIONS_PER_REQUEST_MAX:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"One request may make {PARTITIONS_PER_REQUEST_MAX} partitions, this one asks for "
+            f"{total}.",
+        )

@@ -1,0 +1,175 @@
+"""Deleting topics: marked first, so that a deletion once begun is always brought to its end.
+
+After Kafka's TopicDeletionManager. A topic goes once every replica's broker has deleted its
+log; where one is not there, or fails, the deletion waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+from ...common.errors import ErrorCode
+from ...metadata_store import znodes
+from ...metadata_store.errors import NodeExists
+from ...metadata_store.store import Create
+from ..channel.channel import PartitionErrors
+from ..channel.request_batch import RequestBatch
+from ..context import ControllerContext, Replica, Topic
+from ..fenced_store import FencedStore
+from ..partitions.leadership_writer import PartitionOf
+from ..partitions.partition_machine import PartitionMachine
+from ..partitions.replica_machine import ReplicaMachine
+from ..partitions.states import PartitionStatus, ReplicaStatus
+from .topic_nodes import remove_topic_nodes
+
+logger = logging.getLogger(__name__)
+
+DELETED: frozenset[ErrorCode] = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+"""Answers to StopReplica after which a replica's log is gone."""
+
+STOPPABLE = frozenset(
+    {
+        ReplicaStatus.NEW,
+        ReplicaStatus.ONLINE,
+        ReplicaStatus.OFFLINE,
+        ReplicaStatus.DELETION_INELIGIBLE,
+    }
+)
+"""From these a replica's deletion begins."""
+
+
+class TopicDeletion:
+    """Takes topics out of the cluster."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        store: FencedStore,
+        partitions: PartitionMachine,
+        replicas: ReplicaMachine,
+        batch: RequestBatch,
+    ) -> None:
+        self._context = context
+        self._store = store
+        self._partitions = partitions
+        self._replicas = replicas
+        self._batch = batch
+
+    def is_deleting(self, name: str) -> bool:
+        """Whether a topic is marked for deletion."""
+        topic = self._context.any_topic(name)
+        return topic is not None and topic.is_being_deleted
+
+    async def mark(self, topic: Topic) -> None:
+        """From here on neither a crash nor a new controller stops the deletion."""
+        with suppress(NodeExists):
+            await self._store.multi([Create(znodes.delete_topic_path(topic.name))])
+        topic.is_being_deleted = True
+
+    async def begin(self, topics: Iterable[Topic]) -> None:
+        """Delete topics that are marked, as far as their brokers are there."""
+        for topic in topics:
+            assert topic.is_being_deleted, f"{topic.name} is not marked for deletion"
+            topic.reassignments.clear()  # wherever its replicas were going to, they all go
+            await self._begin(topic)
+
+    async def _begin(self, topic: Topic) -> None:
+        self._batch.tell(self._context.live_brokers, topic)
+        self._batch.send()
+        partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
+        for item in partitions:
+            topic.statuses.setdefault(item.partition, PartitionStatus.NEW)
+        self._partitions.set_status(partitions, PartitionStatus.OFFLINE)
+        await self._delete_replicas(topic)
+
+    async def _delete_replicas(self, topic: Topic) -> None:
+        """Ask each broker for its replicas; those that cannot be asked make it wait."""
+        here: list[Replica] = []
+        away: list[Replica] = []
+        for replica in topic.replicas():
+            status = self._context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
+            if status in STOPPABLE:
+                (here if self._context.is_online(replica) else away).append(replica)
+        await self._replicas.change([*here, *away], ReplicaStatus.OFFLINE)
+        await self._replicas.change(away, ReplicaStatus.DELETION_INELIGIBLE)
+        await self._replicas.change(here, ReplicaStatus.DELETION_STARTED)
+        topic.deletion_waits = bool(away)
+        self._batch.send()
+        await self._finish(topic)
+
+    async def answered(self, broker_id: int, errors: PartitionErrors) -> None:
+        """A broker says which of the replicas it was to delete are gone."""
+        deleted: list[Replica] = []
+        failed: list[Replica] = []
+        for topic_partition, code in errors.items():
+            replica = Replica(*topic_partition, broker_id)
+            if self._context.status(replica) is not ReplicaStatus.DELETION_STARTED:
+                continue
+            if code in DELETED:
+                deleted.append(replica)
+            else:
+                logger.error("broker %d cannot delete %s-%d: %s", broker_id, *replica[:2], code)
+                failed.append(replica)
+        await self._replicas.change(deleted, ReplicaStatus.DELETION_SUCCESSFUL)
+        await self.replicas_failed(failed)
+        for name in sorted({replica.topic for replica in deleted}):
+            topic = self._context.any_topic(name)
+            if topic is not None:
+                await self._finish(topic)
+
+    async def replicas_failed(self, replicas: Collection[Replica]) -> None:
+        """Replicas of topics being deleted are not there any more: their topics wait."""
+        for replica in replicas:
+            topic = self._context.any_topic(replica.topic)
+            status = self._context.status(replica)
+            if topic is None or status is ReplicaStatus.DELETION_SUCCESSFUL:
+                continue
+            topic.deletion_waits = True
+            if status in (ReplicaStatus.NEW, ReplicaStatus.ONLINE):
+                await self._replicas.change([replica], ReplicaStatus.OFFLINE)
+                status = ReplicaStatus.OFFLINE
+            if status is not ReplicaStatus.DELETION_INELIGIBLE:
+                await self._replicas.change([replica], ReplicaStatus.DELETION_INELIGIBLE)
+        self._batch.send()
+
+    async def brokers_started(self, broker_ids: Collection[int]) -> None:
+        """Brokers are back: the deletions that waited for them go on."""
+        for topic in list(self._context.topics()):
+            if topic.is_being_deleted and any(
+                replica.broker_id in broker_ids for replica in topic.replicas()
+            ):
+                await self._delete_replicas(topic)
+
+    async def directories_changed(self, broker_id: int) -> None:
+        """A broker's log directories are not what they were: it is asked to delete again."""
+        failed = self._context.offline_directories.get(broker_id, set())
+        for topic_partition in list(failed):
+            if self.is_deleting(topic_partition.topic):
+                failed.discard(topic_partition)
+        await self.brokers_started({broker_id})
+
+    async def _finish(self, topic: Topic) -> None:
+        """Forget a topic all replicas of which are deleted."""
+        done = ReplicaStatus.DELETION_SUCCESSFUL
+        replicas = list(topic.replicas())
+        if any(self._context.status(replica) is not done for replica in replicas):
+            return
+        await remove_topic_nodes(self._store, topic.name)
+        await self._replicas.change(replicas, ReplicaStatus.NON_EXISTENT)
+        partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
+        self._partitions.set_status(partitions, PartitionStatus.NON_EXISTENT)
+        self._context.remove_topic(topic)
+        logger.info("deleted topic %s", topic.name)
+
+    async def forget_unknown(self, marked: Iterable[str]) -> None:
+        """Take away the marks of topics that there are not, as an administrator may make them."""
+        for name in marked:
+            if not self._context.has_name(name):
+                await remove_topic_nodes(self._store, name)
+
+    async def finish_former(self) -> None:
+        """Go on with the deletions that a former controller left."""
+        await self.forget_unknown(await self._store.store.children(znodes.DELETE_TOPICS))
+        await self.begin([topic for topic in self._context.topics() if topic.is_being_deleted])

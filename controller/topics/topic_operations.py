@@ -1,0 +1,208 @@
+"""The controller's verbs on topics: make, grow, delete."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+
+from ...common.errors import ErrorCode, KafkaError
+from ...config.topic_configs import validate_topic_config
+from ...metadata_store.errors import MetadataStoreError, NodeExists
+from ..active_controller import Term
+from ..context import Topic
+from ..partitions.leadership_writer import PartitionOf
+from ..settings import topic_for_first_use
+from ..store_failure import store_failure
+from .assignment import Assignment
+from .new_partitions import NewPartitions, plan_partitions
+from .new_topic import (
+    CreatedTopic,
+    NewTopic,
+    TopicDefaults,
+    TopicPlan,
+    check_partition_limit,
+    plan_topic,
+    require_partition_limit,
+    topic_exists,
+)
+from .topic_nodes import create_topic_operations, write_assignment
+
+logger = logging.getLogger(__name__)
+
+Outcome = KafkaError | None
+"""How one item of a request fared; None is success."""
+
+
+class TermTopics:
+    """What an elected controller does to topics.
+
+    Every verb answers once the store holds what was asked; brokers are told, and may take
+    a moment more to do it.
+    """
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+        self._context = term.context
+        self._defaults = TopicDefaults(
+            term.config["num.partitions"], term.config["default.replication.factor"]
+        )
+
+    # -- making ---------------------------------------------------------------------------
+
+    async def create(
+        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> list[CreatedTopic]:
+        """Make topics.
+
+        Args:
+            wishes: each of another name.
+            validate_only: plan, and make nothing.
+
+        Returns:
+            One outcome for each wish, in their order.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION, none was made.
+        """
+        check_partition_limit(wishes, self._defaults)
+        outcomes = [self._plan(wish) for wish in wishes]
+        return outcomes if validate_only else await self._make_all(outcomes)
+
+    def _plan(self, wish: NewTopic) -> CreatedTopic:
+        try:
+            plan = plan_topic(
+                wish, self._context, self._defaults, self._validate_config, self._term.random
+            )
+        except KafkaError as refusal:
+            return CreatedTopic(wish.name, None, refusal)
+        return CreatedTopic(wish.name, plan)
+
+    def _validate_config(self, overrides: Mapping[str, str]) -> None:
+        validate_topic_config(overrides, self._term.config)
+
+    async def _make_all(self, planned: Sequence[CreatedTopic]) -> list[CreatedTopic]:
+        """Write each topic, then lead all of their partitions together."""
+        outcomes: list[CreatedTopic] = []
+        made: list[Topic] = []
+        for outcome in planned:
+            if outcome.plan is not None:
+                try:
+                    made.append(await self._make(outcome.plan))
+                except NodeExists:
+                    outcome = CreatedTopic(outcome.name, None, topic_exists(outcome.name))
+                except MetadataStoreError as error:
+                    outcome = CreatedTopic(outcome.name, None, store_failure(error))
+            outcomes.append(outcome)
+        await self._term.lead_new(
+            [PartitionOf(topic, partition) for topic in made for partition in topic.assignment]
+        )
+        return outcomes
+
+    async def _make(self, plan: TopicPlan) -> Topic:
+        topic = Topic(plan.name, plan.topic_id, plan.assignment, plan.config)
+        await self._term.store.multi(create_topic_operations(topic))
+        self._context.add_topic(topic)
+        logger.info("made topic %s with %d partitions", topic.name, len(topic.assignment))
+        return topic
+
+    async def ensure(self, names: Collection[str]) -> dict[str, KafkaError]:
+        """Make those topics that are not there, as they are made when first used.
+
+        Kafka's own topics get their own configuration, others the broker's defaults.
+
+        Args:
+            names: each once.
+
+        Returns:
+            Why, for those that cannot be made.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION, none was made.
+        """
+        broker_count = len(self._context.live_broker_ids)
+        wishes = [
+            topic_for_first_use(name, self._term.config, broker_count)
+            for name in names
+            if self._context.topic(name) is None
+        ]
+        outcomes = await self.create(wishes)
+        return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
+
+    # -- deleting -------------------------------------------------------------------------
+
+    async def delete(self, topic_ids: Collection[bytes]) -> dict[bytes, Outcome]:
+        """Mark topics for deletion, and begin it.
+
+        Args:
+            topic_ids: each once.
+        """
+        outcomes: dict[bytes, Outcome] = {}
+        topics: list[Topic] = []
+        for topic_id in topic_ids:
+            topic = self._context.topic_by_id(topic_id)
+            if topic is None:
+                outcomes[topic_id] = KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic of this id."
+                )
+                continue
+            try:
+                await self._term.deletion.mark(topic)
+            except MetadataStoreError as error:
+                outcomes[topic_id] = store_failure(error)
+            else:
+                outcomes[topic_id] = None
+                topics.append(topic)
+        await self._term.deletion.begin(topics)
+        return outcomes
+
+    # -- growing --------------------------------------------------------------------------
+
+    async def add_partitions(
+        self, wishes: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> dict[str, Outcome]:
+        """Add partitions to topics.
+
+        Args:
+            wishes: each for another topic.
+
+        Returns:
+            The outcome by topic.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION, nothing was added.
+        """
+        require_partition_limit(sum(self._added_count(wish) for wish in wishes))
+        outcomes: dict[str, Outcome] = {}
+        for wish in wishes:
+            outcomes[wish.topic] = None
+            try:
+                topic = self.existing(wish.topic)
+                added = plan_partitions(wish, topic, self._context)
+                if not validate_only:
+                    await self._add(topic, added)
+            except KafkaError as refusal:
+                outcomes[wish.topic] = refusal
+            except MetadataStoreError as error:
+                outcomes[wish.topic] = store_failure(error)
+        return outcomes
+
+    def _added_count(self, wish: NewPartitions) -> int:
+        topic = self._context.topic(wish.topic)
+        return 0 if topic is None else max(wish.total_count - len(topic.assignment), 0)
+
+    def existing(self, name: str) -> Topic:
+        """The topic of a name. Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""
+        topic = self._context.topic(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
+        return topic
+
+    async def _add(self, topic: Topic, added: Assignment) -> None:
+        former = topic.assignment
+        topic.assignment = {**former, **added}
+        try:
+            await write_assignment(self._term.store, topic)
+        except BaseException:
+            topic.assignment = former
+            raise
+        await self._term.lead_new([PartitionOf(topic, partition) for partition in added])

@@ -1,0 +1,1 @@
+"""From members and topics to a target assignment, and towards it."""

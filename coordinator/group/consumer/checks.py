@@ -1,0 +1,165 @@
+"""What is refused of a ConsumerGroupHeartbeat, and why.
+
+Source: Kafka 4.3's GroupCoordinatorService (what a request must say) and
+GroupMetadataManager (who may go on in which epoch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from ....common.errors import ErrorCode, KafkaError
+from ..records import fits_string
+from .group import ConsumerGroup
+from .heartbeat_request import HeartbeatRequest
+from .member import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    NO_TIMEOUT,
+    ConsumerGroupMember,
+    OwnedPartitions,
+)
+
+FIRST_VERSION_WITH_CLIENT_IDS = 1
+"""From here on clients make their member ids themselves (KIP-1082)."""
+
+
+def check_request(request: HeartbeatRequest, assignors: Sequence[str]) -> None:
+    """Refuse what no group would take.
+
+    Raises:
+        KafkaError: INVALID_REQUEST or UNSUPPORTED_ASSIGNOR.
+    """
+    epoch = request.member_epoch
+    if (
+        request.api_version >= FIRST_VERSION_WITH_CLIENT_IDS
+        or epoch > JOIN_EPOCH
+        or epoch == LEAVE_EPOCH
+    ):
+        _check_not_empty("member id", request.member_id)
+    _check_not_empty("group id", request.group_id)
+    _check_not_empty("instance id", request.instance_id)
+    _check_not_empty("rack id", request.rack_id)
+    if epoch == JOIN_EPOCH:
+        _check_first(request)
+    elif epoch == LEAVE_STATIC_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("Only a member with an instance id can leave for a while.")
+    elif epoch < LEAVE_STATIC_EPOCH:
+        raise _invalid(f"{epoch} is no member epoch.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"There is no assignor {request.server_assignor!r} here, but {', '.join(assignors)}.",
+        )
+    for text in (request.group_id, request.member_id, request.instance_id, request.rack_id):
+        if text is not None and not fits_string(text):
+            raise _invalid("An id is longer than the group's records can hold.")
+
+
+def check_room(group: ConsumerGroup, member_id: str, size_max: int) -> None:
+    """Refuse a new member of a full group.
+
+    Raises:
+        KafkaError: GROUP_MAX_SIZE_REACHED.
+    """
+    if len(group.members) >= size_max and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"Group {group.group_id} has all of the {size_max} members that it may have.",
+        )
+
+
+def check_epoch(
+    member: ConsumerGroupMember, epoch: int, owned: Mapping[bytes, Set[int]] | None
+) -> None:
+    """Refuse a heartbeat of another epoch than the member's.
+
+    One of the epoch before is taken if the member owns no more than it may: the answer that
+    told of the new epoch may have been lost. One that joins again is taken in any epoch.
+
+    Raises:
+        KafkaError: FENCED_MEMBER_EPOCH.
+    """
+    if epoch in (JOIN_EPOCH, member.member_epoch):
+        return
+    if (
+        epoch < member.member_epoch
+        and epoch == member.previous_member_epoch
+        and _owns_no_more_than(owned, member.assigned_partitions)
+    ):
+        return
+    raise KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"Member {member.member_id} is in epoch {member.member_epoch}, not in {epoch}. It must "
+        "give up all its partitions and join again.",
+    )
+
+
+def static_member(group: ConsumerGroup, instance_id: str) -> ConsumerGroupMember:
+    """The member that has a static identity.
+
+    Raises:
+        KafkaError: UNKNOWN_MEMBER_ID.
+    """
+    member = group.static_member(instance_id)
+    if member is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            f"Group {group.group_id} has no member with the instance id {instance_id!r}.",
+        )
+    return member
+
+
+def check_instance(member: ConsumerGroupMember, member_id: str, instance_id: str) -> None:
+    """Refuse whoever uses a static identity that another member has now.
+
+    Raises:
+        KafkaError: FENCED_INSTANCE_ID.
+    """
+    if member.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Instance id {instance_id!r} is member {member.member_id}'s now, not {member_id!r}'s.",
+        )
+
+
+def check_released(member: ConsumerGroupMember, instance_id: str) -> None:
+    """Refuse to let anybody take over a static identity whose member has not left.
+
+    Raises:
+        KafkaError: UNRELEASED_INSTANCE_ID.
+    """
+    if member.member_epoch != LEAVE_STATIC_EPOCH:
+        raise KafkaError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Instance id {instance_id!r} is in use by member {member.member_id}.",
+        )
+
+
+def _check_first(request: HeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == NO_TIMEOUT:
+        raise _invalid("Whoever joins must say its rebalance timeout.")
+    if request.owned is None or request.owned:
+        raise _invalid("Whoever joins must say that it owns no partitions.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise _invalid("Whoever joins must subscribe by names or by a regular expression.")
+
+
+def _check_not_empty(what: str, text: str | None) -> None:
+    if text is not None and not text.strip():
+        raise _invalid(f"The {what} is empty.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _owns_no_more_than(owned: Mapping[bytes, Set[int]] | None, assigned: OwnedPartitions) -> bool:
+    if owned is None:
+        return False
+    return all(
+        topic_id in assigned and all(number in assigned[topic_id] for number in numbers)
+        for topic_id, numbers in owned.items()
+    )

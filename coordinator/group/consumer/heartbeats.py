@@ -1,0 +1,302 @@
+"""ConsumerGroupHeartbeat: a member joins, changes, or goes on towards its target.
+
+One heartbeat takes three steps: the member is put into the group or updated, which may count
+the group's epoch up; a target assignment is computed if the epoch has none; and the member
+goes one step towards its target. All of it is one write. Source: Kafka 4.3's
+GroupMetadataManager.consumerGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ....common.errors import ErrorCode
+from ....runtime.rng import random_uuid, uuid_to_text
+from ..context import CoordinatorContext
+from .assignment.assigning import Assigning
+from .assignment.current_assignment import Reconciliation, reconcile
+from .checks import check_epoch, check_instance, check_released, check_room, static_member
+from .fencing import unknown_member
+from .group import ConsumerGroup
+from .heartbeat_request import HeartbeatAnswer, HeartbeatRequest
+from .member import JOIN_EPOCH, NO_TIMEOUT, ConsumerGroupMember
+from .records.write import GroupWrite, Writer
+from .sessions import MemberSessions
+from .settings import ConsumerGroupSettings, GroupTimings
+from .states import MemberState
+from .subscription.expressions import Expressions
+
+logger = logging.getLogger(__name__)
+
+HeartbeatCallback = Callable[[HeartbeatAnswer], None]
+
+
+class Heartbeats:
+    """The rules of a heartbeat that is no leaving.
+
+    Args:
+        context: time and chance.
+        settings: the broker's.
+        timings: each group's.
+        writer: stores what changes.
+        assigning: the group's own steps.
+        expressions: resolves regular expressions.
+        sessions: the timers of members.
+    """
+
+    def __init__(
+        self,
+        context: CoordinatorContext,
+        settings: ConsumerGroupSettings,
+        timings: GroupTimings,
+        writer: Writer,
+        assigning: Assigning,
+        expressions: Expressions,
+        sessions: MemberSessions,
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._timings = timings
+        self._writer = writer
+        self._assigning = assigning
+        self._expressions = expressions
+        self._sessions = sessions
+
+    def is_plain(self, group: ConsumerGroup, request: HeartbeatRequest) -> bool:
+        """Whether the heartbeat says nothing new to a group where nothing is to be done.
+
+        All that is left then is to keep the session alive, which is what almost all are for.
+        """
+        member = group.members.get(request.member_id)
+        return (
+            member is not None
+            and request.member_epoch == member.member_epoch == group.target_epoch == group.epoch
+            and member.state is MemberState.STABLE
+            and not group.needs_metadata_refresh
+            and group.writes.is_settled
+            and request.subscribed_topic_names is None
+            and request.subscribed_topic_regex is None
+            and request.owned is None
+            and request.rebalance_timeout_ms == NO_TIMEOUT
+            and request.server_assignor is None
+            and request.rack_id is None
+            and request.instance_id == member.instance_id
+            and request.client_id == member.client_id
+            and request.client_host == member.client_host
+            and (not member.subscribed_topic_regex or self._expressions.is_settled(group))
+        )
+
+    def keep_alive(self, group: ConsumerGroup, request: HeartbeatRequest) -> HeartbeatAnswer:
+        """The answer to a heartbeat that says nothing new."""
+        self._sessions.extend(group, request.member_id)
+        return HeartbeatAnswer(
+            ErrorCode.NONE,
+            None,
+            request.member_id,
+            request.member_epoch,
+            self._timings.heartbeat_interval_ms(group.group_id),
+        )
+
+    def heartbeat(
+        self, write: GroupWrite, request: HeartbeatRequest, respond: HeartbeatCallback
+    ) -> None:
+        """Take a heartbeat up; it is answered once all that it changed is stored.
+
+        Args:
+            write: on the group; it may hold what made it a consumer group already.
+
+        Raises:
+            KafkaError: it is refused; the write is to be taken back.
+        """
+        group = write.group
+        check_room(group, request.member_id, self._settings.max_size)
+        if not request.member_id:
+            request = request._replace(member_id=uuid_to_text(random_uuid(self._context.chance)))
+        if request.instance_id is None:
+            before = self._find_dynamic(group, request)
+        else:
+            before = self._find_static(write, request, request.instance_id)
+        told = _updated(before, request)
+        member = self.advance(write, before, told, request)
+        self._sessions.extend(group, member.member_id)
+        assignment = None
+        if (
+            request.member_epoch == JOIN_EPOCH
+            or request.tells_everything
+            or member.assigned_partitions != before.assigned_partitions
+        ):
+            assignment = member.assigned_partitions
+        answer = HeartbeatAnswer(
+            ErrorCode.NONE,
+            None,
+            member.member_id,
+            member.member_epoch,
+            self._timings.heartbeat_interval_ms(group.group_id),
+            assignment,
+        )
+        self._writer.submit(write, partial(_respond, respond, answer))
+
+    def advance(
+        self,
+        write: GroupWrite,
+        before: ConsumerGroupMember,
+        told: ConsumerGroupMember,
+        request: HeartbeatRequest,
+        *,
+        keeps_target: bool = False,
+    ) -> ConsumerGroupMember:
+        """Put the member in as it is now, and take it one step towards its target.
+
+        Args:
+            write: on its group.
+            before: the member as it was.
+            told: the member with what it said of itself.
+            request: says what it owns.
+            keeps_target: whether the group is about to end, so that no other target is
+                computed for it.
+
+        Raises:
+            KafkaError: it is refused.
+        """
+        has_subscription_changed = self._update_member(write, before, told, request)
+        if not keeps_target:
+            self._assigning.update_target(write)
+        elif write.group.target_epoch < write.group.epoch:
+            return told
+        return self._reconcile(write, told, request, has_subscription_changed)
+
+    # -- who it is ----------------------------------------------------------------------
+
+    def _find_dynamic(self, group: ConsumerGroup, request: HeartbeatRequest) -> ConsumerGroupMember:
+        member = group.members.get(request.member_id)
+        if member is None:
+            if request.member_epoch != JOIN_EPOCH:
+                raise unknown_member(group, request.member_id)
+            logger.info("group %s: member %s joins", group.group_id, request.member_id)
+            return ConsumerGroupMember(request.member_id)
+        check_epoch(member, request.member_epoch, request.owned)
+        return member
+
+    def _find_static(
+        self, write: GroupWrite, request: HeartbeatRequest, instance_id: str
+    ) -> ConsumerGroupMember:
+        group = write.group
+        if request.member_epoch != JOIN_EPOCH:
+            member = static_member(group, instance_id)
+            check_instance(member, request.member_id, instance_id)
+            check_epoch(member, request.member_epoch, request.owned)
+            return member
+        member_or_none = group.static_member(instance_id)
+        if member_or_none is None:
+            logger.info(
+                "group %s: static member %s joins as %s",
+                group.group_id,
+                instance_id,
+                request.member_id,
+            )
+            return group.members.get(request.member_id) or ConsumerGroupMember(request.member_id)
+        if not member_or_none.uses_classic_protocol:
+            check_released(member_or_none, instance_id)
+        return self.replace_static(write, member_or_none, request.member_id)
+
+    def replace_static(
+        self, write: GroupWrite, old: ConsumerGroupMember, member_id: str
+    ) -> ConsumerGroupMember:
+        """Let a static member go on under another member id, with its target and partitions."""
+        group = write.group
+        logger.info(
+            "group %s: static member %s comes back as %s, and was %s",
+            group.group_id,
+            old.instance_id,
+            member_id,
+            old.member_id,
+        )
+        target = group.target_of(old.member_id)
+        member = old._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
+        write.remove_member(old.member_id)
+        self._sessions.forget(group, old.member_id)
+        write.put_metadata(member)
+        write.put_target(member_id, target)
+        write.put_current(member)
+        return member
+
+    # -- what it changes ----------------------------------------------------------------
+
+    def _update_member(
+        self,
+        write: GroupWrite,
+        before: ConsumerGroupMember,
+        told: ConsumerGroupMember,
+        request: HeartbeatRequest,
+    ) -> bool:
+        """Put the member in; returns whether it subscribes to anything else than before."""
+        group = write.group
+        if told != before:
+            write.put_metadata(told)
+        names_changed = told.subscribed_topic_names != before.subscribed_topic_names
+        expression = self._expressions.update(write, before, told, request)
+        if names_changed or expression.is_resolved or group.needs_metadata_refresh:
+            self._assigning.update_epoch(
+                write, has_subscription_changed=names_changed or expression.is_resolved
+            )
+        return names_changed or expression.is_changed
+
+    def _reconcile(
+        self,
+        write: GroupWrite,
+        told: ConsumerGroupMember,
+        request: HeartbeatRequest,
+        has_subscription_changed: bool,
+    ) -> ConsumerGroupMember:
+        group = write.group
+        if told.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
+            return told
+        member = reconcile(
+            Reconciliation(
+                told,
+                group.target_epoch,
+                group.target_of(told.member_id),
+                self._assigning.subscribed_topic_ids(group, told),
+                has_subscription_changed,
+                request.owned,
+                group.is_taken,
+            )
+        )
+        if member != told:
+            write.put_current(member)
+            if member.uses_classic_protocol:
+                pass  # it is given time to join and to sync instead
+            elif member.state is MemberState.UNREVOKED_PARTITIONS:
+                self._sessions.expect_revocation(group, member)
+            else:
+                self._sessions.note_reconciled(group, member.member_id)
+        return member
+
+
+def _updated(member: ConsumerGroupMember, request: HeartbeatRequest) -> ConsumerGroupMember:
+    """The member with what the heartbeat tells; what it does not tell stays."""
+    changes: dict[str, Any] = {
+        "client_id": request.client_id,
+        "client_host": request.client_host,
+        "classic_member_metadata": None,
+    }
+    if request.instance_id is not None:
+        changes["instance_id"] = request.instance_id
+    if request.rack_id is not None:
+        changes["rack_id"] = request.rack_id
+    if request.rebalance_timeout_ms != NO_TIMEOUT:
+        changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+    if request.server_assignor is not None:
+        changes["server_assignor_name"] = request.server_assignor
+    if request.subscribed_topic_names is not None:
+        changes["subscribed_topic_names"] = request.subscribed_topic_names
+    if request.subscribed_topic_regex is not None:
+        changes["subscribed_topic_regex"] = request.subscribed_topic_regex
+    return member._replace(**changes)
+
+
+def _respond(respond: HeartbeatCallback, answer: HeartbeatAnswer, error: ErrorCode) -> None:
+    respond(HeartbeatAnswer(error) if error else answer)

@@ -1,0 +1,1 @@
+"""Groups that change their protocol while they have members (KIP-848)."""

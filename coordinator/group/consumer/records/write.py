@@ -1,0 +1,242 @@
+"""One change of a group: records for the log, and the same at once in memory.
+
+Each verb makes one `GroupWrite`, tells it what changes, and hands it to `Writer.submit`; or
+takes all of it back when it has to refuse after all. The records are Kafka's, in its order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from .....common.errors import ErrorCode, KafkaError
+from ....append_errors import group_error
+from ....log import CoordinatorRecord
+from ...context import CoordinatorContext
+from ..group import NO_TARGET_EPOCH, ConsumerGroup, GroupImage
+from ..member import ConsumerGroupMember, TargetAssignment
+from . import records
+from .in_flight_writes import InFlightWrite
+from .records import ResolvedExpression
+
+logger = logging.getLogger(__name__)
+
+LATE_LOOK_MS = 100
+"""How often is looked whether replicas have caught up with a change that was late."""
+
+
+class GroupWrite:
+    """What changes in one group, all or none of it.
+
+    Args:
+        group: is changed at once, by each of the verbs.
+
+    Attributes:
+        records: what the log gets.
+        after_submit: called as soon as the log has them to write, if set.
+    """
+
+    __slots__ = ("after_submit", "before", "group", "records")
+
+    def __init__(self, group: ConsumerGroup) -> None:
+        self.group = group
+        self.records: list[CoordinatorRecord] = []
+        self.before: GroupImage | None = None
+        self.after_submit: Callable[[], None] | None = None
+
+    def add(self, record: CoordinatorRecord) -> None:
+        """A record that changes nothing of what the group holds, or is applied by the caller."""
+        if self.before is None:
+            self.before = self.group.image()
+        self.records.append(record)
+
+    # -- the group ----------------------------------------------------------------------
+
+    def put_epoch(self, epoch: int, metadata_hash: int) -> None:
+        """Count the group's epoch up."""
+        group = self.group
+        self.add(records.group_epoch_record(group.group_id, epoch, metadata_hash))
+        group.epoch = epoch
+        group.metadata_hash = metadata_hash
+
+    def put_target_epoch(self, epoch: int, now_ms: int) -> None:
+        """The target assignment is of this epoch now."""
+        group = self.group
+        self.add(records.target_epoch_record(group.group_id, epoch, now_ms))
+        group.target_epoch = epoch
+        group.assignment_timestamp_ms = now_ms
+
+    def put_expression(self, expression: str, resolved: ResolvedExpression) -> None:
+        """Keep the topics that a regular expression matches."""
+        self.add(records.expression_record(self.group.group_id, expression, resolved))
+        self.group.put_expression(expression, resolved)
+
+    def remove_expression(self, expression: str) -> None:
+        """Nobody subscribes by this regular expression any more."""
+        self.add(records.expression_tombstone(self.group.group_id, expression))
+        self.group.remove_expression(expression)
+
+    def remove_topics_record(self) -> None:
+        """Delete what an older Kafka kept of the group's topics."""
+        self.add(records.topics_metadata_tombstone(self.group.group_id))
+        self.group.has_topics_record = False
+
+    def remove_group(self) -> None:
+        """End the group, with all members that it has."""
+        group = self.group
+        tombstones = records.group_tombstones(group.group_id, group.members, group.expressions)
+        for record in tombstones:
+            self.add(record)
+        for member_id in list(group.members):
+            group.remove_member(member_id)
+        group.targets.clear()
+        group.expressions.clear()
+        group.target_epoch = NO_TARGET_EPOCH
+
+    # -- members ------------------------------------------------------------------------
+
+    def put_metadata(self, member: ConsumerGroupMember) -> None:
+        """What a member said of itself is new or has changed."""
+        self.add(records.member_record(self.group.group_id, member))
+        self.group.put_member(member)
+
+    def put_current(self, member: ConsumerGroupMember) -> None:
+        """What a member owns, or its epoch, has changed."""
+        self.add(records.current_assignment_record(self.group.group_id, member))
+        self.group.put_member(member)
+
+    def put_target(self, member_id: str, target: TargetAssignment) -> None:
+        """What a member is to own has changed."""
+        self.add(records.target_assignment_record(self.group.group_id, member_id, target))
+        self.group.targets[member_id] = target
+
+    def remove_target(self, member_id: str) -> None:
+        """A target is left of somebody who is no member."""
+        self.add(records.target_assignment_tombstone(self.group.group_id, member_id))
+        del self.group.targets[member_id]
+
+    def remove_member(self, member_id: str) -> None:
+        """A member is gone."""
+        group = self.group
+        for record in records.member_tombstones(group.group_id, member_id):
+            self.add(record)
+        group.targets.pop(member_id, None)
+        group.remove_member(member_id)
+
+    def take_back(self) -> None:
+        """Let the group be what it was before."""
+        if self.before is not None:
+            self.group.restore(self.before)
+            self.before = None
+            self.records.clear()
+
+
+class Writer:
+    """Hands the writes of all groups to the log, and acts upon their ends.
+
+    Args:
+        context: the log.
+        on_lost: called with a group whose write was lost, once it holds again what it held
+            before.
+        on_broken: called with a group of which only the log can tell what it holds.
+    """
+
+    def __init__(
+        self,
+        context: CoordinatorContext,
+        on_lost: Callable[[ConsumerGroup], None],
+        on_broken: Callable[[ConsumerGroup], None],
+    ) -> None:
+        self._context = context
+        self._on_lost = on_lost
+        self._on_broken = on_broken
+
+    def submit(self, write: GroupWrite, on_complete: Callable[[ErrorCode], None]) -> None:
+        """Append what changed; `on_complete` is called when it is on enough replicas or failed.
+
+        Without any change it is called when all earlier changes are: an answer may tell of
+        nothing that could still be lost.
+        """
+        group = write.group
+        before = write.before
+        if before is None:
+            self._when_settled(group, on_complete)
+            return
+        group.refresh_state()
+        in_flight = group.writes.begin(before)
+
+        def appended(error: ErrorCode, _offset: int) -> None:
+            if error is ErrorCode.REQUEST_TIMED_OUT:
+                on_complete(group_error(error))
+                self._finish_later(group, in_flight)
+                return
+            if not in_flight.is_refused:
+                self._finish(group, in_flight, error)
+            on_complete(group_error(error))
+            group.writes.call_waiting()
+
+        refusal = self._context.append(group.partition, write.records, appended)
+        if refusal and not group.is_conversion_open:
+            # It is certain at once, so nothing can have been built on it.
+            group.writes.refuse(in_flight)
+            logger.warning("a change of group %s is refused: %s", group.group_id, refusal.name)
+            group.restore(before)
+            self._on_lost(group)
+        elif write.after_submit is not None:
+            write.after_submit()
+
+    def _when_settled(self, group: ConsumerGroup, on_complete: Callable[[ErrorCode], None]) -> None:
+        """Wait for earlier changes, no longer than for one's own."""
+        if group.writes.is_settled:
+            on_complete(ErrorCode.NONE)
+            return
+        writes = group.writes
+        lost_before = writes.lost_count
+        timer = self._context.schedule(
+            self._context.settings.offsets_commit_timeout_ms,
+            lambda: on_complete(ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        )
+
+        def settled() -> None:
+            if timer.callback is not None:
+                timer.cancel()
+                # What was lost is what the answer was going to tell of.
+                is_lost = writes.lost_count > lost_before
+                on_complete(ErrorCode.COORDINATOR_NOT_AVAILABLE if is_lost else ErrorCode.NONE)
+
+        writes.when_settled(settled)
+
+    def _finish_later(self, group: ConsumerGroup, in_flight: InFlightWrite) -> None:
+        """A change is in the log, and late: it counts once the replicas have it.
+
+        Until then nobody is told of it, as they would be if it had not been late.
+        """
+        log, partition = self._context.log, group.partition
+        try:
+            end = log.end_offset(partition)
+        except KafkaError:
+            return  # another broker leads the partition now, and reads what there is
+
+        def look() -> None:
+            try:
+                is_replicated = log.high_watermark(partition) >= end
+            except KafkaError:
+                return
+            if is_replicated:
+                self._finish(group, in_flight, ErrorCode.NONE)
+                group.writes.call_waiting()
+            else:
+                self._context.schedule(LATE_LOOK_MS, look)
+
+        look()
+
+    def _finish(self, group: ConsumerGroup, in_flight: InFlightWrite, error: ErrorCode) -> None:
+        recovery = group.writes.finish(in_flight, error)
+        if recovery is None:
+            return
+        logger.warning("a change of group %s is lost", group.group_id)
+        group.restore(recovery.image)
+        if recovery.reload:
+            self._on_broken(group)
+        else:
+            self._on_lost(group)

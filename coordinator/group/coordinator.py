@@ -1,0 +1,421 @@
+"""GroupCoordinator: finds the group that is asked for, and holds the verbs on it.
+
+One broker coordinates a group: the leader of the partition of `__consumer_offsets` that
+keeps it. Here is decided whether that is this broker; the verbs' rules are in `joining`,
+`syncing`, `leaving`, `committing` and `removing`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from ...common.errors import ErrorCode, KafkaError
+from .answers import (
+    UNKNOWN_MEMBER_ID,
+    GroupDescription,
+    GroupListing,
+    JoinAnswer,
+    LeavingMember,
+    SyncAnswer,
+)
+from .classic.group import Group
+from .classic.join_request import JoinRequest
+from .classic.joining import Joining
+from .classic.leaving import Leaving
+from .classic.member import JoinCallback, SyncCallback
+from .classic.rebalancing import Rebalancing
+from .classic.states import GroupState
+from .classic.syncing import Syncing, SyncRequest
+from .consumer.commit_rules import check_fetch
+from .consumer.consumer_groups import ConsumerGroups, LeaveCallback
+from .consumer.describing import ConsumerGroupDescription
+from .consumer.environment import NO_SURROUNDINGS, ConsumerSurroundings
+from .consumer.group import ConsumerGroup
+from .consumer.heartbeat_request import HeartbeatRequest
+from .consumer.heartbeats import HeartbeatCallback
+from .consumer.states import ConsumerGroupState
+from .context import CoordinatorContext
+from .describing import describe, list_groups
+from .interventions import Interventions
+from .offsets.committing import CommitCallback, CommitRequest, Committing
+from .offsets.offset_expiry import OffsetExpiry
+from .offsets.offsets import GroupOffsets
+from .removing import AnyGroup, ErrorCallback, Removing
+from .shards import Shards
+
+logger = logging.getLogger(__name__)
+
+NO_OFFSETS = GroupOffsets()
+"""What a group that is not known has committed."""
+
+FetchCallback = Callable[[ErrorCode, GroupOffsets], None]
+"""Called once with a group's offsets, or with the reason why there are none to be had."""
+
+
+class GroupCoordinator:
+    """All groups that this broker coordinates.
+
+    Every verb refuses a group that is not coordinated here by `KafkaError`: INVALID_GROUP_ID,
+    NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS. Verbs that take a callback call it once,
+    at once or later; a callback only sends the answer and may not come back here.
+
+    Args:
+        context: settings, time, chance and the log.
+        topic_partitions: how many partitions `__consumer_offsets` has, or will have.
+        surroundings: what consumer groups need besides.
+
+    Attributes:
+        interventions: what may be done to groups from outside.
+    """
+
+    def __init__(
+        self,
+        context: CoordinatorContext,
+        topic_partitions: Callable[[], int],
+        surroundings: ConsumerSurroundings = NO_SURROUNDINGS,
+    ) -> None:
+        rebalancing = Rebalancing(context)
+        self._context = context
+        self._consumer = ConsumerGroups(context, surroundings)
+        self._shards = Shards(context, topic_partitions, rebalancing, self._consumer.sessions)
+        self._consumer.attach(self._shards, rebalancing)
+        self._groups = self._shards.groups
+        self.interventions = Interventions(self._shards, rebalancing, self._consumer)
+        self._sessions = rebalancing.sessions
+        self._joining = Joining(context, rebalancing)
+        self._syncing = Syncing(rebalancing)
+        self._leaving = Leaving(rebalancing)
+        self._committing = Committing(context, self._sessions, self._shards.note_pending)
+        self._removing = Removing(context, self._forget)
+        self._expiry = OffsetExpiry(context, self._shards, self._removing)
+
+    @property
+    def groups(self) -> list[Group]:
+        """All classic groups that are coordinated here and known."""
+        return list(self._groups.values())
+
+    @property
+    def consumer_groups(self) -> list[ConsumerGroup]:
+        """All consumer groups that are coordinated here and known."""
+        return list(self._shards.consumer_groups.values())
+
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether group.coordinator.rebalance.protocols has the consumer protocol."""
+        return self._consumer.is_enabled
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether there may be groups here that are not known yet."""
+        return self._shards.is_loading
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that keeps the group."""
+        return self._shards.partition_for(group_id)
+
+    # -- membership -----------------------------------------------------------------------
+
+    def join_group(self, request: JoinRequest, respond: JoinCallback) -> None:
+        """JoinGroup; see `Joining`."""
+        _check_group_id(request.group_id)
+        settings = self._context.settings
+        if not (
+            settings.min_session_timeout_ms
+            <= request.session_timeout_ms
+            <= settings.max_session_timeout_ms
+        ):
+            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        consumer_group = self._shards.consumer_groups.get(request.group_id)
+        if consumer_group is not None and consumer_group.members:
+            self._consumer.classic_members.join(consumer_group, request, respond)
+            return
+        if request.member_id != UNKNOWN_MEMBER_ID:
+            group = self._shards.find(request.group_id)
+        elif consumer_group is not None:
+            group = self._consumer.end_empty(consumer_group)
+        else:
+            group = self._shards.find_or_create(request.group_id)
+        if group is None:
+            respond(JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        else:
+            self._joining.join(group, request, respond)
+
+    def sync_group(self, request: SyncRequest, respond: SyncCallback) -> None:
+        """SyncGroup; see `Syncing`."""
+        _check_group_id(request.group_id)
+        consumer_group = self._shards.consumer_groups.get(request.group_id)
+        if consumer_group is not None:
+            self._consumer.classic_members.sync(consumer_group, request, respond)
+            return
+        group = self._shards.find(request.group_id)
+        if group is None:
+            respond(SyncAnswer(ErrorCode.UNKNOWN_MEMBER_ID))
+        else:
+            self._syncing.sync(group, request, respond)
+
+    def heartbeat(
+        self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
+    ) -> ErrorCode:
+        """Heartbeat: keep the member's session alive, and tell it if it is called back."""
+        group = self._groups.get(group_id)
+        if group is None:
+            consumer_group = self._shards.consumer_groups.get(group_id)
+            if consumer_group is not None:
+                return self._consumer.classic_members.heartbeat(
+                    consumer_group, generation_id, member_id, group_instance_id
+                )
+            return self._heartbeat_of_unknown(group_id)
+        if group_instance_id is None:
+            member = group.members.get(member_id)
+            if member is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+        else:
+            try:
+                member = group.check_member(member_id, group_instance_id)
+            except KafkaError as refusal:
+                return refusal.code
+        if generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        self._sessions.extend(group, member)
+        return group.answers.heartbeat
+
+    def _heartbeat_of_unknown(self, group_id: str) -> ErrorCode:
+        try:
+            _check_group_id(group_id)
+            self._shards.find(group_id)
+        except KafkaError as refusal:
+            if refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                return ErrorCode.NONE  # it may well be a member; its session is not counted yet
+            return refusal.code
+        return ErrorCode.UNKNOWN_MEMBER_ID
+
+    def leave_group(
+        self, group_id: str, members: Sequence[LeavingMember], respond: LeaveCallback
+    ) -> None:
+        """LeaveGroup: `respond` gets the error of each member, in their order; see `Leaving`."""
+        _check_group_id(group_id)
+        group = self._shards.find_any(group_id)
+        if group is None:
+            respond([ErrorCode.UNKNOWN_MEMBER_ID] * len(members))
+        elif isinstance(group, ConsumerGroup):
+            self._consumer.leave_group(group, members, respond)
+        else:
+            respond(self._leaving.leave(group, members))
+
+    def consumer_group_heartbeat(
+        self, request: HeartbeatRequest, respond: HeartbeatCallback
+    ) -> None:
+        """ConsumerGroupHeartbeat (KIP-848); see `ConsumerGroups.heartbeat`."""
+        self._consumer.heartbeat(request, respond)
+
+    # -- offsets --------------------------------------------------------------------------
+
+    def commit_offsets(self, request: CommitRequest, respond: CommitCallback) -> None:
+        """OffsetCommit; see `Committing`.
+
+        Raises:
+            KafkaError: nothing is committed, for a reason that holds for all partitions.
+        """
+        group = self._shards.find_any(request.group_id)
+        if group is None:
+            if request.generation_id >= 0:
+                raise KafkaError(request.unknown_group_error)
+            group = self._shards.find_or_create(request.group_id)
+        self._committing.commit(group, request, respond)
+
+    def require_coordinated(self, group_id: str) -> None:
+        """Refuse a group that is not kept here, before a transaction is asked for its offsets."""
+        _check_group_id(group_id)
+        self._shards.find_any(group_id)
+
+    def is_loaded(self, partition: int) -> bool:
+        """Whether the groups of a partition of `__consumer_offsets` are kept here, and known."""
+        return self._shards.is_loaded(partition)
+
+    def complete_transaction(self, partition: int, producer_id: int, *, committed: bool) -> None:
+        """A marker in a partition of `__consumer_offsets` has ended a producer's transaction."""
+        self._shards.end_transaction(partition, producer_id, committed=committed)
+
+    def fetch_offsets(
+        self,
+        group_id: str,
+        respond: FetchCallback,
+        *,
+        require_stable: bool,
+        member_id: str | None = None,
+        member_epoch: int = -1,
+    ) -> None:
+        """OffsetFetch: hand over what the group committed; the callee does not change it.
+
+        Args:
+            require_stable: wait for commits that are on their way (KIP-447).
+            member_id: of a member of a consumer group, which is told only in its epoch.
+            member_epoch: of that member.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH.
+        """
+        group = self._shards.find_any(group_id)
+        if group is None:
+            respond(ErrorCode.NONE, NO_OFFSETS)
+            return
+        if isinstance(group, ConsumerGroup):
+            check_fetch(group, member_id, member_epoch)
+        known = group
+
+        def settled() -> None:
+            if known.state in (GroupState.DEAD, ConsumerGroupState.DEAD):
+                respond(ErrorCode.NOT_COORDINATOR, NO_OFFSETS)
+            else:
+                respond(ErrorCode.NONE, known.offsets)
+
+        if require_stable:
+            known.in_flight.when_settled(settled)
+        else:
+            respond(ErrorCode.NONE, known.offsets)
+
+    def delete_offsets(
+        self,
+        group_id: str,
+        partitions: Sequence[tuple[str, int]],
+        respond: Callable[[Sequence[ErrorCode]], None],
+    ) -> None:
+        """OffsetDelete (KIP-496): the error of each partition, in their order.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP where the members are no
+                consumers, so that nobody can tell what they read.
+        """
+        _check_group_id(group_id)
+        group = self._shards.find_any(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if (
+            isinstance(group, Group)
+            and group.state is not GroupState.EMPTY
+            and not group.uses_consumer_protocol
+        ):
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        subscribed = [group.is_subscribed_to(topic) for topic, _ in partitions]
+        doomed = [
+            key
+            for key, is_subscribed in zip(partitions, subscribed, strict=True)
+            if not is_subscribed
+            and (group.offsets.get(*key) is not None or group.offsets.is_pending(*key))
+        ]
+
+        def removed(error: ErrorCode) -> None:
+            respond(
+                [
+                    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else error
+                    for is_subscribed in subscribed
+                ]
+            )
+
+        self._removing.remove(group, dict.fromkeys(doomed), removed)
+
+    def delete_partition_offsets(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Delete what any group committed for partitions that exist no longer."""
+        gone = frozenset(partitions)
+
+        def remove_all() -> None:
+            for group in self._all_groups():
+                doomed = [key for key in _all_partitions(group) if key in gone]
+                self._removing.remove(group, doomed, _log_failure)
+
+        self._context.run_flushed(remove_all)
+
+    # -- groups as a whole ----------------------------------------------------------------
+
+    def describe_group(self, group_id: str) -> GroupDescription:
+        """DescribeGroups, for one group: GROUP_ID_NOT_FOUND if it is not known."""
+        group = self._shards.find_any(group_id)
+        if isinstance(group, Group):
+            return describe(group)
+        message = f"Group {group_id} not found."
+        if group is not None:
+            message = f"Group {group_id} is not a classic group."
+        return GroupDescription(
+            group_id,
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            GroupState.DEAD.value,
+            error_message=message,
+        )
+
+    def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescription:
+        """ConsumerGroupDescribe, for one group; see `ConsumerGroups.describe`."""
+        _check_group_id(group_id)
+        return self._consumer.describe(group_id)
+
+    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[GroupListing]:
+        """ListGroups: the groups coordinated here, filtered by state and type."""
+        if self._shards.is_loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return list_groups(self._all_groups(), states, types)
+
+    def delete_group(self, group_id: str, respond: ErrorCallback) -> None:
+        """DeleteGroups, for one group, with all its offsets.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
+        """
+        group = self._shards.find_any(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state not in (GroupState.EMPTY, ConsumerGroupState.EMPTY):
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        self._removing.remove(group, _all_partitions(group), respond, with_group=True)
+
+    def topics_changed(self, topics: frozenset[str], has_new: bool) -> None:
+        """Topics changed, came or went, and whether any came."""
+        self._consumer.topics_changed(topics, has_new=has_new)
+
+    # -- leadership and running -----------------------------------------------------------
+
+    def note_leadership(self, partition: int, leader_epoch: int, *, is_leader: bool) -> None:
+        """A partition of `__consumer_offsets` came to be led here, or is not led here any more."""
+        if is_leader:
+            self._shards.load(partition, leader_epoch)
+        else:
+            self._shards.unload(partition)
+
+    def start(self) -> None:
+        """Begin to look for expired offsets from time to time."""
+        self._expiry.start()
+
+    def close(self) -> None:
+        """Stop, and tell those who wait to look for another coordinator."""
+        self._expiry.close()
+        for partition in self._shards.partitions():
+            self._shards.unload(partition)
+
+    def expire_offsets(self) -> None:
+        """Remove the offsets that are kept for longer than they are to be, of all groups."""
+        self._expiry.run()
+
+    def _all_groups(self) -> list[AnyGroup]:
+        return [*self._groups.values(), *self._shards.consumer_groups.values()]
+
+    def _forget(self, group: AnyGroup) -> None:
+        if isinstance(group, ConsumerGroup):
+            self._shards.forget_consumer_group(group)
+        else:
+            self._shards.forget(group)
+
+
+def _check_group_id(group_id: str) -> None:
+    """Membership needs a name; offsets may be kept under the empty one, as ever."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+def _all_partitions(group: AnyGroup) -> list[tuple[str, int]]:
+    """Every partition for which the group has committed, or is about to in a transaction."""
+    committed = [(topic, partition) for topic, partition, _ in group.offsets]
+    return list(dict.fromkeys(committed) | dict.fromkeys(group.offsets.pending_partitions()))
+
+
+def _log_failure(error: ErrorCode) -> None:
+    if error:
+        logger.warning("offsets of deleted topics stay until they expire: %s", error.name)

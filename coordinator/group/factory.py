@@ -1,0 +1,60 @@
+"""Puts a broker's group coordinator together."""
+
+from __future__ import annotations
+
+import random
+
+from ...common.internal_topics import CONSUMER_OFFSETS
+from ...metadata.metadata_cache import MetadataCache
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
+from ...runtime.timers import Timers
+from ..replicated_log import ReplicatedLog
+from .consumer.environment import ConsumerSurroundings
+from .consumer.settings import ConsumerGroupSettings
+from .consumer.subscription.metadata_topics import MetadataTopics
+from .consumer.timings import ConfiguredTimings, GroupConfigValues
+from .context import CoordinatorContext
+from .coordinator import GroupCoordinator
+from .settings import ConfigurationValues, GroupSettings
+
+
+def create_group_coordinator(
+    config: ConfigurationValues,
+    replica_manager: ReplicaManager,
+    metadata_cache: MetadataCache,
+    clock: Clock,
+    timers: Timers,
+    chance: random.Random,
+    group_configs: GroupConfigValues,
+) -> GroupCoordinator:
+    """The group coordinator of one broker.
+
+    It is to be made before the first partition of its topic comes to be led here, told of each
+    change of their leadership, and `start`ed once.
+    """
+    settings = GroupSettings.from_config(config)
+    log = ReplicatedLog(
+        CONSUMER_OFFSETS,
+        replica_manager,
+        clock,
+        settings.offsets_commit_timeout_ms,
+        settings.offsets_topic_compression,
+    )
+    context = CoordinatorContext(settings, clock, timers, chance, log)
+
+    def topic_partitions() -> int:
+        return metadata_cache.partition_count(CONSUMER_OFFSETS) or settings.offsets_topic_partitions
+
+    topics = MetadataTopics(metadata_cache, clock.now_ms)
+    coordinator = GroupCoordinator(
+        context,
+        topic_partitions,
+        ConsumerSurroundings(
+            ConsumerGroupSettings.from_config(config),
+            ConfiguredTimings(group_configs),
+            topics.image,
+        ),
+    )
+    topics.listeners.append(coordinator.topics_changed)
+    return coordinator

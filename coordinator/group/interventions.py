@@ -1,0 +1,61 @@
+"""What is done to a group from outside its members: one is given up, all share anew.
+
+Nothing of Kafka's asks for it; it is what a member's silence and a member's coming lead to, at
+the word of whoever tests how clients take it.
+"""
+
+from __future__ import annotations
+
+from ...common.errors import ErrorCode, KafkaError
+from .classic.group import Group
+from .classic.rebalancing import Rebalancing
+from .consumer.consumer_groups import ConsumerGroups
+from .consumer.group import ConsumerGroup
+from .shards import Shards
+
+
+class Interventions:
+    """Does it.
+
+    Args:
+        shards: where groups are found.
+        rebalancing: of classic groups.
+        consumer: the others.
+    """
+
+    def __init__(self, shards: Shards, rebalancing: Rebalancing, consumer: ConsumerGroups) -> None:
+        self._shards = shards
+        self._rebalancing = rebalancing
+        self._consumer = consumer
+
+    def expire_session(self, group_id: str, member_id: str) -> None:
+        """Give up a member as one that was silent for its session timeout.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND or UNKNOWN_MEMBER_ID.
+        """
+        group = self._find(group_id)
+        if member_id not in group.members:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if isinstance(group, ConsumerGroup):
+            self._consumer.fencing.fence(group, member_id, "its session is over")
+        else:
+            self._rebalancing.expire_member(group, group.members[member_id])
+
+    def rebalance(self, group_id: str, reason: str) -> None:
+        """Have a group's members share its partitions anew, as when one of them has changed.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND.
+        """
+        group = self._find(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.distrust_targets()
+        elif group.members:
+            self._rebalancing.prepare_or_complete(group, reason)
+
+    def _find(self, group_id: str) -> Group | ConsumerGroup:
+        group = self._shards.find_any(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        return group

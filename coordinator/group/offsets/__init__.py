@@ -1,0 +1,1 @@
+"""Committed offsets: written, expired, pending in transactions."""

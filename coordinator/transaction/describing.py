@@ -1,0 +1,99 @@
+"""What operators are told of transactions: described one by one, or listed with filters.
+
+Source: Kafka's TransactionCoordinator.handleDescribeTransactions and
+TransactionStateManager.listTransactionStates; KIP-664, KIP-994 (duration), KIP-1152 (pattern).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
+from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from .state.states import BY_SHOWN, TransactionState
+from .state.transaction import NO_PARTITIONS, NO_TIMESTAMP, TransactionalId
+
+NO_DURATION = -1
+"""No filter by duration; so is any other negative number."""
+
+
+class TransactionDescription(NamedTuple):
+    """One transactional id, or why there is nothing to tell of it."""
+
+    name: str
+    error: ErrorCode
+    state: str = ""
+    timeout_ms: int = 0
+    start_ms: int = NO_TIMESTAMP
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    partitions: frozenset[TopicPartition] = NO_PARTITIONS
+
+
+class TransactionListing(NamedTuple):
+    """One transactional id in a list."""
+
+    name: str
+    producer_id: int
+    state: str
+
+
+class TransactionFilter(NamedTuple):
+    """Which transactional ids are to be listed: those that pass all filters.
+
+    Attributes:
+        states: shown names; none lets all pass.
+        producer_ids: none lets all pass.
+        duration_ms: begun more than so long ago; negative lets all pass.
+        matches: tells of an id whether it is wanted; None lets all pass.
+    """
+
+    states: Collection[str] = ()
+    producer_ids: Collection[int] = ()
+    duration_ms: int = NO_DURATION
+    matches: Callable[[str], bool] | None = None
+
+
+def describe(
+    known: TransactionalId, missing: frozenset[TopicPartition] | None
+) -> TransactionDescription:
+    """A transactional id as it stands.
+
+    Args:
+        missing: the partitions that have no marker yet, while markers are written: only those
+            still take part in the transaction.
+    """
+    now = known.transaction
+    return TransactionDescription(
+        known.name,
+        ErrorCode.NONE,
+        now.state.shown,
+        now.timeout_ms,
+        now.start_ms,
+        now.producer_id,
+        now.producer_epoch,
+        now.partitions if missing is None else now.partitions & missing,
+    )
+
+
+def unknown_states(wanted: TransactionFilter) -> list[str]:
+    """The states that the filter names and that there are not."""
+    return [name for name in wanted.states if name not in BY_SHOWN]
+
+
+def passing(
+    ids: Iterable[TransactionalId], wanted: TransactionFilter, now_ms: int
+) -> list[TransactionListing]:
+    """The transactional ids that pass the filter."""
+    states: set[TransactionState] = {BY_SHOWN[name] for name in wanted.states if name in BY_SHOWN}
+    producer_ids = set(wanted.producer_ids)
+    return [
+        TransactionListing(known.name, known.transaction.producer_id, known.transaction.state.shown)
+        for known in ids
+        if (not wanted.states or known.transaction.state in states)
+        and (not producer_ids or known.transaction.producer_id in producer_ids)
+        and (wanted.duration_ms < 0 or now_ms - known.transaction.start_ms > wanted.duration_ms)
+        and (wanted.matches is None or wanted.matches(known.name))
+    ]

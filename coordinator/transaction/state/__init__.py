@@ -1,0 +1,1 @@
+"""A transactional id: its states, its transitions, its records."""

@@ -1,0 +1,1 @@
+"""Torn tails cut, and side files rebuilt from the batches."""

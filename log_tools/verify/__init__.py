@@ -1,0 +1,1 @@
+"""Whether everything in a data folder is as it was written."""

@@ -1,0 +1,394 @@
+"""MetadataCache: what this broker knows of the cluster, as the controller last told it.
+
+Every broker answers Metadata from its own copy, which the controller replaces piece by
+piece with UpdateMetadata (article 000). Readers take the snapshot once and use it
+throughout: it never changes, a newer one takes its place. What they read may be out of
+date; clients recover by asking again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ..common.live_broker import LiveBroker
+from ..common.partition_state import LEADER_DURING_DELETE, NO_LEADER, PartitionState
+from ..common.topic_partition import TopicPartition
+from ..protocol import ZERO_UUID
+
+logger = logging.getLogger(__name__)
+state_change_logger = logging.getLogger("odradek.state_change")
+
+PartitionStates = Mapping[int, PartitionState]
+
+NO_PARTITIONS: Final[PartitionStates] = {}
+
+
+class Node(NamedTuple):
+    """Where a client reaches a broker on one listener."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class MetadataSnapshot(NamedTuple):
+    """The cluster at one moment. Nobody changes the maps in it.
+
+    Attributes:
+        partition_states: topic to partition index to state, indexes ascending.
+        topic_ids: topic to its id; `topic_names` is the inverse.
+        topic_configs: topic to its overrides.
+        controller_id: the active controller, None when it is not known.
+        alive_brokers: by id.
+        alive_nodes: broker id to listener name to node.
+    """
+
+    partition_states: Mapping[str, PartitionStates]
+    topic_ids: Mapping[str, bytes]
+    topic_names: Mapping[bytes, str]
+    topic_configs: Mapping[str, Mapping[str, str]]
+    controller_id: int | None
+    alive_brokers: Mapping[int, LiveBroker]
+    alive_nodes: Mapping[int, Mapping[str, Node]]
+
+
+NO_NODE: Final = Node(-1, "", -1, None)
+"""What Kafka names in place of a broker that cannot be reached."""
+
+EMPTY_SNAPSHOT: Final = MetadataSnapshot({}, {}, {}, {}, None, {}, {})
+
+
+class MetadataUpdate(NamedTuple):
+    """What an UpdateMetadata request says.
+
+    Attributes:
+        controller_id: of the sender; negative when there is no controller.
+        live_brokers: all that are alive, not only new ones.
+        partition_states: those that changed; a leader of `LEADER_DURING_DELETE` removes.
+        is_full: whether there are no partitions but these.
+    """
+
+    controller_id: int
+    controller_epoch: int
+    live_brokers: Sequence[LiveBroker]
+    partition_states: Sequence[PartitionState] = ()
+    is_full: bool = False
+
+
+class MetadataCache:
+    """Holds the current snapshot and answers from it.
+
+    Args:
+        broker_id: whose cache it is.
+
+    Attributes:
+        snapshot: replaced whole by each update; hot paths compare its identity.
+        is_complete: whether a controller has told of everything there is since the start.
+        listeners: called after each change of the snapshot; they may not wait.
+        derived: what readers worked out from the current snapshot and want to keep with
+            it, by a key of theirs; a new one with each update.
+    """
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.snapshot = EMPTY_SNAPSHOT
+        self.is_complete = False
+        self.listeners: list[Callable[[], None]] = []
+        self.derived: dict[Any, Any] = {}
+
+    # -- is it there ------------------------------------------------------------------
+
+    def contains(self, topic: str) -> bool:
+        """Whether the topic is known."""
+        return topic in self.snapshot.partition_states
+
+    def contains_partition(self, topic: str, partition: int) -> bool:
+        """Whether the partition is known."""
+        return partition in self.snapshot.partition_states.get(topic, NO_PARTITIONS)
+
+    def has_partition(self, topic_partition: TopicPartition) -> bool:
+        """The same, of both in one."""
+        return self.contains_partition(*topic_partition)
+
+    # -- what is it -------------------------------------------------------------------
+
+    def get_partition_info(self, topic: str, partition: int) -> PartitionState | None:
+        """A partition's state, None when it is not known."""
+        return self.snapshot.partition_states.get(topic, NO_PARTITIONS).get(partition)
+
+    def get_all_topics(self) -> set[str]:
+        """The names of all topics."""
+        return set(self.snapshot.partition_states)
+
+    def get_all_partitions(self) -> set[TopicPartition]:
+        """All partitions of all topics."""
+        return {
+            TopicPartition(topic, partition)
+            for topic, partitions in self.snapshot.partition_states.items()
+            for partition in partitions
+        }
+
+    def get_partition_replica_endpoints(
+        self, topic_partition: TopicPartition, listener_name: str
+    ) -> dict[int, Node]:
+        """Where the replicas of a partition are reached, by broker id.
+
+        Replicas whose broker is not alive or has no such listener are left out.
+        """
+        snapshot = self.snapshot
+        partitions = snapshot.partition_states.get(topic_partition.topic, NO_PARTITIONS)
+        state = partitions.get(topic_partition.partition)
+        if state is None:
+            return {}
+        endpoints = {}
+        for replica in state.replicas:
+            node = snapshot.alive_nodes.get(replica, {}).get(listener_name)
+            if node is not None:
+                endpoints[replica] = node
+        return endpoints
+
+    def get_topic_partitions(self, topic: str) -> set[TopicPartition]:
+        """The partitions of a topic; none when it is not known."""
+        partitions = self.snapshot.partition_states.get(topic, NO_PARTITIONS)
+        return {TopicPartition(topic, partition) for partition in partitions}
+
+    def get_partition_leader_endpoint(
+        self, topic_partition: TopicPartition, listener_name: str
+    ) -> Node | None:
+        """Where the leader of a partition is reached.
+
+        Returns:
+            None when the partition is not known; `NO_NODE` when its leader is not alive or has
+            no such listener.
+        """
+        snapshot = self.snapshot
+        partitions = snapshot.partition_states.get(topic_partition.topic, NO_PARTITIONS)
+        state = partitions.get(topic_partition.partition)
+        if state is None:
+            return None
+        return snapshot.alive_nodes.get(state.leader, {}).get(listener_name, NO_NODE)
+
+    def has_alive_broker(self, broker_id: int) -> bool:
+        """Whether the broker is alive, as far as is known."""
+        return broker_id in self.snapshot.alive_brokers
+
+    def get_alive_broker_node(self, broker_id: int, listener_name: str) -> Node | None:
+        """Where a broker is reached, None when it is not alive or has no such listener."""
+        return self.snapshot.alive_nodes.get(broker_id, {}).get(listener_name)
+
+    def get_alive_brokers(self, listener_name: str) -> list[Node]:
+        """The nodes of all alive brokers that have the listener, by id."""
+        return nodes_of_listener(self.snapshot, listener_name)
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """A topic's id, None when the topic is not known."""
+        return self.snapshot.topic_ids.get(topic)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The topic of an id, None when there is none."""
+        return self.snapshot.topic_names.get(topic_id)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; 0 when it is not known."""
+        return len(self.snapshot.partition_states.get(topic, NO_PARTITIONS))
+
+    def topic_config(self, topic: str) -> Mapping[str, str]:
+        """A topic's overrides; none when it is not known."""
+        return self.snapshot.topic_configs.get(topic, {})
+
+    @property
+    def controller_id(self) -> int | None:
+        """The active controller, None when it is not known."""
+        return self.snapshot.controller_id
+
+    def derived_from(self, snapshot: MetadataSnapshot) -> dict[Any, Any]:
+        """`derived` for a reader that holds a snapshot, which may be an older one by now."""
+        return self.derived if snapshot is self.snapshot else {}
+
+    # -- updates ----------------------------------------------------------------------
+
+    def update_metadata(
+        self, update: MetadataUpdate, correlation_id: int = 0
+    ) -> list[TopicPartition]:
+        """Put a new snapshot in place of the current one (ZkMetadataCache.updateMetadata).
+
+        Args:
+            update: what the controller says.
+            correlation_id: of the request that said it, for the state-change log.
+
+        Returns:
+            The partitions that the update removes, whether they were known here or not: who
+            was away may still keep something of theirs.
+        """
+        alive_brokers = {broker.broker_id: broker for broker in update.live_brokers}
+        alive_nodes = {broker.broker_id: _nodes_of(broker) for broker in update.live_brokers}
+        self._check_listeners(alive_nodes)
+        changed = self.snapshot._replace(
+            controller_id=None if update.controller_id < 0 else update.controller_id,
+            alive_brokers=alive_brokers,
+            alive_nodes=alive_nodes,
+        )
+        deleted: list[TopicPartition] = []
+        states = update.partition_states
+        if update.is_full:
+            self.is_complete = True
+            states = [*states, *self._missed_deletions(states)]
+        if states:
+            changed = _with_partitions(changed, states, deleted)
+            _log_state_changes(update, states, len(deleted), correlation_id)
+        self._replace(changed)
+        return deleted
+
+    def _missed_deletions(self, states: Sequence[PartitionState]) -> list[PartitionState]:
+        """The partitions known here of which an update that names all says nothing."""
+        named: dict[str, set[int]] = {}
+        for state in states:
+            named.setdefault(state.topic, set()).add(state.partition)
+        return [
+            state._replace(leader=LEADER_DURING_DELETE)
+            for topic, partitions in self.snapshot.partition_states.items()
+            for partition, state in partitions.items()
+            if partition not in named.get(topic, ())
+        ]
+
+    def replicas_failed(self, partitions: Iterable[TopicPartition]) -> None:
+        """This broker has lost its replicas of these, and so it leads them no more.
+
+        The controller hears of it and says who leads now; until then, and where it cannot be
+        told because the metadata were in the directory that failed, this is what is true.
+        """
+        lost = [
+            _without_replica(state, self.broker_id)
+            for topic_partition in partitions
+            if (state := self.get_partition_info(*topic_partition)) is not None
+            and self.broker_id in state.replicas
+        ]
+        if lost:
+            self._replace(_with_partitions(self.snapshot, lost, []))
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Put a topic's new overrides in a new snapshot; nothing where it is not known."""
+        if topic in self.snapshot.partition_states:
+            configs = {**self.snapshot.topic_configs, topic: overrides}
+            self._replace(self.snapshot._replace(topic_configs=configs))
+
+    def _replace(self, snapshot: MetadataSnapshot) -> None:
+        self.snapshot = snapshot
+        self.derived = {}
+        for listener in list(self.listeners):
+            listener()
+
+    def _check_listeners(self, alive_nodes: Mapping[int, Mapping[str, Node]]) -> None:
+        own = alive_nodes.get(self.broker_id)
+        if own is not None and any(nodes.keys() != own.keys() for nodes in alive_nodes.values()):
+            logger.error(
+                "the brokers' listeners differ, so some clients will not find some leaders: %s",
+                {broker_id: sorted(nodes) for broker_id, nodes in alive_nodes.items()},
+            )
+
+
+def nodes_of_listener(snapshot: MetadataSnapshot, listener_name: str) -> list[Node]:
+    """The nodes of all alive brokers that have the listener, by id."""
+    return [
+        by_listener[listener_name]
+        for _, by_listener in sorted(snapshot.alive_nodes.items())
+        if listener_name in by_listener
+    ]
+
+
+def _nodes_of(broker: LiveBroker) -> dict[str, Node]:
+    return {
+        endpoint.listener_name: Node(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
+        for endpoint in broker.endpoints
+    }
+
+
+def _without_replica(state: PartitionState, broker_id: int) -> PartitionState:
+    offline = sorted({*state.offline_replicas, broker_id})
+    leader = NO_LEADER if state.leader == broker_id else state.leader
+    return state._replace(leader=leader, offline_replicas=tuple(offline))
+
+
+def _with_partitions(
+    snapshot: MetadataSnapshot,
+    states: Iterable[PartitionState],
+    deleted: list[TopicPartition],
+) -> MetadataSnapshot:
+    """The snapshot with the states in it; those being deleted leave and are listed.
+
+    Only the topics that are spoken of are copied, so an update costs what it changes.
+    """
+    partition_states: dict[str, PartitionStates] = dict(snapshot.partition_states)
+    topic_ids = dict(snapshot.topic_ids)
+    topic_names = dict(snapshot.topic_names)
+    topic_configs = dict(snapshot.topic_configs)
+    copied: dict[str, dict[int, PartitionState]] = {}
+    topic = None
+    for state in states:  # mostly topic by topic
+        if state.topic != topic:
+            topic = state.topic
+            is_noted = False
+            if topic not in copied:
+                copied[topic] = dict(partition_states.get(topic, NO_PARTITIONS))
+            partitions = copied[topic]
+        if state.leader == LEADER_DURING_DELETE:
+            partitions.pop(state.partition, None)
+            deleted.append(state.topic_partition)
+            continue
+        partitions[state.partition] = state
+        if not is_noted:
+            is_noted = True
+            topic_configs[topic] = state.config
+            former_id = topic_ids.get(topic)
+            if former_id != state.topic_id:
+                if former_id is not None:
+                    topic_names.pop(former_id, None)
+                topic_ids[topic] = state.topic_id
+                if state.topic_id != ZERO_UUID:  # old versions of the request know no ids
+                    topic_names[state.topic_id] = topic
+    for topic, partitions in copied.items():
+        if partitions:
+            indexes = sorted(partitions)
+            if indexes != list(partitions):
+                partitions = {index: partitions[index] for index in indexes}
+            partition_states[topic] = partitions
+        else:
+            partition_states.pop(topic, None)
+            topic_configs.pop(topic, None)
+            former_id = topic_ids.pop(topic, None)
+            if former_id is not None:
+                topic_names.pop(former_id, None)
+    return snapshot._replace(
+        partition_states=partition_states,
+        topic_ids=topic_ids,
+        topic_names=topic_names,
+        topic_configs=topic_configs,
+    )
+
+
+def _log_state_changes(
+    update: MetadataUpdate,
+    states: Sequence[PartitionState],
+    deleted_count: int,
+    correlation_id: int,
+) -> None:
+    sender = (update.controller_id, update.controller_epoch, correlation_id)
+    if state_change_logger.isEnabledFor(logging.DEBUG):
+        for state in states:
+            verb = "removed" if state.leader == LEADER_DURING_DELETE else "cached"
+            state_change_logger.debug(
+                "%s %s, as controller %d of epoch %d said with correlation id %d",
+                verb,
+                state,
+                *sender,
+            )
+    state_change_logger.info(
+        "cached %d partitions and removed %d, as controller %d of epoch %d said "
+        "with correlation id %d",
+        len(states) - deleted_count,
+        deleted_count,
+        *sender,
+    )

@@ -1,0 +1,1 @@
+"""A metadata store in one SQLite file, for brokers of one machine."""

@@ -1,0 +1,1 @@
+"""A metadata store in ZooKeeper, through kazoo."""

@@ -1,0 +1,1 @@
+"""How a message becomes bytes and back: wire types, generated codecs, what decoding may cost."""

@@ -1,0 +1,1 @@
+"""The codecs of record batches, and work on compressed records in bounded memory."""

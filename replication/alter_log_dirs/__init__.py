@@ -1,0 +1,1 @@
+"""Moves of a replica from one log directory to another (KIP-113)."""

@@ -1,0 +1,104 @@
+"""The log beside as a leader: what a fetcher asks of another broker, answered from here.
+
+Kafka's LocalLeaderEndPoint. Nothing goes through a socket, and nothing is fenced: the log that
+is asked is the one whose every cut the asker sees (`Log.generation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
+from ...storage.io.file_slice import FileSlice
+from ..fetcher.fetcher_requests import (
+    LATEST_TIMESTAMP,
+    EpochEnd,
+    EpochsAsk,
+    FetchAnswer,
+    FetchAsk,
+    FetchedPartition,
+    ListedOffset,
+    OffsetsAsk,
+)
+from ..partition.partition import FetchIsolation, Partition
+
+NO_SESSION = 0
+
+
+class LocalLeader:
+    """Answers for one partition.
+
+    Args:
+        partition: whose log is copied; this broker need not lead it.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._topic_partition = partition.topic_partition
+
+    def find(self, ask: FetchAsk) -> FileSlice | bytes | ErrorCode:
+        """Where the records that a fetch asks for lie, up to the log's end; or why there are none.
+
+        To be read with `read`, in a thread if need be, and answered with `answer`.
+        """
+        wanted = ask.wanted[self._topic_partition]
+        try:
+            return self._partition.read_records(
+                wanted.fetch_offset,
+                wanted.max_bytes,
+                FetchIsolation.LOG_END,
+                minimum_one_batch=True,
+            ).records
+        except KafkaError as refusal:
+            return refusal.code
+
+    def reaches_end(self, found: FileSlice | bytes | ErrorCode) -> bool:
+        """Whether nothing published lies behind what was found."""
+        active = self._partition.log.segments.active
+        return not isinstance(found, FileSlice) or (
+            found.file is active.file and found.position + found.size == active.size
+        )
+
+    def answer(self, records: bytes | ErrorCode) -> FetchAnswer:
+        """The answer to a fetch with these records."""
+        partition = self._partition
+        if isinstance(records, ErrorCode):
+            fetched = FetchedPartition(records)
+        else:
+            fetched = FetchedPartition(
+                ErrorCode.NONE, partition.high_watermark, partition.log_start_offset, records
+            )
+        return FetchAnswer(ErrorCode.NONE, NO_SESSION, {self._topic_partition: fetched})
+
+    def epochs(self, ask: EpochsAsk) -> dict[TopicPartition, EpochEnd]:
+        """Where an epoch ends in the log."""
+
+        def end_of(epoch: int) -> EpochEnd:
+            return EpochEnd(ErrorCode.NONE, *self._partition.end_offset_for_epoch(epoch))
+
+        return {tp: _or_error(end_of, wanted.leader_epoch) for tp, wanted in ask.partitions.items()}
+
+    def offsets(self, ask: OffsetsAsk) -> dict[TopicPartition, ListedOffset]:
+        """Where the log ends, or begins."""
+        partition = self._partition
+        is_of_end = ask.timestamp == LATEST_TIMESTAMP
+        offset = partition.log_end_offset if is_of_end else partition.log_start_offset
+        return {tp: ListedOffset(ErrorCode.NONE, offset) for tp in ask.partitions}
+
+
+def read(found: FileSlice | bytes | ErrorCode) -> bytes | ErrorCode:
+    """The records themselves, or why there are none; waits for the disk."""
+    if not isinstance(found, FileSlice):
+        return found
+    try:
+        return found.read()
+    except KafkaError as failure:
+        return failure.code
+
+
+def _or_error(end_of: Callable[[int], EpochEnd], epoch: int) -> EpochEnd:
+    try:
+        return end_of(epoch)
+    except KafkaError as failure:
+        return EpochEnd(failure.code)

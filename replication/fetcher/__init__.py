@@ -1,0 +1,1 @@
+"""Following a leader: fetch, truncate, append (article 004)."""

@@ -1,0 +1,159 @@
+"""The client's half of incremental fetch sessions (KIP-227; Kafka's FetchSessionHandler).
+
+The first fetch names every partition and opens a session; those after it name what is new,
+what changed and what is no longer wanted. Whatever goes wrong ends the session, and the next
+fetch names everything again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
+from ...protocol import ZERO_UUID
+from .fetcher_requests import FetchAnswer, FetchAsk, ForgottenPartition, WantedPartition
+
+logger = logging.getLogger(__name__)
+
+NO_SESSION_ID = 0
+INITIAL_EPOCH = 0
+"""Opens a session, and closes the one named with it."""
+EPOCH_MAX = 2**31 - 1
+
+
+class FetchSessionHandler:
+    """The session with one leader.
+
+    Args:
+        leader_id: for messages.
+    """
+
+    def __init__(self, leader_id: int) -> None:
+        self._leader_id = leader_id
+        self.session_id = NO_SESSION_ID
+        self.session_epoch = INITIAL_EPOCH
+        self._wanted: Mapping[TopicPartition, WantedPartition] = {}
+        self._topic_names: dict[bytes, str] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next fetch names every partition."""
+        return self.session_epoch == INITIAL_EPOCH
+
+    def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> FetchAsk:
+        """The next fetch, for the partitions wanted now.
+
+        Args:
+            wanted: in the order in which the leader shall fill its answer. Kept; if it is the
+                same object as the last time, nothing has changed.
+        """
+        if self.is_full:
+            self._wanted = wanted
+            self._topic_names = _names_in(wanted)
+            return FetchAsk(
+                self.session_id, self.session_epoch, dict(wanted), (), (), wanted, self._topic_names
+            )
+        session = self._wanted
+        if wanted is session:
+            return FetchAsk(
+                self.session_id, self.session_epoch, {}, (), (), wanted, self._topic_names
+            )
+        to_send: dict[TopicPartition, WantedPartition] = {}
+        altered: dict[TopicPartition, WantedPartition] = {}
+        replaced: list[ForgottenPartition] = []
+        for tp, partition in wanted.items():
+            before = session.get(tp)
+            if before is None:
+                to_send[tp] = partition
+            elif before != partition:
+                altered[tp] = partition
+                if partition.topic_id != before.topic_id and ZERO_UUID not in (
+                    partition.topic_id,
+                    before.topic_id,
+                ):
+                    replaced.append(ForgottenPartition(tp, before.topic_id))
+        forgotten: tuple[ForgottenPartition, ...] = ()
+        if len(session) + len(to_send) != len(wanted):
+            forgotten = tuple(
+                ForgottenPartition(tp, before.topic_id)
+                for tp, before in session.items()
+                if tp not in wanted
+            )
+        to_send.update(altered)
+        self._wanted = wanted
+        if to_send or forgotten:  # else there are no new ids, nor old ones to let go of
+            self._topic_names = _names_in(wanted)
+        return FetchAsk(
+            self.session_id,
+            self.session_epoch,
+            to_send,
+            forgotten,
+            tuple(replaced),
+            wanted,
+            self._topic_names,
+        )
+
+    def handle_answer(self, answer: FetchAnswer) -> bool:
+        """Move the session on; whether the answer's partitions may be used."""
+        if answer.error:
+            logger.info(
+                "Broker %d refused a fetch of session %d, epoch %d: %s",
+                self._leader_id,
+                self.session_id,
+                self.session_epoch,
+                answer.error.name,
+            )
+            if answer.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self._begin_anew()
+            else:
+                self.handle_error()
+            return False
+        if self.is_full and not answer.partitions and answer.throttle_time_ms > 0:
+            self._begin_anew()  # the broker only says that it is asked too much (KIP-219)
+            return False
+        problem = self._problem_of(answer)
+        if problem:
+            logger.info("Broker %d sent an invalid answer to a fetch: %s", self._leader_id, problem)
+            if self.is_full:
+                self._begin_anew()
+            else:
+                self.handle_error()
+            return False
+        if answer.session_id == NO_SESSION_ID:
+            self._begin_anew()
+        elif self.is_full:
+            self.session_id, self.session_epoch = answer.session_id, 1
+        else:
+            self.session_epoch = 1 if self.session_epoch == EPOCH_MAX else self.session_epoch + 1
+        return True
+
+    def handle_error(self) -> None:
+        """Nobody knows what became of the last fetch: close the session, open another."""
+        self.session_epoch = INITIAL_EPOCH
+
+    def _begin_anew(self) -> None:
+        self.session_id, self.session_epoch = NO_SESSION_ID, INITIAL_EPOCH
+
+    def _problem_of(self, answer: FetchAnswer) -> str:
+        """What an answer has that the session has not, or leaves out of a full one."""
+        extra = [tp for tp in answer.partitions if tp not in self._wanted]
+        if extra:
+            return f"{len(extra)} partitions that are not in the session, such as {extra[0]}"
+        if answer.unknown_topic_ids:
+            return f"{len(answer.unknown_topic_ids)} topic ids that are not in the session"
+        if self.is_full and len(answer.partitions) != len(self._wanted):
+            missing = next(tp for tp in self._wanted if tp not in answer.partitions)
+            return (
+                f"only {len(answer.partitions)} of {len(self._wanted)} partitions, "
+                f"{missing} not among them"
+            )
+        return ""
+
+
+def _names_in(wanted: Mapping[TopicPartition, WantedPartition]) -> dict[bytes, str]:
+    """The names of the topics that have ids."""
+    names = {partition.topic_id: tp.topic for tp, partition in wanted.items()}
+    names.pop(ZERO_UUID, None)
+    return names

@@ -1,0 +1,121 @@
+"""What a fetcher asks of a leader and what it is answered, as values without a wire form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
+
+LATEST_TIMESTAMP = -1
+"""Asks ListOffsets where a log ends."""
+EARLIEST_TIMESTAMP = -2
+"""Asks ListOffsets where a log begins."""
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class WantedPartition(NamedTuple):
+    """What one partition of a fetch asks; it stays in force through a session."""
+
+    topic_id: bytes
+    fetch_offset: int
+    log_start_offset: int
+    """Of the follower, which the leader counts in where records are deleted."""
+    max_bytes: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    """-1: not named, so the answer will name no diverging epoch."""
+
+
+class ForgottenPartition(NamedTuple):
+    """A partition that leaves a fetch session."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+
+
+class FetchAsk(NamedTuple):
+    """One Fetch: what changed in its session, and all that the session holds."""
+
+    session_id: int
+    session_epoch: int
+    to_send: Mapping[TopicPartition, WantedPartition]
+    to_forget: tuple[ForgottenPartition, ...]
+    to_replace: tuple[ForgottenPartition, ...]
+    """Whose topic was made anew; forgotten where partitions go by topic id."""
+    wanted: Mapping[TopicPartition, WantedPartition]
+    """Every partition of the session, as it is asked for by now."""
+    topic_names: Mapping[bytes, str]
+
+
+class FetchedPartition(NamedTuple):
+    """What a leader answered of one partition."""
+
+    error: ErrorCode
+    high_watermark: int = UNDEFINED_OFFSET
+    log_start_offset: int = UNDEFINED_OFFSET
+    records: memoryview | bytes = b""
+    """Lies in the frame that was received."""
+    diverging_epoch: tuple[int, int] | None = None
+    """(epoch, end offset): the largest epoch of the leader's log not above the last fetched."""
+
+
+class FetchAnswer(NamedTuple):
+    """What a leader answered to a Fetch."""
+
+    error: ErrorCode
+    session_id: int
+    partitions: Mapping[TopicPartition, FetchedPartition]
+    throttle_time_ms: int = 0
+    unknown_topic_ids: frozenset[bytes] = frozenset()
+    """Ids in it that the request did not name."""
+
+
+class EpochWanted(NamedTuple):
+    """Asks where an epoch ends in the leader's log."""
+
+    current_leader_epoch: int
+    leader_epoch: int
+
+
+class EpochsAsk(NamedTuple):
+    """One OffsetForLeaderEpoch."""
+
+    partitions: Mapping[TopicPartition, EpochWanted]
+
+
+class EpochEnd(NamedTuple):
+    """Where an epoch ends: the largest one not above the asked epoch."""
+
+    error: ErrorCode
+    leader_epoch: int = UNDEFINED_EPOCH
+    end_offset: int = UNDEFINED_OFFSET
+
+
+class OffsetsAsk(NamedTuple):
+    """One ListOffsets for one end of logs."""
+
+    timestamp: int
+    """LATEST_TIMESTAMP or EARLIEST_TIMESTAMP."""
+    partitions: Mapping[TopicPartition, int]
+    """The leader epochs known."""
+
+
+class ListedOffset(NamedTuple):
+    """One end of a leader's log."""
+
+    error: ErrorCode
+    offset: int = UNDEFINED_OFFSET
+
+
+class Wait(NamedTuple):
+    """There is nothing to ask."""
+
+    until_ms: int | None
+    """Monotonic ms at which to look again; None: when partitions are added."""
+
+
+Ask = FetchAsk | EpochsAsk | OffsetsAsk

@@ -1,0 +1,39 @@
+"""A change of a partition's in-sync replicas, on its way to the metadata store (KIP-497).
+
+A leader proposes it, somebody writes it by compare-and-set, and its outcome is applied only if
+leadership and version are still those it was proposed under.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from ...common.topic_partition import TopicPartition
+
+
+class IsrChange(NamedTuple):
+    """What a leader wants to have written.
+
+    Attributes:
+        isr: the new in-sync replicas.
+        controller_epoch: of the controller that made this broker the leader.
+        leader_epoch: of the leader who asks.
+        partition_epoch: the version of the state that it replaces.
+    """
+
+    topic_partition: TopicPartition
+    leader: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    leader_epoch: int
+    partition_epoch: int
+
+
+class IsrChangeOutcome(Enum):
+    """What became of a change that was not written."""
+
+    REFUSED = "refused"
+    """The state has another version: whoever wrote it, the controller will tell of it."""
+    NOT_ATTEMPTED = "not attempted"
+    """It cannot have been written; it may be proposed anew."""

@@ -1,0 +1,1 @@
+"""Operations that wait: for replicas, for data, for time (Kafka's purgatories)."""

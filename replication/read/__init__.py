@@ -1,0 +1,1 @@
+"""Reading partitions for a fetch, and finding offsets."""

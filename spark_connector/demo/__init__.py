@@ -1,0 +1,1 @@
+"""The demo: real flights through a broker and Spark, checked and drawn."""

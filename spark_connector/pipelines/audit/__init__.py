@@ -1,0 +1,1 @@
+"""What is wrong in topics: gaps, duplicates, disorder, skew."""

@@ -1,0 +1,1 @@
+"""Whether all replicas of a stopped cluster are the same."""

@@ -1,0 +1,1 @@
+"""The small files beside the logs: checkpoints, meta.properties, partition.metadata."""

@@ -1,0 +1,1 @@
+"""Compaction: what is cleaned next, how, and how fast (Kafka's LogCleaner)."""

@@ -1,0 +1,186 @@
+"""Compaction: of each key the latest record stays (Kafka's Cleaner).
+
+A round reads the dirty part of a log and notes the latest offset of each key; then it copies
+all segments below the first uncleanable offset and leaves out what is superseded, group by
+group. It runs in a thread; after each group the loop swaps the segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from ...protocol.records.batch import RecordBatch
+from ...protocol.records.light_records import iter_keys
+from ..index.transaction_index import AbortedTxn
+from ..segment.log_segment import segment_path
+from ..segment.segment_swap import LOG_SUFFIX, remove_unfinished
+from .cleaner_filter import RECORDS_BETWEEN_BREATHS, RecordFilter
+from .cleaner_pace import CleanerPace
+from .cleaner_plan import CleaningPlan, SourceSegment, group_by_size
+from .cleaner_reader import iter_checked_batches
+from .cleaner_segment import CleanedSegment, CleanedSegmentWriter
+from .cleaner_transactions import CleanedTransactions
+from .offset_map import OffsetMap
+
+
+class CleaningStats(NamedTuple):
+    """What a round did (Kafka's CleanerStats)."""
+
+    bytes_before: int
+    bytes_after: int
+    records_before: int
+    records_after: int
+    map_utilization: float
+    """How full the offset map was, from 0 to 1."""
+
+
+class CleaningRound:
+    """One round on one log. Its methods block, and are called one after another by one thread.
+
+    Args:
+        plan: what the loop knows of the log.
+        pace: how fast, and whether to go on.
+    """
+
+    def __init__(self, plan: CleaningPlan, pace: CleanerPace) -> None:
+        self.plan = plan
+        self.end_offset = plan.first_dirty_offset
+        """Up to here the log is clean when all groups are swapped in."""
+        self._pace = pace
+        self._transactions = CleanedTransactions()
+        self._bytes_after = 0
+        self._records_after = 0
+        self._bytes_before = 0
+        self._map: OffsetMap
+        self._filter: RecordFilter
+
+    def prepare(self) -> list[list[SourceSegment]]:
+        """Note the latest offset of each key; returns the groups to clean.
+
+        Raises:
+            OSError: the disk fails.
+            KafkaError: CORRUPT_MESSAGE or INVALID_RECORD, a batch cannot be read.
+            CleaningCancelled: there is no use in going on.
+            NoRoomForKeysError: the memory for the offset map holds none.
+        """
+        plan = self.plan
+        remove_unfinished(plan.files, plan.directory)
+        settings = plan.settings
+        self._map = OffsetMap(
+            settings.dedupe_buffer_bytes,
+            settings.dedupe_load_factor,
+            plan.first_uncleanable_offset - plan.first_dirty_offset,
+        )
+        self._filter = RecordFilter(plan, self._map, self._transactions, self._pace)
+        self._fill_map()
+        self.end_offset = self._map.latest_offset + 1
+        return group_by_size(plan, self.end_offset)
+
+    def _fill_map(self) -> None:
+        """Read the dirty segments until the map is full (Kafka's Cleaner.buildOffsetMap)."""
+        plan = self.plan
+        transactions = CleanedTransactions()
+        transactions.add(
+            _reaching_into(plan.aborted, plan.first_dirty_offset, plan.first_uncleanable_offset)
+        )
+        for segment in plan.segments:
+            if segment.end_offset <= plan.first_dirty_offset:
+                continue
+            for batch in self._batches_of(segment, plan.first_dirty_offset):
+                if batch.is_control:
+                    transactions.read_control_batch(batch)
+                elif not transactions.read_batch(batch) and not self._map_keys(batch):
+                    return
+                self._map.latest_offset = batch.last_offset
+            self._map.latest_offset = segment.end_offset - 1
+
+    def _map_keys(self, batch: RecordBatch) -> bool:
+        """Note a batch's keys; whether the map took all of them."""
+        offset_map, first_dirty_offset = self._map, self.plan.first_dirty_offset
+        for count, (delta, _, key, _) in enumerate(iter_keys(batch)):
+            offset = batch.base_offset + delta
+            if key is not None and offset >= first_dirty_offset:
+                if offset_map.is_full:
+                    return False
+                offset_map.put(key, offset)
+            if count % RECORDS_BETWEEN_BREATHS == 0:
+                self._pace.breathe()
+        return True
+
+    def clean(self, group: list[SourceSegment]) -> CleanedSegment:
+        """Copy what stays of a group into one segment (Kafka's Cleaner.cleanSegments).
+
+        To be called for the groups in order, and no more once one was not swapped in: a
+        tombstone must not go before what it deletes.
+
+        Raises:
+            OSError: the disk fails; nothing of the new segment is left.
+            KafkaError: CORRUPT_MESSAGE or INVALID_RECORD, a batch cannot be read.
+            CleaningCancelled: there is no use in going on.
+        """
+        writer = CleanedSegmentWriter(self.plan, group)
+        try:
+            self._transactions.cleaned_index = writer.transaction_index
+            for segment in group:
+                self._transactions.add(
+                    _reaching_into(self.plan.aborted, segment.base_offset, segment.end_offset)
+                )
+                for batch in self._batches_of(segment):
+                    kept = self._filter.apply(batch)
+                    if kept is not None:
+                        self._pace.spend(writer.append(kept))
+                self._bytes_before += segment.size
+            cleaned = writer.finish()
+        except BaseException:
+            with suppress(OSError):
+                writer.remove_files()
+            raise
+        self._bytes_after += cleaned.size
+        self._records_after += cleaned.records
+        return cleaned
+
+    def sync_names(self) -> None:
+        """Wait until the names of what was swapped in are on the disk.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        self.plan.files.sync_directory(self.plan.directory)
+
+    @property
+    def keys_max(self) -> int:
+        """How many keys the round can tell apart; then it ends before the dirty part does."""
+        return self._map.capacity
+
+    @property
+    def stats(self) -> CleaningStats:
+        """What was done so far."""
+        return CleaningStats(
+            self._bytes_before,
+            self._bytes_after,
+            self._filter.records_read,
+            self._records_after,
+            self._map.utilization,
+        )
+
+    def _batches_of(self, segment: SourceSegment, start_offset: int = -1) -> Iterable[RecordBatch]:
+        path = segment_path(self.plan.directory, segment.base_offset, LOG_SUFFIX)
+        return iter_checked_batches(
+            self.plan.files.open(path),
+            segment.size,
+            self.plan.settings.io_buffer_bytes,
+            self._pace,
+            start_offset,
+        )
+
+
+def _reaching_into(
+    aborted: Iterable[AbortedTxn], start_offset: int, end_offset: int
+) -> list[AbortedTxn]:
+    return [
+        each
+        for each in aborted
+        if each.last_offset >= start_offset and each.first_offset < end_offset
+    ]

@@ -1,0 +1,1 @@
+"""Leader epochs and the offsets at which they begin (KIP-101)."""

@@ -1,0 +1,81 @@
+"""Looking at the leader epochs of a loaded log against its batches, before they are relied on.
+
+The file has no checksum. A wrong digit in it would have a follower cut its log at the wrong
+offset, so what it says is compared with the batches once, when somebody first asks.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from itertools import pairwise
+
+from ...common.errors import KafkaError
+from ...protocol.records.batch import RecordBatch
+from ..recovery.segment_recovery import rebuild_epochs
+from ..segment.log_segments import LogSegments
+from ..segment.segment_reader import iter_headers
+from .leader_epoch_cache import LeaderEpochCache
+
+logger = logging.getLogger(__name__)
+
+
+def check_epochs(
+    segments: LogSegments, epochs: LeaderEpochCache, log_start_offset: int, log_end_offset: int
+) -> None:
+    """Make sure that each epoch begins where its first batch lies, or read them all anew.
+
+    Args:
+        segments: of the log.
+        epochs: read from their file.
+        log_start_offset: where the first one counts as begun.
+        log_end_offset: where the last one ends.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    epochs.is_trusted = True
+    try:
+        last = _batch_at(segments, log_end_offset - 1) if log_end_offset else None
+        is_right = (
+            last is None or epochs.epoch_for(last.base_offset) in (-1, last.partition_leader_epoch)
+        ) and all(
+            _begins(segments, epoch, start, max(before, log_start_offset))
+            for (_, before), (epoch, start) in pairwise([(-1, -1), *epochs.entries])
+        )
+    except KafkaError:
+        return  # something in the log is no batch: nothing better is to be had from it
+    if is_right:
+        return
+    logger.warning("%s does not fit the batches; it is made again", epochs.path)
+    rebuild_epochs(segments, epochs, log_start_offset)
+    with suppress(OSError):
+        epochs.flush()
+
+
+def _begins(segments: LogSegments, epoch: int, start_offset: int, known_from: int) -> bool:
+    """Whether the batches from `start_offset` on are of the epoch, and those before are not.
+
+    After a compaction the first batches of an epoch may be gone, be it all of them.
+    """
+    first = _batch_at(segments, start_offset)
+    if first is not None:
+        found = first.partition_leader_epoch
+        if found < epoch or (found != epoch and first.base_offset <= start_offset):
+            return False
+    if start_offset <= known_from:
+        return True
+    last = _batch_at(segments, start_offset - 1)
+    if last is None or last.last_offset >= start_offset:
+        return last is None or last.base_offset >= start_offset
+    return last.partition_leader_epoch < epoch
+
+
+def _batch_at(segments: LogSegments, offset: int) -> RecordBatch | None:
+    """The header of the first batch that ends at `offset` or later."""
+    for index in range(segments.floor_index(offset), len(segments)):
+        segment = segments[index]
+        position = segment.position_of(offset)
+        for _, batch in iter_headers(segment.open_file(), position, segment.size):
+            return batch
+    return None

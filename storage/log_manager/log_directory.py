@@ -1,0 +1,318 @@
+"""One of a broker's log directories: its lock, its marks, its checkpoints, its logs."""
+
+from __future__ import annotations
+
+import logging
+import os.path
+import threading
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...common.topic_partition import TopicPartition
+from ..checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
+from ..checkpoint.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from ..errors import LogDirectoryError
+from ..io.files import FileLock, Files
+from ..log.log import Log
+from ..log.log_flushing import DELETE_SUFFIX
+
+logger = logging.getLogger(__name__)
+
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
+CLEANED_OFFSETS_FILE = "cleaner-offset-checkpoint"
+LOG_START_OFFSETS_FILE = "log-start-offset-checkpoint"
+CHECKPOINT_FILES = (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE, HIGH_WATERMARKS_FILE)
+
+NO_BROKER_EPOCH = -1
+
+FOLDER_NAME_MAX = 255
+"""Most file systems take no longer names."""
+
+FUTURE_SUFFIX = "-future"
+"""Folders that end so hold a copy that a partition's log in another directory is to give way to."""
+
+SET_ASIDE_SUFFIXES = (FUTURE_SUFFIX, "-stray")
+"""Folders that are neither served nor removed: of Kafka's that no topic wants, and copies that
+do not say of which partition."""
+
+KRAFT_TOPIC = "__cluster_metadata"
+"""Kafka's controllers keep their own log beside the topics'; it is none of ours."""
+
+
+class DirectoryContents(NamedTuple):
+    """What lies in a directory: partitions, folders that are to be removed, copies."""
+
+    partitions: list[TopicPartition]
+    doomed: list[str]
+    futures: list[tuple[TopicPartition, str]]
+    """Of partitions whose logs are moving into this directory, with their folders."""
+
+
+class LogDirectory:
+    """A directory taken by this process alone, from `__init__` until `release`.
+
+    One that cannot be used is offline from the beginning, one whose disk fails from then
+    on; nothing is read from it or written to it any more.
+
+    Args:
+        files: the file system.
+        path: made if it is not there.
+
+    Raises:
+        LogDirectoryError: another process has it.
+
+    Attributes:
+        failure: why it is offline; None while it is in use.
+        logs: what it holds, while it is in use.
+        futures: copies of logs of other directories that are to be here; see `FutureLogs`.
+        written: by checkpoint file, what it says.
+        was_clean: whether the last broker to use it closed everything properly.
+    """
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+        self.failure: str | None = None
+        self.logs: dict[TopicPartition, Log] = {}
+        self.futures: dict[TopicPartition, Log] = {}
+        self.written: dict[str, Mapping[TopicPartition, int]] = {}
+        self.was_clean = False
+        self._lock: FileLock | None = None
+        self._checkpoint_lock = threading.Lock()
+        self._serials: dict[str, int] = {}
+        try:
+            files.make_directory(path)
+            self._lock = files.lock(self._in(LOCK_FILE))
+            if self._lock is not None:
+                self.was_clean = files.exists(self._in(CLEAN_SHUTDOWN_FILE))
+        except OSError as error:
+            self.fail(f"cannot use the log directory {path}: {error}")
+            return
+        if self._lock is None:
+            raise LogDirectoryError(
+                f"another broker is using the log directory {path}: stop it, or choose another"
+            )
+
+    @property
+    def is_online(self) -> bool:
+        """Whether it is in use."""
+        return self.failure is None
+
+    def fail(self, why: str) -> None:
+        """Take it offline, until a restart.
+
+        Its lock stays: what is in it is not another broker's to repair meanwhile.
+
+        Args:
+            why: a sentence for the broker's log.
+        """
+        logger.error("%s", why)
+        self.failure = why
+
+    def mark_in_use(self) -> None:
+        """From now on a crash has to be reckoned with, and the mark may not come back after one.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        if self.was_clean:
+            self._files.remove(self._in(CLEAN_SHUTDOWN_FILE))
+            self._files.sync_directory(self.path)
+
+    def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Everything in it has been closed: the next start may take it as it is.
+
+        Args:
+            broker_epoch: of the broker's registration, for controllers that ask (KIP-966).
+        """
+        text = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
+        path = self._in(CLEAN_SHUTDOWN_FILE)
+        self._files.write_atomically(path, text.encode("ascii"), sync=True)
+
+    def release(self) -> None:
+        """Let another process have it."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def meta_properties(self) -> MetaProperties | None:
+        """Whose directory it is, or None if it is new or offline.
+
+        Raises:
+            LogDirectoryError: the file is damaged.
+        """
+        if not self.is_online:
+            return None
+        try:
+            return read_meta_properties(self._files, self.path)
+        except OSError as error:
+            self.fail(f"cannot read meta.properties in the log directory {self.path}: {error}")
+            return None
+
+    def claim(self, node_id: int, cluster_id: str, directory_id: str) -> None:
+        """Mark a new directory as this broker's, or make sure that an old one is.
+
+        Raises:
+            LogDirectoryError: it belongs to another broker or another cluster.
+        """
+        found = self.meta_properties()
+        if not self.is_online:
+            return
+        if found is None:
+            try:
+                write_meta_properties(
+                    self._files,
+                    self.path,
+                    node_id=node_id,
+                    cluster_id=cluster_id,
+                    directory_id=directory_id,
+                )
+            except OSError as error:
+                self.fail(f"cannot write to the log directory {self.path}: {error}")
+            return
+        if found.node_id is not None and found.node_id != node_id:
+            raise LogDirectoryError(
+                f"the log directory {self.path} is of broker {found.node_id}, not {node_id}"
+            )
+        if found.cluster_id is not None and found.cluster_id != cluster_id:
+            raise LogDirectoryError(
+                f"the log directory {self.path} is of cluster {found.cluster_id}, not {cluster_id}"
+            )
+
+    def contents(self) -> DirectoryContents:
+        """The partitions that have a folder, and the folders on their way out.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        partitions = []
+        doomed = []
+        futures = []
+        for name in self._files.list_directory(self.path):
+            topic_partition = TopicPartition.from_folder_name(name)
+            if topic_partition is not None:
+                if topic_partition.topic != KRAFT_TOPIC and self._files.is_directory(
+                    self._in(name)
+                ):
+                    partitions.append(topic_partition)
+            elif name.endswith(DELETE_SUFFIX) and self._files.is_directory(self._in(name)):
+                doomed.append(self._in(name))
+            elif (moving := future_partition(name)) is not None and self._files.is_directory(
+                self._in(name)
+            ):
+                futures.append((moving, self._in(name)))
+            elif name.endswith(SET_ASIDE_SUFFIXES):
+                logger.warning("%s is left alone: no partition's log", self._in(name))
+        return DirectoryContents(partitions, doomed, futures)
+
+    def holds(self, path: str) -> bool:
+        """Whether a path is the directory's own, or of something in it."""
+        return path == self.path or path.startswith(os.path.join(self.path, ""))
+
+    def folder_of(self, topic_partition: TopicPartition) -> str:
+        """The folder of a partition."""
+        return self._in(topic_partition.folder_name)
+
+    def deleted_folder_of(self, topic_partition: TopicPartition, unique: str) -> str:
+        """The name that a partition's folder gets on its way out.
+
+        Args:
+            unique: tells it from those of earlier topics of the name.
+        """
+        suffix = f"-{topic_partition.partition}.{unique}{DELETE_SUFFIX}"
+        return self._in(topic_partition.topic[: FOLDER_NAME_MAX - len(suffix)] + suffix)
+
+    def future_folder_of(self, topic_partition: TopicPartition, unique: str) -> str:
+        """The folder of a partition whose log is on its way here."""
+        return self._in(future_folder_name(topic_partition, unique))
+
+    # --- checkpoints -------------------------------------------------------------------
+
+    def logs_in(self, name: str) -> Mapping[TopicPartition, Log]:
+        """The logs that a checkpoint file speaks of.
+
+        High watermarks are those of replicas, and one has no more than one of them.
+        """
+        if name == HIGH_WATERMARKS_FILE or not self.futures:
+            return self.logs
+        return {**self.logs, **self.futures}
+
+    def read_checkpoints(self) -> None:
+        """Fill `written`. A file that is damaged counts as empty, as for Kafka.
+
+        What is lost then is found again: logs are recovered from their beginning, start
+        where their first segment does, and a high watermark rises again.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        for name in CHECKPOINT_FILES:
+            try:
+                self.written[name] = read_offsets(self._files, self._in(name))
+            except CheckpointError as error:
+                logger.warning("%s: the file is passed over", error)
+                self.written[name] = {}
+
+    def read_cleaned_offsets(self) -> Mapping[TopicPartition, int] | None:
+        """Up to where each log was compacted; None if the file that says so is damaged.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        try:
+            return read_offsets(self._files, self._in(CLEANED_OFFSETS_FILE))
+        except CheckpointError:
+            return None
+
+    def offset(self, name: str, topic_partition: TopicPartition) -> int:
+        """What a checkpoint says of a partition; 0 if nothing."""
+        return self.written[name].get(topic_partition, 0)
+
+    def write_checkpoint(
+        self, name: str, offsets: Mapping[TopicPartition, int], serial: int
+    ) -> None:
+        """Replace one of the checkpoint files, and wait for the disk; any thread may do so.
+
+        Args:
+            name: of the file.
+            offsets: what it is to say.
+            serial: larger for what was decided on later, which is never replaced by older.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self._checkpoint_lock:
+            if serial > self._serials.get(name, -1):
+                write_offsets(self._files, self._in(name), offsets)
+                self.written[name] = offsets
+                self._serials[name] = serial
+
+    def remove_checkpoint(self, name: str, serial: int) -> None:
+        """Remove one of the checkpoint files for good, in place of writing it.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        with self._checkpoint_lock:
+            self._files.remove(self._in(name))
+            self._files.sync_directory(self.path)
+            self.written[name] = {}
+            self._serials[name] = serial
+
+    def _in(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+
+def future_folder_name(topic_partition: TopicPartition, unique: str) -> str:
+    """The name of a copy's folder (Kafka's logFutureDirName)."""
+    return f"{topic_partition.folder_name}.{unique}{FUTURE_SUFFIX}"
+
+
+def future_partition(name: str) -> TopicPartition | None:
+    """The partition that a folder is a copy of; None where it is no copy's name."""
+    if not name.endswith(FUTURE_SUFFIX):
+        return None
+    folder, _, unique = name.removesuffix(FUTURE_SUFFIX).rpartition(".")
+    return TopicPartition.from_folder_name(folder) if unique else None

@@ -1,0 +1,118 @@
+"""Which producers are being verified: does their transaction know of this log? (KIP-890)
+
+The first batch that a transaction writes to a log is taken only once the transaction's
+coordinator has said that the log is part of it. A guard is handed out when that question is
+asked, and the batch brings it along. A marker that comes in between takes the guard away, so an
+answer that is late by a whole transaction cannot let a batch in. Source: Kafka's
+VerificationGuard and VerificationStateEntry.
+"""
+
+from __future__ import annotations
+
+from ...common.errors import ErrorCode, KafkaError
+
+
+class VerificationGuard:
+    """One question asked; equal to none but itself."""
+
+    __slots__ = ()
+
+
+NOT_REQUIRED = VerificationGuard()
+"""Brought by batches that nobody wants verified."""
+
+
+class Verification:
+    """What is known of a producer while it is verified.
+
+    Attributes:
+        guard: the question that was asked.
+        started_ms: wall time of the first one.
+        lowest_sequence: of the batches that asked in this epoch; no later one goes first.
+        producer_epoch: the latest that asked.
+        supports_epoch_bump: whether each of the producer's transactions has an epoch of its own.
+    """
+
+    __slots__ = ("guard", "lowest_sequence", "producer_epoch", "started_ms", "supports_epoch_bump")
+
+    def __init__(
+        self, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool, now_ms: int
+    ) -> None:
+        self.guard = VerificationGuard()
+        self.started_ms = now_ms
+        self.lowest_sequence = base_sequence
+        self.producer_epoch = producer_epoch
+        self.supports_epoch_bump = supports_epoch_bump
+
+    def note(self, base_sequence: int, producer_epoch: int) -> None:
+        """Another batch asks: a lower sequence, or a newer epoch, is what must come first."""
+        if producer_epoch > self.producer_epoch:
+            self.producer_epoch = producer_epoch
+            self.lowest_sequence = base_sequence
+        elif producer_epoch == self.producer_epoch:
+            self.lowest_sequence = min(self.lowest_sequence, base_sequence)
+
+
+class Verifications:
+    """The producers of one log that are being verified, by producer id."""
+
+    __slots__ = ("_by_producer_id",)
+
+    def __init__(self) -> None:
+        self._by_producer_id: dict[int, Verification] = {}
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._by_producer_id)
+
+    def start(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        *,
+        supports_epoch_bump: bool,
+        now_ms: int,
+    ) -> VerificationGuard:
+        """The guard that a batch is to bring once its producer is verified."""
+        verification = self._by_producer_id.get(producer_id)
+        if verification is None:
+            verification = Verification(base_sequence, producer_epoch, supports_epoch_bump, now_ms)
+            self._by_producer_id[producer_id] = verification
+        else:
+            verification.note(base_sequence, producer_epoch)
+        return verification.guard
+
+    def check(self, producer_id: int, guard: VerificationGuard | None) -> Verification | None:
+        """Whether a producer without a transaction here may begin one.
+
+        Returns:
+            What is known of the verification; None where none is required.
+
+        Raises:
+            KafkaError: INVALID_TXN_STATE, it was not verified, or what was verified has ended.
+        """
+        verification = self._by_producer_id.get(producer_id)
+        if guard is NOT_REQUIRED:
+            return verification
+        if verification is None or guard is not verification.guard:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
+            )
+        return verification
+
+    def end(self, producer_id: int, guard: VerificationGuard | None = None) -> None:
+        """A batch or a marker was taken; or nothing comes of the question that was asked."""
+        verification = self._by_producer_id.get(producer_id)
+        if verification is not None and (guard is None or guard is verification.guard):
+            del self._by_producer_id[producer_id]
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget those of which nothing was heard for so long."""
+        expired = [
+            producer_id
+            for producer_id, verification in self._by_producer_id.items()
+            if now_ms - verification.started_ms >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self._by_producer_id[producer_id]

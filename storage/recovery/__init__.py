@@ -1,0 +1,1 @@
+"""Opening logs, and making them whole after a crash (Kafka's LogLoader)."""

@@ -1,0 +1,1 @@
+"""Segments: a file of batches with its indexes, and a log's segments in order."""

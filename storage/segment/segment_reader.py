@@ -1,0 +1,216 @@
+"""Walking through a segment's file batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol.records.batch import (
+    BATCH_HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    RecordBatch,
+    require_readable_format,
+)
+from ...protocol.records.validation import has_valid_crc
+from ..io.files import StorageFile
+
+HEADERS_CHUNK_BYTES = 16 * 1024
+"""Read at once when only headers matter: an index interval and a few batches more. Of batches so
+large that this holds hardly two of them, no more is read than their headers."""
+
+WHOLE_CHUNK_BYTES = 1024 * 1024
+
+LENGTH_AT = 8
+"""Where in a batch its length stands, and behind it leader epoch and magic."""
+
+_unpack_length_and_magic = Struct(">i4xb").unpack_from
+
+
+def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """The headers of the batches from `position` on, with the position of each.
+
+    The batches' buffers hold no records. Stops before one that does not end by `end`.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, something that is no batch lies there.
+    """
+    chunk = b""
+    chunk_start = position
+    size = 0
+    while position + BATCH_HEADER_BYTES <= end:
+        at = position - chunk_start
+        if at + BATCH_HEADER_BYTES > len(chunk):
+            are_large = size >= HEADERS_CHUNK_BYTES // 2
+            wanted = BATCH_HEADER_BYTES if are_large else HEADERS_CHUNK_BYTES
+            chunk = file.read_at(min(wanted, end - position), position)
+            if len(chunk) < BATCH_HEADER_BYTES:
+                return
+            chunk_start = position
+            at = 0
+        batch = RecordBatch(chunk, at)
+        require_readable_format(batch.magic, batch.batch_length)
+        size = batch.size_in_bytes
+        if position + size > end:
+            return
+        yield position, batch
+        position += size
+
+
+def batch_size_at(file: StorageFile, position: int, end: int) -> int:
+    """The bytes of the batch that begins somewhere; 0 if it does not end by `end`.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, something that is no batch lies there.
+    """
+    if position + BATCH_HEADER_BYTES > end:
+        return 0
+    header = file.read_at(BATCH_HEADER_BYTES, position)
+    if len(header) < BATCH_HEADER_BYTES:
+        return 0
+    batch_length, magic = _unpack_length_and_magic(header, LENGTH_AT)
+    require_readable_format(magic, batch_length)
+    size: int = batch_length + LOG_OVERHEAD_BYTES
+    return size if position + size <= end else 0
+
+
+def find_batch(
+    file: StorageFile, position: int, end: int, offset: int, base_offset: int
+) -> int | None:
+    """Where the first batch lies that ends at `offset` or later.
+
+    Neither base offset nor length is covered by a batch's checksum, so the batch's neighbours
+    are asked: offsets have to rise, and where the next batch does not follow at once, the
+    checksum has to be right.
+
+    Args:
+        file: of batches.
+        position: where a batch begins that does not lie after `offset`.
+        end: up to where to look.
+        offset: what is looked for.
+        base_offset: no batch begins before it.
+
+    Returns:
+        The position, or None where no batch reaches `offset`.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, something on the way, or the batch itself, is not as it
+            was written.
+    """
+    headers = iter_headers(file, position, end)
+    next_offset = base_offset
+    behind = position
+    for at, batch in headers:
+        if batch.base_offset < next_offset or batch.last_offset_delta < 0:
+            raise _out_of_order(at, batch, next_offset)
+        if batch.last_offset >= offset:
+            follows_at_once = batch.base_offset == next_offset
+            _check_found(file, at, batch, headers, follows_at_once)
+            return at
+        next_offset = batch.next_offset
+        behind = at + batch.size_in_bytes
+    if behind != end:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the batch at {behind} does not end with the file"
+        )
+    return None
+
+
+def _check_found(
+    file: StorageFile,
+    position: int,
+    batch: RecordBatch,
+    behind: Iterator[tuple[int, RecordBatch]],
+    follows_at_once: bool,
+) -> None:
+    try:
+        _, following = next(behind, (0, None))
+    except KafkaError:
+        following = None
+    if following is not None and following.base_offset == batch.next_offset:
+        return
+    if following is not None and following.base_offset < batch.next_offset and not follows_at_once:
+        raise _out_of_order(position, batch, following.base_offset)
+    _require_checksum(file, position, batch.size_in_bytes)
+
+
+def require_valid_batch(file: StorageFile, position: int, end: int) -> None:
+    """Make sure that a batch begins somewhere and is as it was written.
+
+    Raises:
+        OSError: the disk fails.
+        KafkaError: CORRUPT_MESSAGE, it is not.
+    """
+    for _, batch in iter_headers(file, position, end):
+        _require_checksum(file, position, batch.size_in_bytes)
+        return
+    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at {position} is not whole")
+
+
+def _require_checksum(file: StorageFile, position: int, size: int) -> None:
+    if not has_valid_crc(read_batch(file, position, size)):
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the checksum of the batch at {position} is wrong"
+        )
+
+
+def _out_of_order(position: int, batch: RecordBatch, beside: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"the batch at {position} has offsets {batch.base_offset} to {batch.last_offset}, which "
+        f"do not fit beside {beside}",
+    )
+
+
+def read_batch(file: StorageFile, position: int, size: int) -> RecordBatch:
+    """One whole batch, records included.
+
+    Raises:
+        OSError: the disk fails.
+        struct.error: the file ends inside the batch's header.
+    """
+    return RecordBatch(file.read_at(size, position))
+
+
+def iter_valid_batches(file: StorageFile, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """Whole batches from the start of a file up to the first that is torn or corrupt.
+
+    What a crash may leave at the end of a log is no error here, only the end.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    position = 0
+    chunk = b""
+    chunk_start = 0
+    while position + BATCH_HEADER_BYTES <= end:
+        at = position - chunk_start
+        if at + BATCH_HEADER_BYTES > len(chunk):
+            chunk, chunk_start, at = _chunk(file, position, end, 0), position, 0
+        if len(chunk) < BATCH_HEADER_BYTES:
+            return
+        batch = RecordBatch(chunk, at)
+        if not _is_readable(batch) or position + batch.size_in_bytes > end:
+            return
+        if at + batch.size_in_bytes > len(chunk):
+            chunk, chunk_start = _chunk(file, position, end, batch.size_in_bytes), position
+            batch = RecordBatch(chunk, 0)
+        if not has_valid_crc(batch):
+            return
+        yield position, batch
+        position += batch.size_in_bytes
+
+
+def _chunk(file: StorageFile, position: int, end: int, at_least: int) -> bytes:
+    return file.read_at(min(max(WHOLE_CHUNK_BYTES, at_least), end - position), position)
+
+
+def _is_readable(batch: RecordBatch) -> bool:
+    try:
+        require_readable_format(batch.magic, batch.batch_length)
+    except KafkaError:
+        return False
+    return batch.last_offset_delta >= 0

@@ -1,0 +1,1 @@
+"""Two answers to one request, compared field by field: for conformance and for replays."""

@@ -1,0 +1,189 @@
+"""What of TLS changes while a broker runs: stores, as Kafka's SslFactory allows, and no more."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import trio
+from cryptography import x509
+from support.tls_server import HELLO, tls_server
+
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.definition import ConfigError
+from odradek.security.tls.listeners import TlsListeners
+from odradek.testing.certificates import CertificateAuthority, broker_settings, make_tls_files
+
+NAMES = ("localhost", "127.0.0.1", "::1")
+LOCATION = "listener.name.ssl.ssl.keystore.location"
+
+
+@pytest.fixture
+def authority(tmp_path):
+    return CertificateAuthority(tmp_path)
+
+
+@pytest.fixture
+def files(authority, tmp_path):
+    """As `make_tls_files`, by an authority that can issue more."""
+    made = make_tls_files(tmp_path / "unused")
+    broker = authority.issue(*NAMES, common_name="broker", file_name="broker")
+    return made._replace(ca=authority.path, keystore=broker.keystore)
+
+
+async def shown_serial(server):
+    """The serial number of the certificate that a new connection is shown."""
+    stream = trio.SSLStream(await server.connect(), server.client(), server_hostname="127.0.0.1")
+    await stream.do_handshake()
+    serial = stream.getpeercert()["serialNumber"]
+    await trio.aclose_forcefully(stream)
+    return int(serial, 16)
+
+
+def serial_of(certificate):
+    pem = Path(certificate.certificate).read_bytes()
+    return x509.load_pem_x509_certificate(pem).serial_number
+
+
+def change(server, overrides):
+    """What a broker does with AlterConfigs of its own settings."""
+    server.config.validate(overrides, per_broker=True)
+    server.config.change(overrides, per_broker=True)
+
+
+async def test_new_connections_get_the_new_certificate(files, authority):
+    async with tls_server(files) as server:
+        before = await shown_serial(server)
+        later = authority.issue(*NAMES, common_name="broker", file_name="later")
+        change(server, {LOCATION: later.keystore})
+        assert await shown_serial(server) == serial_of(later) != before
+        change(server, {})
+        assert await shown_serial(server) == before
+
+
+async def test_file_that_was_replaced_is_read_again(files, authority):
+    async with tls_server(files) as server:
+        change(server, {LOCATION: files.keystore})
+        later = authority.issue(*NAMES, common_name="broker", file_name="later")
+        os.replace(later.keystore, files.keystore)
+        assert await shown_serial(server) != serial_of(later)
+        change(server, {LOCATION: files.keystore})
+        assert await shown_serial(server) == serial_of(later)
+
+
+async def test_connections_that_are_there_stay(files, authority):
+    async with tls_server(files) as server:
+        stream = trio.SSLStream(
+            await server.connect(), server.client(), server_hostname="127.0.0.1"
+        )
+        await stream.do_handshake()
+        later = authority.issue(*NAMES, common_name="broker", file_name="later")
+        change(server, {LOCATION: later.keystore})
+        await stream.send_all(HELLO)
+        assert b"hello" in await stream.receive_some()
+        await trio.aclose_forcefully(stream)
+
+
+async def test_another_name_is_refused_unless_allowed(files, authority):
+    other = authority.issue(*NAMES, common_name="somebody", file_name="other")
+    async with tls_server(files) as server:
+        before = await shown_serial(server)
+        with pytest.raises(ConfigError, match=r"ssl\.allow\.dn\.changes"):
+            change(server, {LOCATION: other.keystore})
+        assert await shown_serial(server) == before
+    async with tls_server(files, ssl__allow__dn__changes="true") as server:
+        change(server, {LOCATION: other.keystore})
+        assert await shown_serial(server) == serial_of(other)
+
+
+async def test_fewer_alternative_names_are_refused_unless_allowed(files, authority):
+    fewer = authority.issue(*NAMES[:2], common_name="broker", file_name="fewer")
+    more = authority.issue(*NAMES, "example.com", common_name="broker", file_name="more")
+    async with tls_server(files) as server:
+        with pytest.raises(ConfigError, match=r"ssl\.allow\.san\.changes"):
+            change(server, {LOCATION: fewer.keystore})
+        change(server, {LOCATION: more.keystore})
+    async with tls_server(files, ssl__allow__san__changes="true") as server:
+        change(server, {LOCATION: fewer.keystore})
+        assert await shown_serial(server) == serial_of(fewer)
+
+
+async def test_store_that_brokers_would_not_trust_is_refused(files, tmp_path):
+    stranger = CertificateAuthority(tmp_path / "stranger").issue(*NAMES, common_name="broker")
+    async with tls_server(files, ssl__allow__dn__changes="true") as server:
+        with pytest.raises(ConfigError, match="cannot connect"):
+            change(server, {LOCATION: stranger.keystore})
+
+
+async def test_store_that_cannot_be_read_is_refused(files, tmp_path):
+    nothing = tmp_path / "nothing.pem"
+    nothing.write_text("nothing")
+    async with tls_server(files) as server:
+        with pytest.raises(ConfigError, match="Listener SSL cannot speak TLS"):
+            change(server, {LOCATION: str(nothing)})
+        with pytest.raises(ConfigError, match="No such file"):
+            change(server, {LOCATION: str(tmp_path / "missing.pem")})
+        with pytest.raises(ConfigError, match="only PEM can"):
+            change(server, {LOCATION: files.keystore, "listener.name.ssl.ssl.keystore.type": "JKS"})
+
+
+async def test_file_that_is_gone_leaves_what_is_in_use(files, tmp_path, caplog):
+    async with tls_server(files) as server:
+        before = await shown_serial(server)
+        gone = tmp_path / "gone.pem"
+        server.config.change({LOCATION: str(gone)}, per_broker=True)  # as another broker wrote it
+        assert await shown_serial(server) == before
+    assert "stays as it is" in caplog.text
+
+
+async def test_truststore_of_a_listener_can_be_replaced(files, authority, tmp_path):
+    other = CertificateAuthority(tmp_path / "clients")
+    shown = other.issue("c", common_name="billing")
+    both = tmp_path / "both.pem"
+    with both.open("wb") as target:
+        for path in (authority.path, other.path):
+            with open(path, "rb") as source:
+                shutil.copyfileobj(source, target)
+    setting = "listener.name.ssl.ssl.truststore.location"
+    async with tls_server(files, ssl__client__auth="requested") as server:
+        with pytest.raises(trio.BrokenResourceError):
+            await server.ask(server.client(shown))
+        change(server, {setting: str(both)})
+        assert "CN=billing" in await server.ask(server.client(shown))
+
+
+def test_setting_of_one_listener_stands_before_that_of_all(files, authority):
+    other = authority.issue(*NAMES, common_name="outside", file_name="outside")
+    config = BrokerConfig.from_sources(
+        {
+            **broker_settings(files),
+            "listeners": "SSL://127.0.0.1:0,OUT://127.0.0.1:0,PLAIN://127.0.0.1:0",
+            "listener.security.protocol.map": "SSL:SSL,OUT:SSL,PLAIN:PLAINTEXT",
+            LOCATION.replace(".ssl.", ".out.", 1): other.keystore,
+            "listener.name.out.ssl.client.auth": "required",
+        }
+    )
+    listeners = TlsListeners(config)
+    assert listeners.of("SSL").names.subject.startswith("CN=broker")
+    assert listeners.of("OUT").names.subject.startswith("CN=outside")
+    assert listeners.of("SSL").client_authentication == "none"
+    assert listeners.of("OUT").client_authentication == "required"
+    assert not listeners.has("PLAIN")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"ssl.keystore.location": None}, "it has no certificate; set ssl.keystore.type=PEM"),
+        ({"ssl.truststore.location": None}, "cannot connect to another"),
+        ({"ssl.keystore.type": "JKS"}, "ssl.keystore.type=JKS cannot be read"),
+        ({"ssl.principal.mapping.rules": "RULE:x"}, "ssl.principal.mapping.rules"),
+        ({"ssl.enabled.protocols": "SSLv3"}, "ssl.enabled.protocols has SSLv3"),
+    ],
+)
+def test_broker_does_not_start_with_what_cannot_be_used(files, settings, sentence):
+    texts = {"listeners": "SSL://127.0.0.1:0", **broker_settings(files), **settings}
+    config = BrokerConfig.from_sources({k: v for k, v in texts.items() if v is not None})
+    with pytest.raises(ConfigError) as refusal:
+        TlsListeners(config)
+    assert sentence in str(refusal.value)

@@ -1,0 +1,1 @@
+"""The workshop: conformance, simulation, benchmarks, generators of pages. Not in the wheel."""

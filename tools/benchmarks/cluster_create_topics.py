@@ -1,0 +1,102 @@
+"""How long it takes until every broker of a cluster knows who leads 1,000 new partitions.
+
+    python tools/benchmarks/cluster_create_topics.py [--partitions 1000] [--topics 10] [--runs 3]
+
+Three brokers, each partition on all of them. The clock runs from a client's CreateTopics
+until the Metadata of every broker names a leader for each partition; once with the three in
+one process, and once with a process for each and one file of metadata for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from clusters import (
+    POLL_SECONDS,
+    SECONDS_MAX,
+    Asker,
+    ClusterUnderTest,
+    in_one_process,
+    in_three_processes,
+)
+from measure import machine, summary, verdict
+
+from odradek.protocol import messages
+
+SECONDS_GOAL = 5.0
+CREATE_VERSION = 7
+REPLICAS = 3
+
+
+def create(cluster: ClusterUnderTest, topics: int, partitions: int) -> tuple[float, float]:
+    """Seconds until CreateTopics was answered, and until every broker knew all leaders."""
+    make = messages.CreateTopicsRequest
+    request = make(
+        topics=[
+            make.CreatableTopic(
+                name=f"topic-{number}",
+                num_partitions=partitions // topics,
+                replication_factor=REPLICAS,
+            )
+            for number in range(topics)
+        ],
+        timeout_ms=int(SECONDS_MAX * 1000),
+    )
+    other = next(each for each in cluster.addresses if each != cluster.controller())
+    with Asker(cluster.addresses[other]) as asker:
+        began = time.perf_counter()
+        answer = asker.ask(request, CREATE_VERSION)
+        answered = time.perf_counter() - began
+        assert not any(topic.error_code for topic in answer.topics), answer
+    for address in cluster.addresses.values():
+        with Asker(address) as asker:
+            while led(asker) < topics * (partitions // topics):
+                assert time.perf_counter() - began < SECONDS_MAX, f"{address} knows too little"
+                time.sleep(POLL_SECONDS)
+    return answered, time.perf_counter() - began
+
+
+def led(asker: Asker) -> int:
+    """For how many partitions a broker names a leader."""
+    return sum(
+        partition.leader_id >= 0
+        for topic in asker.metadata().topics
+        for partition in topic.partitions
+    )
+
+
+def main() -> int:
+    """Run, print, and fail if a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--topics", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    ways: dict[str, Callable[[], AbstractContextManager[ClusterUnderTest]]] = {
+        "one process": in_one_process,
+        "three processes": in_three_processes,
+    }
+    print(machine())
+    print(f"{options.partitions} partitions x {REPLICAS} replicas in {options.topics} topics")
+    reached = True
+    for name, start in ways.items():
+        answers, whole = [], []
+        for _ in range(options.runs):
+            with start() as cluster:
+                answered, known = create(cluster, options.topics, options.partitions)
+            answers.append(answered)
+            whole.append(known)
+        print(f"{name}: CreateTopics answered in {summary(answers, 's')}")
+        print(f"{name}: known everywhere in     {summary(whole, 's')}")
+        reached &= verdict(
+            f"all leaders known, {name}", statistics.median(whole), SECONDS_GOAL, "s", at_most=True
+        )
+    return 0 if reached else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,255 @@
+"""How long a rebalance of 50 members takes, from the last JoinGroup to the last SyncGroup answer.
+
+    python tools/benchmarks/group_rebalance.py [--runs 10] [--members 50]
+
+One member leaves a stable group and comes back, so that everybody must rejoin: all others have
+sent their JoinGroup and wait when the last one sends its own. The leader then assigns at once;
+members speak by plain sockets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from measure import broker, calibrate, machine, summary, verdict
+
+from odradek.protocol import messages
+from odradek.protocol.headers import read_response_header, request_header
+from odradek.protocol.messages import response_message
+
+SECONDS_GOAL = 0.2
+SECONDS_MAX = 60.0
+SESSION_MS = 45_000
+SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
+ASSIGNMENT = (
+    b"\x00\x00\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"
+)
+MEMBER_ID_REQUIRED = 79
+
+
+class Member:
+    """One connection, and what the group knows of who is behind it.
+
+    Attributes:
+        group: the id of its group.
+        id: its member id, once it has one.
+        generation: of the group, or the member's epoch.
+        socket: of its connection.
+    """
+
+    def __init__(self, address: str, group: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.group = group
+        self.id = ""
+        self.generation = -1
+        self.leads: list[str] = []
+        self.socket = socket.create_connection((host, int(port)), timeout=SECONDS_MAX)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._numbers = itertools.count(1)
+        self._asked: Any = None
+
+    def frame(self, request: Any) -> bytes:
+        """A request of the newest version, as it is sent."""
+        schema = request.schema
+        self._asked = schema.api_key, schema.versions[-1]
+        header = request_header(*self._asked, next(self._numbers), "benchmark")
+        body = b"".join([header, *map(bytes, schema.encoder(schema.versions[-1])(request))])
+        return struct.pack(">i", len(body)) + body
+
+    def send(self, request: Any) -> None:
+        """Send a request; `receive` takes its answer."""
+        self.socket.sendall(self.frame(request))
+
+    def receive(self) -> Any:
+        """The answer to the last request."""
+        (size,) = struct.unpack(">i", self._exactly(4))
+        answer = self._exactly(size)
+        _, position = read_response_header(answer, *self._asked)
+        api_key, version = self._asked
+        return response_message(api_key).decoder(version)(answer, position)[0]
+
+    def _exactly(self, size: int) -> bytes:
+        received = b""
+        while len(received) < size:
+            part = self.socket.recv(size - len(received))
+            if not part:
+                raise SystemExit("the broker closed a connection")
+            received += part
+        return received
+
+    # -- a classic group -----------------------------------------------------------------------
+
+    def send_join(self) -> None:
+        """JoinGroup."""
+        protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol
+        request = messages.JoinGroupRequest(
+            group_id=self.group,
+            member_id=self.id,
+            protocol_type="consumer",
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=60_000,
+            protocols=[protocol(name="range", metadata=SUBSCRIPTION)],
+        )
+        self.send(request)
+
+    def take_id(self) -> None:
+        """Take the id that the coordinator gives to who has none yet."""
+        answer = self.receive()
+        check(answer.error_code == MEMBER_ID_REQUIRED, answer)
+        self.id = answer.member_id
+
+    def take_join(self) -> None:
+        """Take the answer to JoinGroup."""
+        answer = self.receive()
+        check(answer.error_code == 0, answer)
+        self.generation = answer.generation_id
+        self.leads = [member.member_id for member in answer.members]
+
+    def send_sync(self) -> None:
+        """SyncGroup; the leader's has everybody's assignment."""
+        one = messages.SyncGroupRequest.SyncGroupRequestAssignment
+        request = messages.SyncGroupRequest(
+            group_id=self.group,
+            member_id=self.id,
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[one(member_id=each, assignment=ASSIGNMENT) for each in self.leads],
+        )
+        self.send(request)
+
+    def take_sync(self) -> None:
+        """Take the answer to SyncGroup."""
+        answer = self.receive()
+        check(answer.error_code == 0, answer)
+
+    def leave(self) -> None:
+        """LeaveGroup."""
+        identity = messages.LeaveGroupRequest.MemberIdentity
+        self.send(
+            messages.LeaveGroupRequest(group_id=self.group, members=[identity(member_id=self.id)])
+        )
+        check(self.receive().error_code == 0, "cannot leave")
+        self.id = ""
+
+
+def check(holds: bool, otherwise: object) -> None:
+    """End the benchmark with what went wrong, if something did."""
+    if not holds:
+        raise SystemExit(f"the broker answered: {otherwise}")
+
+
+@contextmanager
+def members_of(address: str, groups: Iterable[str]) -> Iterator[list[Member]]:
+    """A connection for each group id named, where the groups' coordinator is ready."""
+    with ExitStack() as stack:
+        members = [Member(address, group) for group in groups]
+        for member in members:
+            stack.callback(member.socket.close)
+        keys = sorted({member.group for member in members})
+        request = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=keys)
+        deadline = time.monotonic() + SECONDS_MAX
+        while True:
+            members[0].send(request)
+            if not any(each.error_code for each in members[0].receive().coordinators):
+                break
+            check(time.monotonic() < deadline, "there is no coordinator")
+        yield members
+
+
+def join_all(members: list[Member]) -> None:
+    """Let members without ids join their groups, and sync."""
+    for member in members:
+        member.send_join()
+    for member in members:
+        member.take_id()
+    for member in members:
+        member.send_join()
+    for member in members:
+        member.take_join()
+    for member in members:
+        member.send_sync()
+    for member in members:
+        member.take_sync()
+
+
+def rebalance(members: list[Member]) -> float:
+    """Seconds from the last member's JoinGroup to the last answer to SyncGroup.
+
+    The last member has left, and asked for an id: the others wait for it.
+    """
+    *others, last = members
+    generation = last.generation
+    last.leave()
+    last.send_join()
+    last.take_id()
+    for member in others:
+        member.send_join()
+    wait_until_joining(last, {member.id for member in others})
+    began = time.perf_counter()
+    last.send_join()
+    with selectors.DefaultSelector() as selector:
+        for member in members:
+            selector.register(member.socket, selectors.EVENT_READ, member)
+        joining, syncing = set(members), set(members)
+        while syncing:
+            for key, _ in selector.select(SECONDS_MAX):
+                member = key.data
+                if member in joining:
+                    joining.remove(member)
+                    member.take_join()
+                    member.send_sync()
+                else:
+                    member.take_sync()
+                    syncing.remove(member)
+    seconds = time.perf_counter() - began
+    (leader,) = (member for member in members if member.leads)
+    check(set(leader.leads) == {member.id for member in members}, "not everybody joined")
+    check(all(m.generation == generation + 1 for m in members), "there were two rebalances")
+    return seconds
+
+
+def wait_until_joining(member: Member, ids: set[str]) -> None:
+    """Wait until the group rebalances, and all others of it wait for this member."""
+    host, port = member.socket.getpeername()
+    other = Member(f"{host}:{port}", member.group)
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        other.send(messages.DescribeGroupsRequest(groups=[member.group]))
+        group = other.receive().groups[0]
+        here = {each.member_id for each in group.members}
+        if group.group_state == "PreparingRebalance" and here == ids:
+            break
+        check(time.monotonic() < deadline, f"the group is {group.group_state}")
+    other.socket.close()
+
+
+def main() -> int:
+    """Run, print, and fail if the goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--members", type=int, default=50)
+    options = parser.parse_args()
+    print(machine(), f"calibration {calibrate():.3f} s")
+    with (
+        broker() as running,
+        members_of(running.address, ["rebalanced"] * options.members) as members,
+    ):
+        join_all(members)
+        seconds = [rebalance(members) for _ in range(options.runs)]
+    print(f"last join to last sync {summary(seconds, 's')}")
+    middle = sorted(seconds)[len(seconds) // 2]
+    name = f"rebalance of {options.members} members"
+    return 0 if verdict(name, middle, SECONDS_GOAL, "s", at_most=True) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

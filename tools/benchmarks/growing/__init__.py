@@ -1,0 +1,1 @@
+"""What `tools/benchmarks/growth.py` measures: one noun per file, and how it is shown."""

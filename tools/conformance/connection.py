@@ -1,0 +1,110 @@
+"""One TCP connection to a broker, and single requests on it, well-formed or not."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import struct
+from types import TracebackType
+from typing import Any
+
+from ...protocol.codec.values import MessageValue
+from ...protocol.errors import ProtocolError
+from ...protocol.headers import read_response_header, request_header
+from ...protocol.messages import response_message
+
+ANSWER_SECONDS_MAX = 120.0
+ANSWER_BYTES_MAX = 64 << 20
+LENGTH = struct.Struct(">i")
+
+
+class ConnectionClosedError(Exception):
+    """The broker closed the connection instead of answering."""
+
+
+class Connection:
+    """A connection to a broker; a context manager that closes it.
+
+    Args:
+        address: HOST:PORT of the broker.
+        client_id: what its requests say that they come from.
+    """
+
+    def __init__(self, address: str, client_id: str | None = "conformance") -> None:
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS_MAX)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._client_id = client_id
+        self._numbers = itertools.count(1)
+
+    def send(self, request: MessageValue, version: int) -> None:
+        """Send a request, and do not wait for its answer."""
+        self.send_body(
+            request, version, b"".join(map(bytes, request.schema.encoder(version)(request)))
+        )
+
+    def send_body(self, request: MessageValue, version: int, body: bytes) -> None:
+        """Send a request's header, and bytes of one's own as its body."""
+        api_key = request.schema.api_key
+        assert api_key is not None
+        header = request_header(api_key, version, next(self._numbers), self._client_id)
+        self.send_frame(header + body)
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send bytes with their length before them."""
+        self.send_bytes(LENGTH.pack(len(frame)) + frame)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes as they are; a connection that is closed meanwhile is seen at `receive`."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(data)
+
+    def receive(self, api_key: int, version: int) -> Any:
+        """The answer to a request.
+
+        Raises:
+            ConnectionClosedError: there is none.
+            ProtocolError: it is no such answer.
+            TimeoutError: nothing came for `ANSWER_SECONDS_MAX`.
+        """
+        frame = self.receive_frame()
+        _, position = read_response_header(frame, api_key, version)
+        response, end = response_message(api_key).decoder(version)(frame, position)
+        if end != len(frame):
+            raise ProtocolError(f"{len(frame) - end} bytes are left over after the answer")
+        return response
+
+    def receive_frame(self) -> bytes:
+        """The next frame, without its length. Raises as `receive` does."""
+        (size,) = LENGTH.unpack(self._receive(LENGTH.size))
+        if not 0 <= size <= ANSWER_BYTES_MAX:
+            raise ProtocolError(f"an answer announces {size} bytes")
+        return self._receive(size)
+
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            try:
+                piece = self._socket.recv(size - len(received))
+            except ConnectionResetError:
+                piece = b""
+            if not piece:
+                raise ConnectionClosedError(f"closed after {len(received)} of {size} bytes")
+            received += piece
+        return bytes(received)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""Generators of pages and diagrams under `docs/`; run by `make docs`."""

@@ -1,0 +1,1 @@
+"""Brokers that replicate under a seeded scheduler."""

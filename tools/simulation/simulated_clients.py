@@ -1,0 +1,123 @@
+"""What clients ask of the controller in its simulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...common.errors import KafkaError
+from ...common.topic_partition import TopicPartition
+from ...controller.active_controller import Term
+from ...controller.partitions.leader_elections import ElectionType, TermLeaders
+from ...controller.topics.new_partitions import NewPartitions
+from ...controller.topics.new_topic import NewTopic
+from ...controller.topics.topic_operations import TermTopics
+from ...metadata_store import znodes
+
+if TYPE_CHECKING:
+    from .controller_simulator import World
+
+TOPIC_NAMES = ("a", "b", "c", "d", "e")
+"""So few that they are used again."""
+
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+
+
+class Clients:
+    """They make, grow, move, alter and delete topics, elect leaders and shut brokers down.
+
+    What was asked is noted for the invariants before it is done: it may be done and the
+    answer lost.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def ask(self) -> None:
+        """Have some controller, or who thinks that it is one, do something."""
+        controllers = [each for each in self._world.brokers if each.alive and each.term is not None]
+        if not controllers:
+            return
+        broker = self._world.random.choice(controllers)
+        assert broker.term is not None
+        names = [topic.name for topic in broker.term.context.topics()]
+        dice = self._world.random.random()
+        if dice < 0.3 or not names:
+            broker.post_to_term(self._create)
+            return
+        name = self._world.random.choice(names)
+        if dice < 0.45:
+            broker.post_to_term(lambda term: self._delete(term, name))
+        elif dice < 0.55:
+            broker.post_to_term(lambda term: self._grow(term, name))
+        elif dice < 0.75:
+            broker.post_to_term(lambda term: self._reassign(term, name))
+        elif dice < 0.8:
+            broker.post_to_term(self._elect_uncleanly)
+        elif dice < 0.87:
+            broker.post_to_term(lambda term: TermLeaders(term).rebalance())
+        elif dice < 0.92:
+            broker.post_to_term(lambda term: self._allow_unclean(term, name))
+        else:
+            broker.post_to_term(self._shut_down)
+
+    async def _create(self, term: Term) -> None:
+        name = self._world.random.choice(TOPIC_NAMES)
+        configs = list(UNCLEAN.items()) if self._world.random.random() < 0.2 else []
+        wish = NewTopic(
+            name,
+            self._world.random.randint(1, 3),
+            self._world.random.randint(1, 3),
+            configs=configs,
+        )
+        (created,) = await TermTopics(term).create([wish])
+        if created.plan is not None:
+            self._world.tell(f"topic {name} is made: {created.plan.assignment} {configs}")
+
+    async def _delete(self, term: Term, name: str) -> None:
+        topic = term.context.topic(name)
+        if topic is not None:
+            self._world.invariants.to_be_deleted.add(topic.topic_id)
+            self._world.tell(f"topic {name} is to be deleted")
+            await TermTopics(term).delete([topic.topic_id])
+
+    async def _grow(self, term: Term, name: str) -> None:
+        topic = term.context.topic(name)
+        if topic is not None:
+            count = len(topic.assignment) + 1
+            await TermTopics(term).add_partitions([NewPartitions(name, count)])
+
+    async def _reassign(self, term: Term, name: str) -> None:
+        topic = term.context.topic(name)
+        if topic is None:
+            return
+        target = self._world.random.sample(
+            range(1, len(self._world.brokers) + 1), self._world.random.randint(1, 3)
+        )
+        asked = self._world.invariants.asked_targets[topic.topic_id, 0]
+        asked.append(frozenset(target))
+        wish = None if self._world.random.random() < 0.2 else target
+        self._world.tell(f"{name}-0 is to move to {wish}")
+        await TermLeaders(term).reassign({TopicPartition(name, 0): wish})
+
+    async def _elect_uncleanly(self, term: Term) -> None:
+        for topic in term.context.topics():
+            self._world.invariants.elected_uncleanly.add(topic.topic_id)
+        await TermLeaders(term).elect(ElectionType.UNCLEAN, None)
+
+    async def _allow_unclean(self, term: Term, name: str) -> None:
+        topic = term.context.topic(name)
+        if topic is None:
+            return
+        self._world.tell(f"topic {name} may be led uncleanly")
+        altered = znodes.encode_config(UNCLEAN)
+        await term.store.store.set(znodes.topic_config_path(name), altered)
+        await term.topic_config_changed(name)
+
+    async def _shut_down(self, term: Term) -> None:
+        leaving = self._world.random.randint(1, len(self._world.brokers))
+        try:
+            await TermLeaders(term).shut_down(leaving, -1)
+        except KafkaError:
+            return
+        self._world.tell(f"broker {leaving} shuts down in good order")
+        self._world.leaving.add(leaving)
