@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..common.errors import ErrorCode
+from ..common.sentinels import EARLIEST_TIMESTAMP, ZERO_UUID
 from ..protocol import messages
 from ..protocol.api_keys import ApiKey
 from .errors import BenchError
@@ -26,8 +27,6 @@ READY_SECONDS_MAX = 30.0
 LOOK_SECONDS = 0.02
 DEFAULT_REPLICATION_FROM = 4
 """The first version of CreateTopics by which a topic gets the broker's own replication factor."""
-NO_ID = bytes(16)
-EARLIEST_TIMESTAMP = -2
 DESCRIBE_GROUPS_NEWEST = 5
 """The last version in which a group that nobody knows is no error."""
 NOT_YET = frozenset(
@@ -235,7 +234,7 @@ class Cluster:
         leaders = {each.partition_index: each.leader_id for each in topic.partitions}
         leader = next(each for each in answer.brokers if each.node_id == leaders[0])
         led = sorted(index for index, node_id in leaders.items() if node_id == leader.node_id)
-        made = Topic(name, topic.topic_id or NO_ID, tuple(led), leader.host, leader.port)
+        made = Topic(name, topic.topic_id or ZERO_UUID, tuple(led), leader.host, leader.port)
         self._wait_until_it_leads(made)
         return made
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from .topic_partition import TopicPartition
 
-NO_LEADER = -1
 LEADER_DURING_DELETE = -2
 """The leader that UpdateMetadata names for a partition that is being deleted."""
 

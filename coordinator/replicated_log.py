@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..common.errors import ErrorCode
+from ..common.sentinels import NO_PRODUCER_ID
 from ..common.topic_partition import TopicPartition
 from ..protocol.compression.codecs import Compression
-from ..protocol.records.batch import NO_PRODUCER_ID, RecordBatch, iter_batches
+from ..protocol.records.batch import RecordBatch, iter_batches
 from ..protocol.records.builder import build_batch
 from ..protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ..protocol.records.records import iter_records

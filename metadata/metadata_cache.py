@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..common.live_broker import LiveBroker
-from ..common.partition_state import LEADER_DURING_DELETE, NO_LEADER, PartitionState
+from ..common.partition_state import LEADER_DURING_DELETE, PartitionState
+from ..common.sentinels import NO_LEADER, ZERO_UUID
 from ..common.topic_partition import TopicPartition
-from ..protocol import ZERO_UUID
 
 logger = logging.getLogger(__name__)
 state_change_logger = logging.getLogger("odradek.state_change")

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..common.errors import ErrorCode
-from ..common.partition_state import NO_LEADER, PartitionState
+from ..common.partition_state import PartitionState
+from ..common.sentinels import NO_LEADER
 from .metadata_cache import MetadataSnapshot
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import ErrorCode, KafkaError
+from ..common.sentinels import ZERO_UUID
 from .api_keys import ApiKey
 from .errors import EncodeError, ProtocolError, UnsupportedVersionError
 
@@ -29,9 +30,6 @@ __all__ = [
     "decode_body",
     "encode_body",
 ]
-
-ZERO_UUID = bytes(16)
-"""The uuid of what has none."""
 
 
 def decode_body(api_key: int, version: int, body: Buffer, *, response: bool = False) -> Any:

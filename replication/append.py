@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ..common.errors import ErrorCode
+from ..common.sentinels import NO_OFFSET, NO_TIMESTAMP
 from ..common.topic_partition import TopicPartition
 from .partition.partition import Partition
 from .purgatory.delayed_operation import DelayedOperation
-
-NO_OFFSET = -1
-NO_TIMESTAMP = -1
 
 
 class RecordError(NamedTuple):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ..common.errors import ErrorCode, KafkaError
 from ..common.internal_topics import INTERNAL_TOPICS
 from ..common.partition_state import PartitionState
+from ..common.sentinels import NO_OFFSET
 from ..common.topic_partition import TopicPartition
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
@@ -23,7 +24,6 @@ from ..storage.log_manager.log_manager import FailedDirectory, LogManager
 from ..storage.log_manager.log_upkeep import delete_old_segments
 from ..storage.producer_state.verification_guard import VerificationGuard
 from .append import (
-    NO_OFFSET,
     AppendCallback,
     DelayedProduce,
     PartitionResponse,

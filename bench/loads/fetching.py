@@ -6,17 +6,17 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ...common.sentinels import FINAL_EPOCH, ZERO_UUID
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.records.batch import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
-from ..cluster import NO_ID, Topic
+from ..cluster import Topic
 from ..errors import BenchError
 from .prepared import FIRST_VERSION_OF_IDS, place_of, require_version
 from .wire import Wire, check
 
 FIRST_VERSION = 4
 FIRST_VERSION_OF_SESSIONS = 7
-NO_SESSION_EPOCH = -1
 FETCH_BYTES_MAX = 50 << 20
 PARTITION_BYTES_MAX = 1 << 20
 """Both as Java's consumer has them."""
@@ -66,12 +66,12 @@ class FetchRequest:
         max_wait_ms: int,
         partition_max_bytes: int = PARTITION_BYTES_MAX,
         session_id: int = 0,
-        session_epoch: int = NO_SESSION_EPOCH,
+        session_epoch: int = FINAL_EPOCH,
     ) -> None:
-        in_session = session_epoch != NO_SESSION_EPOCH
+        in_session = session_epoch != FINAL_EPOCH
         first = FIRST_VERSION_OF_SESSIONS if in_session else FIRST_VERSION
         self.version = require_version(wire, ApiKey.FETCH, first, "what this load needs")
-        if self.version >= FIRST_VERSION_OF_IDS and topic.id == NO_ID:
+        if self.version >= FIRST_VERSION_OF_IDS and topic.id == ZERO_UUID:
             self.version = FIRST_VERSION_OF_IDS - 1
 
         def encode(epoch: int, offset: int) -> bytes:

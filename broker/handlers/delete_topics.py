@@ -15,8 +15,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import ZERO_UUID
 from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
-from ...protocol import ZERO_UUID, messages
+from ...protocol import messages
 from ..interbroker.forwarding import on_controller
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import FINAL_EPOCH
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.fetch_memory import idle_partition
@@ -31,13 +32,7 @@ from ..request.fetch_rules import (
     fetch_params,
     fetch_response,
 )
-from ..request.fetch_sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    FetchSession,
-    RequestedPartition,
-    grounds_of,
-)
+from ..request.fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, grounds_of
 
 if TYPE_CHECKING:
     from ..broker import Broker

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...coordinator.transaction.initializing import ProducerIdAndEpoch
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
-from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ..request.authorized_operations import CLUSTER_NAME
 from ..request.transaction_errors import fenced_error
 

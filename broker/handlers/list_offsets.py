@@ -16,13 +16,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import DEBUGGING_REPLICA_ID, MAX_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.read.list_offsets import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
     LATEST_TIERED,
-    MAX_TIMESTAMP,
     NOTHING,
     find_offset,
     isolation_for,
@@ -41,9 +41,6 @@ FIRST_VERSION_OF = {
 }
 FIRST_VERSION_WITH_LEADER_EPOCHS = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
-
-DEBUGGING_REPLICA_ID = -2
-"""May ask a follower as well."""
 
 
 def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffsetsResponse:

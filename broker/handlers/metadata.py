@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.partition_state import PartitionState
+from ...common.sentinels import ZERO_UUID
 from ...controller.topics.topic_names import topic_name_problem
 from ...metadata.metadata_cache import MetadataSnapshot, nodes_of_listener
 from ...metadata.partition_metadata import PartitionMetadata, partition_metadata
-from ...protocol import ZERO_UUID, messages
+from ...protocol import messages
 from ..interbroker.forwarding import ensure_topics
 from ..request.authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
 

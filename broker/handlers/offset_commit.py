@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offsets.committing import CommitRequest, PartitionCommit
-from ...coordinator.group.offsets.offsets import NO_TOPIC_ID
 from ...protocol import messages
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _resolve(
 def _resolve_topic(broker: Broker, request: Request, topic: Any) -> tuple[str, bytes, ErrorCode]:
     """A topic's name and id, and the error that all its partitions get, if any."""
     name: str = topic.name
-    topic_id = NO_TOPIC_ID
+    topic_id = ZERO_UUID
     if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         topic_id = topic.topic_id
         known = broker.metadata_cache.topic_name(topic_id)
@@ -118,7 +118,7 @@ def _resolve_topic(broker: Broker, request: Request, topic: Any) -> tuple[str, b
             return name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID
         name = known
     else:
-        topic_id = broker.metadata_cache.topic_id(name) or NO_TOPIC_ID
+        topic_id = broker.metadata_cache.topic_id(name) or ZERO_UUID
     if not broker.authorize(request, "READ", "TOPIC", name):
         return name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return name, topic_id, ErrorCode.NONE

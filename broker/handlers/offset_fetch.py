@@ -18,7 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...coordinator.group.offsets.offsets import NO_TOPIC_ID, GroupOffsets, OffsetAndMetadata
+from ...common.sentinels import ZERO_UUID
+from ...coordinator.group.offsets.offsets import GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _asked_topics(broker: Broker, request: Request, topics: Iterable[Any]) -> li
     asked = []
     for topic in topics:
         name: str = topic.name
-        topic_id, error = NO_TOPIC_ID, ErrorCode.NONE
+        topic_id, error = ZERO_UUID, ErrorCode.NONE
         if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             topic_id = topic.topic_id
             known = broker.metadata_cache.topic_name(topic_id)
@@ -168,7 +169,7 @@ def _all_topics(broker: Broker, request: Request, offsets: GroupOffsets) -> list
     return [
         AskedTopic(
             name,
-            broker.metadata_cache.topic_id(name) or NO_TOPIC_ID,
+            broker.metadata_cache.topic_id(name) or ZERO_UUID,
             list(partitions),
             ErrorCode.NONE,
         )

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import CONSUMER_OFFSETS
+from ...common.sentinels import NO_SEQUENCE, ZERO_UUID
 from ...common.topic_partition import TopicPartition
 from ...coordinator.append_errors import commit_error
 from ...coordinator.group.offsets.committing import CommitRequest, PartitionCommit
-from ...coordinator.group.offsets.offsets import NO_TOPIC_ID
 from ...coordinator.log import AppendInTransaction
 from ...protocol import messages
 from ..interbroker.transaction_verification import Guards, PartitionErrors, WriterInTransaction
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FIRST_VERSION_THAT_KNOWS_LOADING = 2
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 5
-NO_SEQUENCE = -1
 
 
 def handle_txn_offset_commit(broker: Broker, request: Request) -> None:
@@ -135,7 +134,7 @@ def _resolve(
     topics = []
     for topic in request.body.topics:
         topic_error = refusal
-        topic_id = cache.topic_id(topic.name) or NO_TOPIC_ID
+        topic_id = cache.topic_id(topic.name) or ZERO_UUID
         if not topic_error and not broker.authorize(request, "READ", "TOPIC", topic.name):
             topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = []

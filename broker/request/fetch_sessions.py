@@ -14,15 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import INVALID_SESSION_ID
 from ...common.topic_partition import TopicPartition
 from ...replication.purgatory.fetch_memory import FetchMemory, IdlePartition
 from ...replication.purgatory.fetch_purgatory import FetchPurgatory
 from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData
 from ...replication.read.replica_selector import SelectReplica
 
-INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 EVICTION_MS = 120_000
 """How long a session must be unused before another may take its place."""

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ...common.sentinels import NO_LEADER
 from ...protocol import messages
 from .metrics import BrokerMetrics
-
-NO_LEADER = -1
 
 
 class BrokerRow(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.sentinels import LATEST_TIMESTAMP
 from ..common.errors import fail
 from ..common.show import note, show_table, without_empty_columns
 from ..topics.partition_names import describe_topics, format_partitions
@@ -150,7 +151,7 @@ async def progress_of(client: KafkaClient, names: Iterable[str]) -> list[StateOf
 
 async def _ends(client: KafkaClient, wanted: set[TopicPartition]) -> dict[TopicPartition, int]:
     """The ends of those partitions that are there and have a leader."""
-    from ...client.consumer.offsets import LATEST, list_offsets
+    from ...client.consumer.offsets import list_offsets
 
     topics = await describe_topics(client, {topic for topic, _ in wanted})
     led = {
@@ -162,7 +163,7 @@ async def _ends(client: KafkaClient, wanted: set[TopicPartition]) -> dict[TopicP
     asked = sorted(wanted & led)
     if not asked:
         return {}
-    found = await list_offsets(client, dict.fromkeys(asked, LATEST))
+    found = await list_offsets(client, dict.fromkeys(asked, LATEST_TIMESTAMP))
     return {each: answer.offset for each, answer in found.items()}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...common.sentinels import INT64_MAX
 from ..common.errors import fail
 from ..common.show import JsonOutput
 from .lines import to_json, to_text
@@ -71,14 +72,14 @@ def dump(
     Lines that begin with "damage" tell what is wrong; what lies behind it is shown all the same,
     and the exit code is 1. Reading a log that a broker is writing is harmless.
     """
-    from ...log_tools.dump.log_dump import OFFSET_MAX, DumpOptions
+    from ...log_tools.dump.log_dump import DumpOptions
 
     options = DumpOptions(
         records=records or offsets or transactions or max_records is not None,
         verify=verify,
         decoder="offsets" if offsets else "transactions" if transactions else None,
         from_offset=from_offset,
-        to_offset=OFFSET_MAX if to_offset is None else to_offset,
+        to_offset=INT64_MAX if to_offset is None else to_offset,
     )
     files = [file for path in paths for file in _files_of(path, everything, options)]
     is_damaged = _show(files, options, max_records, json_output=json_output)

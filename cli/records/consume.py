@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from ...common.sentinels import NO_EPOCH
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, consumer_client
 from ..common.errors import fail
@@ -21,8 +22,6 @@ JOIN_MS = 2000
 """How long a poll may take that has to join the group: kafka-python 3.0 loses its assignment
 where a poll ends while the group's leader joins again for a topic it has just learned of."""
 
-NO_EPOCH = -1
-"""In an offset commit: the leader's epoch is not told."""
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import trio
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_EPOCH
 from ...protocol import messages
 from ..client import KafkaClient
 from ..error_kinds import STALE_METADATA_ERRORS, error_name, error_of
@@ -21,11 +22,9 @@ from ..metadata.cluster import Node
 from ..metadata.metadata import LeaderAndEpoch
 from ..network.backoff import ExponentialBackoff
 from .fetched_records import FetchedRecord, read_records
-from .offsets import EARLIEST, LATEST, OffsetAndTimestamp, TopicPartition, list_offsets
+from .offsets import OffsetAndTimestamp, TopicPartition, list_offsets
 
 __all__ = [
-    "EARLIEST",
-    "LATEST",
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
     "FetchedRecord",
@@ -39,7 +38,6 @@ READ_COMMITTED = 1
 TOPIC_IDS_FROM = 13
 """From this version on Fetch names topics by their ids."""
 CONSUMER = -1
-NO_EPOCH = -1
 
 PASSING_ERRORS = STALE_METADATA_ERRORS | {
     ErrorCode.OFFSET_NOT_AVAILABLE,
@@ -102,7 +100,7 @@ class Fetcher:
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """The first offset at or after a timestamp, `EARLIEST` or `LATEST`, of each partition.
+        """The first offset of each partition at or after a timestamp (see `list_offsets`).
 
         Raises:
             KafkaError, ClientError: as `offsets.list_offsets`.

@@ -10,9 +10,10 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..admin.group_descriptions import TopicPartition
 from ..client import KafkaClient
-from .offsets import EARLIEST, LATEST, list_offsets
+from .offsets import list_offsets
 
 
 class ResetKind(enum.Enum):
@@ -82,8 +83,8 @@ async def plan_reset(
     asked = sorted(set(partitions))
     if not asked:
         return {}
-    starts = await list_offsets(client, dict.fromkeys(asked, EARLIEST))
-    ends = await list_offsets(client, dict.fromkeys(asked, LATEST))
+    starts = await list_offsets(client, dict.fromkeys(asked, EARLIEST_TIMESTAMP))
+    ends = await list_offsets(client, dict.fromkeys(asked, LATEST_TIMESTAMP))
     moments = {}
     if rule.kind is ResetKind.TIME:
         moments = await list_offsets(client, dict.fromkeys(asked, rule.number))

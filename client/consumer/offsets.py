@@ -13,9 +13,6 @@ from ..errors import DisconnectedError, PeerProtocolError
 from ..metadata.cluster import Node
 from ..network.attempts import Attempts
 
-EARLIEST = -2
-LATEST = -1
-
 TopicPartition = tuple[str, int]
 
 
@@ -44,8 +41,8 @@ async def list_offsets(
 
     Args:
         client: is open.
-        timestamps: milliseconds since the epoch, `EARLIEST` or `LATEST`, by topic and
-            partition.
+        timestamps: milliseconds since the epoch, `EARLIEST_TIMESTAMP` or `LATEST_TIMESTAMP`,
+            by topic and partition.
         isolation_level: 0: up to the high watermark; 1: up to the last stable offset.
         timeout_ms: for all of it; `max.block.ms` if left out.
 

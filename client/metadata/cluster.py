@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
-from ...protocol import ZERO_UUID
+from ...common.sentinels import ZERO_UUID
 
 
 class Node(NamedTuple):

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...protocol import ZERO_UUID, messages
+from ...common.sentinels import NO_OFFSET, ZERO_UUID
+from ...protocol import messages
 from ...protocol.compression.codecs import Compression
 from ...protocol.records.builder import RecordToBuild, build_batch
 from ..client import KafkaClient
@@ -23,7 +24,6 @@ from .producer_ids import ProducerIds, Sequence
 
 ACKS_ALL = -1
 DELIVERY_TIMEOUT_MS = 120_000
-NO_OFFSET = -1
 TOPIC_IDS_FROM = 13
 """From this version on Produce names topics by their ids."""
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...common.sentinels import INT64_MAX
 from ..broker_config import LISTENER_PREFIX, BrokerConfig, listener_definition
 from ..definition import ConfigError, ConfigType, Definition, Range
 from ..listeners import Listener, advertise
-from ..tables.broker_table import BROKER_DEFINITIONS, LONG, LONG_MAX, MEDIUM
+from ..tables.broker_table import BROKER_DEFINITIONS, LONG, MEDIUM
 from ..values import parse_value
 
 DYNAMIC_ONLY: dict[str, Definition] = {
-    name: Definition(name, LONG, LONG_MAX, MEDIUM, Range(0), dynamic=True)
+    name: Definition(name, LONG, INT64_MAX, MEDIUM, Range(0), dynamic=True)
     for name in (
         "follower.replication.throttled.rate",
         "leader.replication.throttled.rate",

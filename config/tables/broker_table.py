@@ -8,6 +8,7 @@ demands (empty).
 
 from __future__ import annotations
 
+from ...common.sentinels import INT64_MAX
 from ..definition import ConfigType, Definition, Importance, NotEmpty, OneOf, Range, RangeOr, SomeOf
 
 BOOLEAN, STRING, INT, SHORT, LONG = (
@@ -26,7 +27,6 @@ DOUBLE, LIST, CLASS, PASSWORD = (
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
 DOUBLE_MAX = 1.7976931348623157e308
 COMPRESSION_TYPES = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"))
 
@@ -125,10 +125,10 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
             dynamic=True,
         ),
         Definition("log.dir.failure.timeout.ms", LONG, 30000, LOW, Range(1)),
-        Definition("log.flush.interval.messages", LONG, LONG_MAX, HIGH, Range(1), dynamic=True),
+        Definition("log.flush.interval.messages", LONG, INT64_MAX, HIGH, Range(1), dynamic=True),
         Definition("log.flush.interval.ms", LONG, None, HIGH, dynamic=True),
         Definition("log.flush.offset.checkpoint.interval.ms", INT, 60000, HIGH, Range(0)),
-        Definition("log.flush.scheduler.interval.ms", LONG, LONG_MAX, HIGH),
+        Definition("log.flush.scheduler.interval.ms", LONG, INT64_MAX, HIGH),
         Definition("log.flush.start.offset.checkpoint.interval.ms", INT, 60000, HIGH, Range(0)),
         Definition("log.index.interval.bytes", INT, 4096, MEDIUM, Range(0), dynamic=True),
         Definition("log.index.size.max.bytes", INT, 10_485_760, MEDIUM, Range(4), dynamic=True),
@@ -138,9 +138,9 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
             "log.message.timestamp.after.max.ms", LONG, 3_600_000, MEDIUM, Range(0), dynamic=True
         ),
         Definition(
-            "log.message.timestamp.before.max.ms", LONG, LONG_MAX, MEDIUM, Range(0), dynamic=True
+            "log.message.timestamp.before.max.ms", LONG, INT64_MAX, MEDIUM, Range(0), dynamic=True
         ),
-        Definition("log.message.timestamp.difference.max.ms", LONG, LONG_MAX, MEDIUM, Range(0)),
+        Definition("log.message.timestamp.difference.max.ms", LONG, INT64_MAX, MEDIUM, Range(0)),
         Definition(
             "log.message.timestamp.type",
             STRING,
@@ -168,7 +168,7 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
         Definition("log.cleaner.io.buffer.size", INT, 524_288, MEDIUM, Range(0), dynamic=True),
         Definition("log.cleaner.io.max.bytes.per.second", DOUBLE, DOUBLE_MAX, MEDIUM, dynamic=True),
         Definition(
-            "log.cleaner.max.compaction.lag.ms", LONG, LONG_MAX, MEDIUM, Range(1), dynamic=True
+            "log.cleaner.max.compaction.lag.ms", LONG, INT64_MAX, MEDIUM, Range(1), dynamic=True
         ),
         Definition(
             "log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, MEDIUM, Range(0, 1), dynamic=True
@@ -589,7 +589,7 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
         Definition(
             "remote.log.manager.copy.max.bytes.per.second",
             LONG,
-            LONG_MAX,
+            INT64_MAX,
             MEDIUM,
             Range(1),
             dynamic=True,
@@ -607,7 +607,7 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
         Definition(
             "remote.log.manager.fetch.max.bytes.per.second",
             LONG,
-            LONG_MAX,
+            INT64_MAX,
             MEDIUM,
             Range(1),
             dynamic=True,
@@ -702,7 +702,7 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
         Definition("metadata.max.retention.ms", LONG, 604_800_000, HIGH),
         Definition("process.roles", LIST, (), HIGH, SomeOf(("broker", "controller"))),
         Definition("sasl.mechanism.controller.protocol", STRING, "GSSAPI", HIGH),
-        Definition("server.max.startup.time.ms", LONG, LONG_MAX, MEDIUM, Range(0), internal=True),
+        Definition("server.max.startup.time.ms", LONG, INT64_MAX, MEDIUM, Range(0), internal=True),
     ),
 }
 

@@ -5,18 +5,9 @@ The facts are held to Kafka's own tables by `tests/config/test_config_tables.py`
 
 from __future__ import annotations
 
+from ...common.sentinels import INT64_MAX
 from ..definition import Definition, OneOf, Range, RangeOr, SomeOf, ThrottledReplicas
-from .broker_table import (
-    BOOLEAN,
-    COMPRESSION_TYPES,
-    DOUBLE,
-    INT,
-    LIST,
-    LONG,
-    LONG_MAX,
-    MEDIUM,
-    STRING,
-)
+from .broker_table import BOOLEAN, COMPRESSION_TYPES, DOUBLE, INT, LIST, LONG, MEDIUM, STRING
 
 TOPIC_DEFINITIONS: dict[str, Definition] = {
     definition.name: definition
@@ -28,8 +19,8 @@ TOPIC_DEFINITIONS: dict[str, Definition] = {
         Definition("compression.zstd.level", INT, 3, MEDIUM, Range(-131_072, 22)),
         Definition("delete.retention.ms", LONG, 86_400_000, MEDIUM, Range(0)),
         Definition("file.delete.delay.ms", LONG, 60000, MEDIUM, Range(0)),
-        Definition("flush.messages", LONG, LONG_MAX, MEDIUM, Range(1)),
-        Definition("flush.ms", LONG, LONG_MAX, MEDIUM, Range(0)),
+        Definition("flush.messages", LONG, INT64_MAX, MEDIUM, Range(1)),
+        Definition("flush.ms", LONG, INT64_MAX, MEDIUM, Range(0)),
         Definition(
             "follower.replication.throttled.replicas", LIST, (), MEDIUM, ThrottledReplicas()
         ),
@@ -38,10 +29,10 @@ TOPIC_DEFINITIONS: dict[str, Definition] = {
         Definition("leader.replication.throttled.replicas", LIST, (), MEDIUM, ThrottledReplicas()),
         Definition("local.retention.bytes", LONG, -2, MEDIUM, Range(-2)),
         Definition("local.retention.ms", LONG, -2, MEDIUM, Range(-2)),
-        Definition("max.compaction.lag.ms", LONG, LONG_MAX, MEDIUM, Range(1)),
+        Definition("max.compaction.lag.ms", LONG, INT64_MAX, MEDIUM, Range(1)),
         Definition("max.message.bytes", INT, 1_048_588, MEDIUM, Range(0)),
         Definition("message.timestamp.after.max.ms", LONG, 3_600_000, MEDIUM, Range(0)),
-        Definition("message.timestamp.before.max.ms", LONG, LONG_MAX, MEDIUM, Range(0)),
+        Definition("message.timestamp.before.max.ms", LONG, INT64_MAX, MEDIUM, Range(0)),
         Definition(
             "message.timestamp.type",
             STRING,

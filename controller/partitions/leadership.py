@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
-from ...common.partition_state import NO_LEADER
+from ...common.sentinels import NO_LEADER
 from ...metadata_store.znodes import LeaderAndIsrNode
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from ...common.partition_state import NO_LEADER
+from ...common.sentinels import NO_LEADER
 from ...metadata_store.znodes import LeaderAndIsrNode
 from ..channel.request_batch import RequestBatch
 from ..context import ControllerContext, Replica, Topic

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.partition_state import NO_LEADER
+from ...common.sentinels import NO_LEADER
 from ...metadata_store.znodes import LeaderAndIsrNode
 from ..channel.request_batch import RequestBatch
 from ..context import NO_REASSIGNMENT, ControllerContext, Reassignment, Replica, Topic

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from ...protocol.records.batch import NO_PRODUCER_ID
+from ...common.sentinels import NO_PRODUCER_ID
 from ..log import LoggedBatch, LoggedRecord
 from ..record_reader import RecordFormatError
 from .classic.group import Group

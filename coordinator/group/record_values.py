@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...common.sentinels import NO_EPOCH, ZERO_UUID
 from ..record_reader import RecordFormatError, RecordReader
-from .offsets.offsets import NO_EXPIRY, NO_LEADER_EPOCH, NO_TOPIC_ID, OffsetAndMetadata
+from .offsets.offsets import NO_EXPIRY, OffsetAndMetadata
 from .records import (
     GROUP_KEY_VERSION,
     OFFSET_KEY_VERSION,
@@ -43,14 +44,14 @@ def read_offset_value(value: bytes, record_offset: int) -> OffsetAndMetadata:
     version = reader.version(OFFSET_VALUE_VERSIONS)
     reader.flexible = version >= 4
     offset = reader.int64()
-    leader_epoch = reader.int32() if version >= 3 else NO_LEADER_EPOCH
+    leader_epoch = reader.int32() if version >= 3 else NO_EPOCH
     metadata = reader.string()
     commit_timestamp_ms = reader.int64()
     expire_timestamp_ms = reader.int64() if version == 1 else NO_EXPIRY
-    topic_id = NO_TOPIC_ID
+    topic_id = ZERO_UUID
     if reader.flexible:
-        topic_id = reader.tagged_fields().get(TOPIC_ID_TAG, NO_TOPIC_ID)
-        if len(topic_id) != len(NO_TOPIC_ID):
+        topic_id = reader.tagged_fields().get(TOPIC_ID_TAG, ZERO_UUID)
+        if len(topic_id) != len(ZERO_UUID):
             raise RecordFormatError(f"a topic id of {len(topic_id)} bytes")
     return OffsetAndMetadata(
         offset,

@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import ZERO_UUID
 from ..log import CoordinatorRecord
 from .classic.group import Group
-from .offsets.offsets import NO_EXPIRY, NO_TOPIC_ID, OffsetAndMetadata
+from .offsets.offsets import NO_EXPIRY, OffsetAndMetadata
 from .settings import STRING_BYTES_MAX
 
 OFFSET_KEY_VERSION = 1
@@ -149,7 +150,7 @@ def offset_value(position: OffsetAndMetadata) -> bytes:
         )
     metadata = _encoded(position.metadata)
     tags = b"\x00"
-    if position.topic_id != NO_TOPIC_ID:
+    if position.topic_id != ZERO_UUID:
         tags = b"\x01\x00\x10" + position.topic_id
     return b"".join(
         (

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import NO_TIMESTAMP
 from ..append_errors import group_error
 from ..log import CoordinatorRecord
-from .classic.group import NO_TIMESTAMP, Group
+from .classic.group import Group
 from .classic.states import GroupState
 from .consumer.group import ConsumerGroup
 from .consumer.records import records as consumer_records

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
-from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...runtime.timers import Timer
 from .adding import AddCallback, Adding, verify
 from .context import TransactionContext

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
-from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .state.states import BY_SHOWN, TransactionState
-from .state.transaction import NO_PARTITIONS, NO_TIMESTAMP, TransactionalId
+from .state.transaction import NO_PARTITIONS, TransactionalId
 
 NO_DURATION = -1
 """No filter by duration; so is any other negative number."""

@@ -13,8 +13,8 @@ import logging
 from collections.abc import Callable
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...metadata.features import SECOND_GENERATION
-from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .context import TransactionContext
 from .keeping import Keeping
 from .markers.completing import Completing

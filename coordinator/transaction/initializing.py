@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .context import TransactionContext
 from .ending import Ending
 from .keeping import Keeping

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ...common.errors import KafkaError
-from ...protocol.records.batch import DELETE_HORIZON_FLAG, NO_SEQUENCE, SEQUENCE_MASK, RecordBatch
+from ...common.sentinels import INT64_MAX, NO_SEQUENCE
+from ...protocol.records.batch import DELETE_HORIZON_FLAG, SEQUENCE_MASK, RecordBatch
 from ...protocol.records.records import Record, iter_records
 from ...storage.index.offset_index import OffsetIndex
 from ...storage.io.files import Files, StorageFile
@@ -22,8 +23,6 @@ from ..verify.finding import Finding
 from ..verify.walk import Stretch, walk_batches
 from .record_meanings import decode_control, decode_internal
 from .side_files import SIDE_FILES, dump_index, dump_snapshot, dump_transactions
-
-OFFSET_MAX = 2**63 - 1
 
 
 class DumpEntry(NamedTuple):
@@ -45,7 +44,7 @@ class DumpOptions(NamedTuple):
     decoder: str | None = None
     """Of an internal topic's records; see `log_dump_records.DECODERS`."""
     from_offset: int = 0
-    to_offset: int = OFFSET_MAX
+    to_offset: int = INT64_MAX
     """The last one wanted."""
 
 

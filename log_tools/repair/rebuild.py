@@ -10,8 +10,9 @@ import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ...common.sentinels import NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
-from ...protocol.records.batch import NO_TIMESTAMP, RecordBatch
+from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import write_epochs
 from ...storage.index.offset_index import ENTRY as OFFSET_ENTRY
 from ...storage.index.time_index import ENTRY as TIME_ENTRY

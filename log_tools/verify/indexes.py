@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from ...protocol.records.batch import NO_TIMESTAMP, RecordBatch
+from ...common.sentinels import NO_TIMESTAMP
+from ...protocol.records.batch import RecordBatch
 from ...storage.index.offset_index import ENTRY as OFFSET_ENTRY
 from ...storage.index.time_index import ENTRY as TIME_ENTRY
 from ...storage.io.files import Files

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from struct import error as StructError
 
-from ...protocol.records.batch import NO_PARTITION_LEADER_EPOCH, RecordBatch
+from ...common.sentinels import NO_EPOCH
+from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_epochs
 from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
 from ...storage.index.transaction_index import VERSION as TRANSACTION_VERSION
@@ -276,7 +277,7 @@ class EpochCheck:
         """
         epoch = batch.partition_leader_epoch
         before, self._last_offset = self._last_offset, batch.last_offset
-        if epoch < NO_PARTITION_LEADER_EPOCH:
+        if epoch < NO_EPOCH:
             message = f"the batch is of leader epoch {epoch}, and there are none below -1"
             yield Finding(FindingKind.OFFSETS, path, message, batch.base_offset, position)
         if epoch < 0:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import construct
 from construct import Construct
 
-from .. import ZERO_UUID
+from ...common.sentinels import ZERO_UUID
 from .versions import ALL_VERSIONS, NO_VERSIONS, format_versions, parse_versions
 from .wire import (
     COMPACT_LENGTH,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from struct import Struct
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_PRODUCER_ID, NO_SEQUENCE
 from ..compression.codecs import Compression
 
 Buffer = bytes | bytearray | memoryview
@@ -31,11 +32,6 @@ TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_TIMESTAMP = -1
-NO_PARTITION_LEADER_EPOCH = -1
 SEQUENCE_MASK = 0x7FFFFFFF
 """Sequence numbers run from 0 to 2^31 - 1 and then begin at 0 again."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ...common.sentinels import NO_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from ..compression.codecs import Compression, compress
 from .batch import (
     BATCH_HEADER,
@@ -12,10 +13,6 @@ from .batch import (
     CRC_COVERS_FROM,
     LOG_OVERHEAD_BYTES,
     MAGIC_V2,
-    NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
 )
 from .crc import crc32c
@@ -34,7 +31,7 @@ def build_batch(
     *,
     base_offset: int = 0,
     compression: Compression = Compression.NONE,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    partition_leader_epoch: int = NO_EPOCH,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_TIMESTAMP
 from ..compression.codecs import DECOMPRESSED_BYTES_MAX
-from .batch import (
-    BATCH_HEADER_BYTES,
-    CRC_COVERS_FROM,
-    LOG_OVERHEAD_BYTES,
-    NO_TIMESTAMP,
-    Buffer,
-    RecordBatch,
-)
+from .batch import BATCH_HEADER_BYTES, CRC_COVERS_FROM, LOG_OVERHEAD_BYTES, Buffer, RecordBatch
 from .crc import crc32c
 from .light_records import RECORD_BYTES_MIN, Need, iter_runs
 from .varint import read_raw_varint

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import INVALID_SESSION_ID, LATEST_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from ...storage.io.file_slice import FileSlice
 from ..fetcher.fetcher_requests import (
-    LATEST_TIMESTAMP,
     EpochEnd,
     EpochsAsk,
     FetchAnswer,
@@ -22,8 +22,6 @@ from ..fetcher.fetcher_requests import (
     OffsetsAsk,
 )
 from ..partition.partition import FetchIsolation, Partition
-
-NO_SESSION = 0
 
 
 class LocalLeader:
@@ -69,7 +67,7 @@ class LocalLeader:
             fetched = FetchedPartition(
                 ErrorCode.NONE, partition.high_watermark, partition.log_start_offset, records
             )
-        return FetchAnswer(ErrorCode.NONE, NO_SESSION, {self._topic_partition: fetched})
+        return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, {self._topic_partition: fetched})
 
     def epochs(self, ask: EpochsAsk) -> dict[TopicPartition, EpochEnd]:
         """Where an epoch ends in the log."""

@@ -11,13 +11,12 @@ import logging
 from collections.abc import Mapping
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import INVALID_SESSION_ID, ZERO_UUID
 from ...common.topic_partition import TopicPartition
-from ...protocol import ZERO_UUID
 from .fetcher_requests import FetchAnswer, FetchAsk, ForgottenPartition, WantedPartition
 
 logger = logging.getLogger(__name__)
 
-NO_SESSION_ID = 0
 INITIAL_EPOCH = 0
 """Opens a session, and closes the one named with it."""
 EPOCH_MAX = 2**31 - 1
@@ -32,7 +31,7 @@ class FetchSessionHandler:
 
     def __init__(self, leader_id: int) -> None:
         self._leader_id = leader_id
-        self.session_id = NO_SESSION_ID
+        self.session_id = INVALID_SESSION_ID
         self.session_epoch = INITIAL_EPOCH
         self._wanted: Mapping[TopicPartition, WantedPartition] = {}
         self._topic_names: dict[bytes, str] = {}
@@ -121,7 +120,7 @@ class FetchSessionHandler:
             else:
                 self.handle_error()
             return False
-        if answer.session_id == NO_SESSION_ID:
+        if answer.session_id == INVALID_SESSION_ID:
             self._begin_anew()
         elif self.is_full:
             self.session_id, self.session_epoch = answer.session_id, 1
@@ -134,7 +133,7 @@ class FetchSessionHandler:
         self.session_epoch = INITIAL_EPOCH
 
     def _begin_anew(self) -> None:
-        self.session_id, self.session_epoch = NO_SESSION_ID, INITIAL_EPOCH
+        self.session_id, self.session_epoch = INVALID_SESSION_ID, INITIAL_EPOCH
 
     def _problem_of(self, answer: FetchAnswer) -> str:
         """What an answer has that the session has not, or leaves out of a full one."""

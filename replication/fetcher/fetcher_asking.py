@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH
 from ...common.topic_partition import TopicPartition
 from .fetcher_partition import (
     UNBOUNDED_QUOTA,
@@ -17,9 +18,6 @@ from .fetcher_partition import (
 )
 from .fetcher_partitions import FetcherPartitions
 from .fetcher_requests import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    UNDEFINED_EPOCH,
     Ask,
     EpochsAsk,
     EpochWanted,
@@ -136,7 +134,7 @@ class AskingFetcher(FetcherPartitions):
                 partition.log_start_offset,
                 max_bytes,
                 state.current_leader_epoch,
-                epoch if names_epochs and epoch is not None else UNDEFINED_EPOCH,
+                epoch if names_epochs and epoch is not None else NO_EPOCH,
             )
         # The disk went offline, or they are being deleted: whoever did that removes them here.
         self._delay(gone, now_ms + self.settings.fetch_backoff_ms)

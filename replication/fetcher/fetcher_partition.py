@@ -10,8 +10,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from ...common.sentinels import ZERO_UUID
 from ...common.topic_partition import TopicPartition
-from ...protocol import ZERO_UUID
 from ...storage.log.log_append_info import LogAppendInfo
 
 UNKNOWN_FETCH_OFFSET = -1

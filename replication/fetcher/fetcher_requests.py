@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import NO_EPOCH, NO_OFFSET
 from ...common.topic_partition import TopicPartition
-
-LATEST_TIMESTAMP = -1
-"""Asks ListOffsets where a log ends."""
-EARLIEST_TIMESTAMP = -2
-"""Asks ListOffsets where a log begins."""
-
-UNDEFINED_EPOCH = -1
-UNDEFINED_OFFSET = -1
 
 
 class WantedPartition(NamedTuple):
@@ -55,8 +48,8 @@ class FetchedPartition(NamedTuple):
     """What a leader answered of one partition."""
 
     error: ErrorCode
-    high_watermark: int = UNDEFINED_OFFSET
-    log_start_offset: int = UNDEFINED_OFFSET
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
     records: memoryview | bytes = b""
     """Lies in the frame that was received."""
     diverging_epoch: tuple[int, int] | None = None
@@ -91,8 +84,8 @@ class EpochEnd(NamedTuple):
     """Where an epoch ends: the largest one not above the asked epoch."""
 
     error: ErrorCode
-    leader_epoch: int = UNDEFINED_EPOCH
-    end_offset: int = UNDEFINED_OFFSET
+    leader_epoch: int = NO_EPOCH
+    end_offset: int = NO_OFFSET
 
 
 class OffsetsAsk(NamedTuple):
@@ -108,7 +101,7 @@ class ListedOffset(NamedTuple):
     """One end of a leader's log."""
 
     error: ErrorCode
-    offset: int = UNDEFINED_OFFSET
+    offset: int = NO_OFFSET
 
 
 class Wait(NamedTuple):

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import LATEST_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from .fetcher_asking import AskingFetcher
 from .fetcher_partition import (
@@ -18,7 +19,7 @@ from .fetcher_partition import (
     ReplicaState,
     next_state,
 )
-from .fetcher_requests import LATEST_TIMESTAMP, ListedOffset, OffsetsAsk
+from .fetcher_requests import ListedOffset, OffsetsAsk
 
 logger = logging.getLogger(__name__)
 

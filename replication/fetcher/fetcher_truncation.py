@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+from ...common.sentinels import NO_EPOCH, NO_OFFSET
 from ...common.topic_partition import TopicPartition
 from .fetcher_partition import FollowedPartition
-from .fetcher_requests import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEnd
+from .fetcher_requests import EpochEnd
 
 logger = logging.getLogger(__name__)
 
@@ -38,14 +39,14 @@ def offset_truncation(
         leader: the largest epoch of its log not above the one asked for, and its end.
     """
     log_end_offset = partition.log_end_offset
-    if leader.end_offset == UNDEFINED_OFFSET:
+    if leader.end_offset == NO_OFFSET:
         logger.warning(
             "The leader of %s does not know where the epoch asked for ends; it is cut at %d",
             topic_partition,
             fetch_offset,
         )
         return OffsetTruncation(fetch_offset, True)
-    if leader.leader_epoch == UNDEFINED_EPOCH:
+    if leader.leader_epoch == NO_EPOCH:
         logger.warning(
             "The leader of %s names no epoch, which was so before Kafka 2.0; "
             "its end offset %d is used as it is",
@@ -54,7 +55,7 @@ def offset_truncation(
         )
         return OffsetTruncation(min(leader.end_offset, log_end_offset), True)
     epoch, end_offset = partition.end_offset_for_epoch(leader.leader_epoch)
-    if end_offset == UNDEFINED_OFFSET:
+    if end_offset == NO_OFFSET:
         # No epochs are known here, or none so early, so the leader's offset has to do.
         logger.warning(
             "%s knows no epoch as early as %d; it is cut at its leader's offset %d",

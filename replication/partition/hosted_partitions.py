@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.partition_state import NO_LEADER, PartitionState
+from ...common.partition_state import PartitionState
+from ...common.sentinels import NO_LEADER, ZERO_UUID
 from ...common.topic_partition import TopicPartition
-from ...protocol import ZERO_UUID
 from ...runtime.clock import Clock
 from ...storage.errors import StorageError
 from ...storage.log.log_config import LogConfig

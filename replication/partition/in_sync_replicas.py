@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from ...common.partition_state import NO_LEADER, PartitionState
+from ...common.partition_state import PartitionState
+from ...common.sentinels import NO_EPOCH, NO_LEADER
 from ...common.topic_partition import TopicPartition
 from ...storage.log.log import Log
 from .isr_change import IsrChange, IsrChangeOutcome
@@ -19,8 +20,6 @@ from .partition_host import NoHost, PartitionHost
 from .replica import Replica
 
 logger = logging.getLogger(__name__)
-
-NO_EPOCH = -1
 
 
 class InSyncReplicas:

@@ -13,6 +13,7 @@ from enum import IntEnum
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.partition_state import PartitionState
+from ...common.sentinels import NO_EPOCH
 from ...common.topic_partition import TopicPartition
 from ...storage.errors import UnexpectedAppendOffsetError
 from ...storage.log.append_origin import AppendOrigin
@@ -21,7 +22,7 @@ from ...storage.log.log_append_info import LogAppendInfo
 from ...storage.log.log_read import LogRead
 from ...storage.producer_state.verification_guard import VerificationGuard
 from ..topic_stats import TopicStats
-from .in_sync_replicas import NO_EPOCH, InSyncReplicas
+from .in_sync_replicas import InSyncReplicas
 from .isr_change import IsrChange, IsrChangeOutcome
 from .partition_host import PartitionHost
 from .replica import Replica

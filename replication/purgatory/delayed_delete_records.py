@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import NO_OFFSET
 from ...common.topic_partition import TopicPartition
 from ..partition.partition import Partition
 from .delayed_operation import DelayedOperation
-
-NO_OFFSET = -1
 
 DeleteRecordsResults = dict[TopicPartition, tuple[ErrorCode, int]]
 """By partition: error and low watermark."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import (
+    CONSUMER_REPLICA_ID,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
 from ...storage.index.time_index import TimestampAndOffset
 from ..partition.partition import FetchIsolation, Partition
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-"""The first of the records that have the latest timestamp (KIP-734)."""
 EARLIEST_LOCAL = -4
 """The first offset on the local disk (KIP-405)."""
 LATEST_TIERED = -5
@@ -21,7 +23,6 @@ NOTHING = TimestampAndOffset(-1, -1, -1)
 
 READ_COMMITTED = 1
 ISOLATION_LEVELS = (0, READ_COMMITTED)
-CONSUMER_REPLICA_ID = -1
 
 
 def isolation_for(replica_id: int, isolation_level: int) -> FetchIsolation:
@@ -57,11 +58,11 @@ def find_offset(
             followers are (KIP-207); KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE from the log.
     """
     log = partition.log
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL):
         start = log.log_start_offset
         return TimestampAndOffset(-1, start, log.epochs.epoch_for(start))
     end = partition.readable_end(isolation)
-    if timestamp == LATEST:
+    if timestamp == LATEST_TIMESTAMP:
         _check_high_watermark(partition, isolation)
         return TimestampAndOffset(-1, end, partition.leader_epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):

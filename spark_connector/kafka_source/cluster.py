@@ -9,10 +9,11 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..errors import SparkConnectorError
 from ..topic_selection import TopicSelection
 from .kafka_settings import admin_settings
-from .offset_limits import EARLIEST, LATEST, OffsetLimit, TopicPartition
+from .offset_limits import OffsetLimit, TopicPartition
 from .options import ReadOptions
 
 Offsets = dict[TopicPartition, int]
@@ -123,11 +124,11 @@ class Cluster:
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The first offset of each."""
-        return self._listed(dict.fromkeys(partitions, EARLIEST))
+        return self._listed(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The offset behind the last of each; the last stable one where committed is read."""
-        return self._listed(dict.fromkeys(partitions, LATEST))
+        return self._listed(dict.fromkeys(partitions, LATEST_TIMESTAMP))
 
     def resolved(
         self, limit: OffsetLimit, partitions: Collection[TopicPartition], *, is_start: bool
@@ -165,14 +166,14 @@ class Cluster:
         return {**found, **self.latest(missing)}
 
     def _listed(self, wanted: dict[TopicPartition, int]) -> Offsets:
-        """ListOffsets: for each an offset, for LATEST, EARLIEST or a time in ms; -1 if none."""
+        """ListOffsets: the offset at a time in ms, at the start or at the end; -1 if none."""
         if not wanted:
             return {}
         from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka import admin as kafka_admin
 
         spec: Any = kafka_admin.OffsetSpec  # type: ignore[attr-defined]  # it is not in its __all__
-        specs = {LATEST: spec.latest(), EARLIEST: spec.earliest()}
+        specs = {LATEST_TIMESTAMP: spec.latest(), EARLIEST_TIMESTAMP: spec.earliest()}
         asked = {
             TopicPartition(topic, partition): specs.get(number) or spec.for_timestamp(number)
             for (topic, partition), number in wanted.items()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-OFFSET_MAX = 2**63 - 1
+from ...common.sentinels import INT64_MAX
 
 Test = Callable[[Any], bool]
 
@@ -38,7 +38,7 @@ class PushedFilters:
         self._partition_tests: list[Test] = []
         self.first_offset = 0
         """No record before it is wanted."""
-        self.until_offset = OFFSET_MAX
+        self.until_offset = INT64_MAX
         """Nor one from it on."""
         self.timestamp_ms: int | None = None
         """Nor one earlier than that, if it is not None."""
@@ -78,8 +78,8 @@ class PushedFilters:
         bounds = {
             "EqualTo": (value, value + 1),
             "EqualNullSafe": (value, value + 1),
-            "GreaterThan": (value + 1, OFFSET_MAX),
-            "GreaterThanOrEqual": (value, OFFSET_MAX),
+            "GreaterThan": (value + 1, INT64_MAX),
+            "GreaterThanOrEqual": (value, INT64_MAX),
             "LessThan": (0, value),
             "LessThanOrEqual": (0, value + 1),
         }.get(kind)

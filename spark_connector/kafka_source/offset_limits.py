@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..errors import SparkConnectorError
 from ..option_values import Options, integer_of, numbers_by_partition
 
-LATEST = -1
-EARLIEST = -2
-"""In JSON these stand for an end of the log, as they do in Spark's and in Kafka's requests."""
-
-WORDS = {"latest": LATEST, "earliest": EARLIEST}
+WORDS = {"latest": LATEST_TIMESTAMP, "earliest": EARLIEST_TIMESTAMP}
 
 TopicPartition = tuple[str, int]
 
@@ -22,7 +19,7 @@ class OffsetLimit(NamedTuple):
     option: str
     """The option that gave it, for messages."""
     everywhere: int | None = None
-    """LATEST or EARLIEST."""
+    """LATEST_TIMESTAMP or EARLIEST_TIMESTAMP."""
     offsets: dict[TopicPartition, int] | None = None
     timestamp_ms: int | None = None
     timestamps_ms: dict[TopicPartition, int] | None = None
@@ -36,9 +33,9 @@ def starting_limit(options: Options, *, is_stream: bool) -> OffsetLimit:
     Raises:
         SparkConnectorError: an option cannot be what it says.
     """
-    limit = _limit(options, "starting", LATEST if is_stream else EARLIEST)
+    limit = _limit(options, "starting", LATEST_TIMESTAMP if is_stream else EARLIEST_TIMESTAMP)
     if not is_stream:
-        _refuse(limit, LATEST, "start at the latest offset")
+        _refuse(limit, LATEST_TIMESTAMP, "start at the latest offset")
     strategy = (options.get("startingOffsetsByTimestampStrategy") or "error").strip().lower()
     if strategy not in ("error", "latest"):
         raise SparkConnectorError(
@@ -53,8 +50,8 @@ def ending_limit(options: Options) -> OffsetLimit:
     Raises:
         SparkConnectorError: an option cannot be what it says.
     """
-    limit = _limit(options, "ending", LATEST)
-    _refuse(limit, EARLIEST, "end at the earliest offset")
+    limit = _limit(options, "ending", LATEST_TIMESTAMP)
+    _refuse(limit, EARLIEST_TIMESTAMP, "end at the earliest offset")
     return limit
 
 
@@ -98,7 +95,7 @@ def _limit(options: Options, end: str, default: int) -> OffsetLimit:
             f"option {name!r} must be earliest, latest or offsets in JSON, not {text!r}"
         )
     offsets = numbers_by_partition(name, text)
-    _require_at_least(name, offsets, EARLIEST)
+    _require_at_least(name, offsets, EARLIEST_TIMESTAMP)
     return OffsetLimit(name, offsets=offsets)
 
 

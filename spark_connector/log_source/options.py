@@ -7,12 +7,12 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import NamedTuple
 
+from ...common.sentinels import INT64_MAX
 from ..errors import SparkConnectorError
 from ..option_values import Options, boolean_of, integer_of, numbers_by_partition
 from ..topic_selection import EVERY_TOPIC, TopicSelection, selection_of
 from .tables import TABLES, default_columns
 
-OFFSET_MAX = 2**63 - 1
 SLICE_BYTES = 64 << 20
 
 HIGH_WATERMARK = "highwatermark"
@@ -66,7 +66,7 @@ def log_options(options: Options) -> LogOptions:
         start=_bound(options, "startingOffsets", "earliest", ()),
         end=_bound(options, "endingOffsets", "latest", (HIGH_WATERMARK,)),
         start_ms=-(2**63) if start_ms is None else start_ms,
-        until_ms=OFFSET_MAX if until_ms is None else until_ms,
+        until_ms=INT64_MAX if until_ms is None else until_ms,
         reads_committed=isolation == "read_committed",
         includes_control=boolean_of(options, "includeControl", False),
         slice_bytes=integer_of(options, "maxBytesPerPartition", 1, SLICE_BYTES) or SLICE_BYTES,

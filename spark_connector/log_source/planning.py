@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ...common.sentinels import INT64_MAX
 from ..errors import SparkConnectorError
 from ..kafka_source.filters import PushedFilters
 from .folders import PartitionLog, partition_logs
-from .options import HIGH_WATERMARK, OFFSET_MAX, LogOptions
+from .options import HIGH_WATERMARK, LogOptions
 from .segment_range import cut_positions, is_too_early
 from .slices import LogSlice
 from .transactions import Transactions, transactions_of
 
-EVERYTHING = Transactions((), OFFSET_MAX)
+EVERYTHING = Transactions((), INT64_MAX)
 
 
 def planned_slices(options: LogOptions, filters: PushedFilters) -> list[LogSlice]:
@@ -81,7 +82,7 @@ def _slice(log: PartitionLog, path: str, base_offset: int, start: int, end: int)
         end,
         is_tail=False,
         first_offset=0,
-        until_offset=OFFSET_MAX,
+        until_offset=INT64_MAX,
     )
 
 
@@ -103,8 +104,8 @@ def _until_offset(log: PartitionLog, options: LogOptions) -> int:
             )
         return log.high_watermark
     if options.end.word is not None:
-        return OFFSET_MAX
+        return INT64_MAX
     if options.end.offsets is None:
         return options.end.everywhere
     offset = options.end.offsets.get((log.topic, log.partition), -1)
-    return OFFSET_MAX if offset < 0 else offset
+    return INT64_MAX if offset < 0 else offset

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...common.errors import KafkaError
+from ...common.sentinels import NO_SEQUENCE
 from ...protocol.compression.codecs import Compression, decompress
-from ...protocol.records.batch import BATCH_HEADER_BYTES, NO_SEQUENCE, SEQUENCE_MASK, RecordBatch
+from ...protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MASK, RecordBatch
 from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema, repeated
 from .batch_walk import BatchWalk, damaged
 from .options import LogOptions

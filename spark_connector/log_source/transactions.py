@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...common.errors import KafkaError
+from ...common.sentinels import INT64_MAX
 from ...protocol.records.batch import RecordBatch
 from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ...protocol.records.records import iter_records
@@ -25,7 +26,6 @@ from ...storage.producer_state.producer_snapshot import (
 from ...storage.segment.segment_reader import iter_headers, read_batch
 from ..errors import SparkConnectorError
 from .folders import PartitionLog, Segment
-from .options import OFFSET_MAX
 from .slices import Aborted
 
 
@@ -34,7 +34,7 @@ class Transactions(NamedTuple):
 
     aborted: tuple[Aborted, ...]
     last_stable_offset: int
-    """Where the first transaction begins that has not ended; OFFSET_MAX if all have."""
+    """Where the first transaction begins that has not ended; INT64_MAX if all have."""
 
 
 def transactions_of(log: PartitionLog) -> Transactions:
@@ -62,7 +62,7 @@ def transactions_of(log: PartitionLog) -> Transactions:
             _walk(segment, known_to, opened, aborted)
     return Transactions(
         tuple((producer, first, last) for (producer, last), first in sorted(aborted.items())),
-        min(opened.values(), default=OFFSET_MAX),
+        min(opened.values(), default=INT64_MAX),
     )
 
 

@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...common.sentinels import EARLIEST_TIMESTAMP
 from ..errors import SparkConnectorError
 from .copy_positions import position_consumer, read_positions
 from .progress import OnProgress, StepClock, follow_stream, no_progress
@@ -18,7 +19,6 @@ from .transactional_copy import RECORDS_PER_TRANSACTION, CopyPlan, CopyResult
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-EARLIEST = -2
 OFFSETS_PER_BATCH_MAX = 500_000
 
 
@@ -112,5 +112,7 @@ def _starts(settings: MirrorSettings, plan: CopyPlan) -> dict[str, dict[str, int
     starts: dict[str, dict[str, int]] = {}
     for (topic, partition), target in targets.items():
         position = positions.get(target)
-        starts.setdefault(topic, {})[str(partition)] = position.offset if position else EARLIEST
+        starts.setdefault(topic, {})[str(partition)] = (
+            position.offset if position else EARLIEST_TIMESTAMP
+        )
     return starts

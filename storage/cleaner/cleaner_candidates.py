@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...common.sentinels import INT64_MAX
 from ..io.files import Files
 from ..log.log import Log
-from ..log.log_config import INT64_MAX
 from ..segment.log_segment import LogSegment
 from ..segment.segment_reader import iter_headers
 

@@ -6,7 +6,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...protocol.records.batch import NO_TIMESTAMP, RecordBatch
+from ...common.sentinels import NO_TIMESTAMP
+from ...protocol.records.batch import RecordBatch
 from ...protocol.records.light_records import iter_keys
 from .cleaner_pace import CleanerPace
 from .cleaner_plan import CleaningPlan

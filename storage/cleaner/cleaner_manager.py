@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 from ...common.errors import KafkaError
+from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
 from ..errors import StorageError, is_disk_failure
 from ..io.files import REAL_FILES, Files
 from ..log.log import Log
-from ..log.log_config import INT64_MAX
 from ..segment.log_segment import LogSegment
 from ..segment.segment_swap import remove_cleaned
 from .cleaner import CleaningRound

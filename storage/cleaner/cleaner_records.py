@@ -6,6 +6,7 @@ horizon (KIP-534).
 
 from __future__ import annotations
 
+from ...common.sentinels import NO_TIMESTAMP
 from ...protocol.compression.codecs import compress
 from ...protocol.records.batch import (
     BATCH_HEADER,
@@ -16,7 +17,6 @@ from ...protocol.records.batch import (
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD_BYTES,
     MAGIC_V2,
-    NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     RecordBatch,
 )

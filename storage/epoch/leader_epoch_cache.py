@@ -12,13 +12,12 @@ from bisect import bisect_right
 from itertools import pairwise
 from operator import itemgetter
 
+from ...common.sentinels import NO_EPOCH, NO_OFFSET
 from ..checkpoint.checkpoint_file import CheckpointError, read_epochs, write_epochs
 from ..io.files import Files
 
 logger = logging.getLogger(__name__)
 
-UNDEFINED_EPOCH = -1
-UNDEFINED_OFFSET = -1
 
 _epoch_of = itemgetter(0)
 
@@ -40,7 +39,7 @@ class LeaderEpochCache:
         self._files = files
         self.path = path
         self.entries: list[tuple[int, int]] = []
-        self.latest_epoch = UNDEFINED_EPOCH
+        self.latest_epoch = NO_EPOCH
         self.is_trusted = is_new
         """Whether what the file said was compared with the batches; see `epoch_check`."""
         self._is_written = True
@@ -82,8 +81,8 @@ class LeaderEpochCache:
 
         Of an epoch from before the first one known, that one's start is the end.
         """
-        if epoch == UNDEFINED_EPOCH or epoch > self.latest_epoch:
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == NO_EPOCH or epoch > self.latest_epoch:
+            return NO_EPOCH, NO_OFFSET
         if epoch == self.latest_epoch:
             return epoch, log_end_offset
         after = bisect_right(self.entries, epoch, key=_epoch_of)
@@ -92,7 +91,7 @@ class LeaderEpochCache:
 
     def epoch_for(self, offset: int) -> int:
         """The epoch a batch at `offset` was written in, or -1."""
-        found = UNDEFINED_EPOCH
+        found = NO_EPOCH
         for epoch, start_offset in self.entries:
             if start_offset > offset:
                 break
@@ -152,12 +151,12 @@ class LeaderEpochCache:
 
     def _changed(self) -> None:
         self._is_written = False
-        self.latest_epoch = self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
+        self.latest_epoch = self.entries[-1][0] if self.entries else NO_EPOCH
 
 
 def _is_rising(entries: list[tuple[int, int]]) -> bool:
     """Whether all are what epochs and offsets can be, each larger than the one before."""
     return all(
         before[0] < after[0] and before[1] < after[1]
-        for before, after in pairwise([(UNDEFINED_EPOCH, UNDEFINED_OFFSET), *entries])
+        for before, after in pairwise([(NO_EPOCH, NO_OFFSET), *entries])
     )

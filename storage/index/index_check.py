@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...common.errors import KafkaError
+from ...common.sentinels import INT64_MAX
 from ...protocol.records.batch import RecordBatch
 from ..errors import CorruptIndexError
 from ..segment.segment_reader import iter_headers, iter_valid_batches
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OFFSET_MAX = 2**63 - 1
 REACH_MAX = 2**31 - 1
 """No offset of a segment lies further from its base: the indexes hold 32 bits."""
 
@@ -65,7 +65,7 @@ def _position_before(segment: LogSegment, slot: int) -> int:
 
 def last_start_position(segment: LogSegment) -> int:
     """The position of the last batch that the index knows."""
-    return start_position(segment, OFFSET_MAX)
+    return start_position(segment, INT64_MAX)
 
 
 def noted_timestamp(segment: LogSegment, timestamp: int) -> TimestampAndOffset:
@@ -95,7 +95,7 @@ def latest_timestamp(segment: LogSegment) -> TimestampAndOffset:
     Raises:
         OSError: the disk fails.
     """
-    latest = noted_timestamp(segment, OFFSET_MAX)
+    latest = noted_timestamp(segment, INT64_MAX)
     start = last_start_position(segment)
     with suppress(KafkaError):  # behind something that is no batch nothing can be known
         for _, batch in iter_headers(segment.open_file(), start, segment.size):

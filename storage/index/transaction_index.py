@@ -12,6 +12,7 @@ from bisect import bisect_left
 from struct import Struct
 from typing import NamedTuple
 
+from ...common.sentinels import INT64_MAX
 from ..errors import CorruptIndexError
 from ..io.files import Files
 
@@ -20,7 +21,6 @@ VERSION = 0
 ENTRY = Struct(">hqqqq")
 """Version, producer id, first offset, last offset, last stable offset."""
 
-OFFSET_MAX = 2**63 - 1
 LAST_OFFSET = Struct(">18xq8x")
 UNKNOWN_BYTES = 2**63
 """In place of a size: a write failed halfway, so the file is to be cut first."""
@@ -180,7 +180,7 @@ class TransactionIndex:
         self._entries = bytearray()
         self._persisted_bytes = self._file_bytes = 0
 
-    def sanity_check(self, end_offset: int = OFFSET_MAX) -> None:
+    def sanity_check(self, end_offset: int = INT64_MAX) -> None:
         """Refuse a file whose entries cannot be what was written.
 
         Args:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...common.sentinels import INT64_MAX
+
 UNLIMITED = -1
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS
-INT64_MAX = 2**63 - 1
 
 
 class LogConfig(NamedTuple):

@@ -9,6 +9,7 @@ keys of compacted topics, a limit on old timestamps, another compression.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ...protocol.compression.codecs import Compression
 from ...protocol.compression.recompression import recompress
@@ -29,7 +30,7 @@ from ...protocol.records.layouts import RecordLayouts
 from ...protocol.records.validation import records_max, summarize_records, unfolded_bytes_max
 from ..errors import RecordValidationError
 from .append_origin import AppendOrigin
-from .log_config import INT64_MAX, LogConfig
+from .log_config import LogConfig
 
 ATTRIBUTES_AT = 21
 MAX_TIMESTAMP_AT = 35

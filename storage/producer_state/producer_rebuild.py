@@ -11,8 +11,8 @@ import logging
 from contextlib import suppress
 
 from ...common.errors import KafkaError
+from ...common.sentinels import INT64_MAX
 from ..io.files import Files
-from ..log.log_config import INT64_MAX
 from ..segment.log_segment import LogSegment
 from ..segment.log_segments import LogSegments
 from ..segment.segment_reader import iter_headers, read_batch

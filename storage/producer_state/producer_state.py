@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_MASK
+from ...common.sentinels import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from ...protocol.records.batch import SEQUENCE_MASK
 
 BATCHES_RETAINED = 5
 """As many as a producer may have in flight, so each can be recognised when sent again."""

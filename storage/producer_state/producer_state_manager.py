@@ -11,11 +11,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import INT64_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from ...common.topic_partition import TopicPartition
-from ...protocol.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, SEQUENCE_MASK, RecordBatch
+from ...protocol.records.batch import SEQUENCE_MASK, RecordBatch
 from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ...protocol.records.records import iter_records
-from ..index.transaction_index import OFFSET_MAX, AbortedTxn
+from ..index.transaction_index import AbortedTxn
 from ..log.append_origin import AppendOrigin
 from .producer_state import BATCHES_RETAINED, UNKNOWN_PRODUCER, BatchMetadata, ProducerState
 from .verification_guard import NOT_REQUIRED, VerificationGuard, Verifications
@@ -249,7 +250,7 @@ class ProducerStateManager:
 
     # --- what has been staged was written, or was not ----------------------------------
 
-    def publish(self, end_offset: int = OFFSET_MAX) -> Sequence[AbortedTxn]:
+    def publish(self, end_offset: int = INT64_MAX) -> Sequence[AbortedTxn]:
         """What was staged before `end_offset` has been written.
 
         Returns:

@@ -11,6 +11,7 @@ import logging
 import os.path
 
 from ...common.errors import KafkaError
+from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ..checkpoint.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ..checkpoint.partition_metadata import read_topic_id, write_topic_id
@@ -18,7 +19,7 @@ from ..epoch.leader_epoch_cache import LeaderEpochCache
 from ..errors import LogDirectoryError
 from ..io.files import REAL_FILES, Files
 from ..log.log import Log
-from ..log.log_config import INT64_MAX, LogConfig
+from ..log.log_config import LogConfig
 from ..producer_state.producer_state_manager import ProducerStateManager
 from ..segment.log_segment import LogSegment
 from ..segment.log_segments import LogSegments

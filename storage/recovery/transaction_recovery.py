@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from ...common.errors import KafkaError
+from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import RecordBatch
 from ..errors import CorruptIndexError
 from ..index.index_check import check_transaction_index
-from ..index.transaction_index import OFFSET_MAX
 from ..io.files import Files
 from ..producer_state.producer_rebuild import load_latest_snapshot, replay_segment, take_snapshot
 from ..producer_state.producer_state_manager import ProducerStateManager
@@ -30,7 +30,7 @@ def find_damaged_transaction_indexes(segments: Sequence[LogSegment]) -> set[int]
     for index, segment in enumerate(segments):
         if segment.has_transaction_index:
             is_last = index + 1 == len(segments)
-            end_offset = OFFSET_MAX if is_last else segments[index + 1].base_offset
+            end_offset = INT64_MAX if is_last else segments[index + 1].base_offset
             try:
                 segment.transaction_index.sanity_check(end_offset)
                 check_transaction_index(segments, index)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...protocol import ZERO_UUID
+from ...common.sentinels import INVALID_SESSION_ID, ZERO_UUID
 from ...protocol.api_keys import ApiKey
 
 TOPIC_ID = "topic id"
@@ -26,7 +26,6 @@ PORT = "port"
 NOBODY: frozenset[Any] = frozenset({None, "", b"", -1, ZERO_UUID})
 """Values that say that there is no id; each stands for itself alone."""
 
-NO_SESSION = 0
 
 ID_FIELDS: Mapping[str, str] = {
     "topic_id": TOPIC_ID,
@@ -232,7 +231,7 @@ class IdMapping:
 
 def is_nobody(kind: str, value: Any) -> bool:
     """Whether a value says that there is no id of this kind."""
-    return value in NOBODY or (kind == FETCH_SESSION and value == NO_SESSION)
+    return value in NOBODY or (kind == FETCH_SESSION and value == INVALID_SESSION_ID)
 
 
 def _shape(value: Any) -> Any:

@@ -6,12 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...common.errors import KafkaError
-from ...protocol.records.batch import (
-    BATCH_HEADER_BYTES,
-    NO_PARTITION_LEADER_EPOCH,
-    RecordBatch,
-    iter_batches,
-)
+from ...common.sentinels import NO_EPOCH
+from ...protocol.records.batch import BATCH_HEADER_BYTES, RecordBatch, iter_batches
 
 Buffer = bytes | bytearray | memoryview
 
@@ -67,7 +63,7 @@ def _cut(rest: bytes) -> dict[str, Any]:
     if len(rest) < BATCH_HEADER_BYTES:
         return {"bytes_left": len(rest)}
     batch = RecordBatch(rest)
-    epoch = max(batch.partition_leader_epoch, NO_PARTITION_LEADER_EPOCH)
+    epoch = max(batch.partition_leader_epoch, NO_EPOCH)
     return {
         "base_offset": batch.base_offset,
         "batch_length": batch.batch_length,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...protocol import ZERO_UUID
+from ...common.sentinels import ZERO_UUID
 from ...protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:

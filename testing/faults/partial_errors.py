@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.errors import ErrorCode
-from ...protocol import ZERO_UUID
+from ...common.sentinels import ZERO_UUID
 from ...protocol.api_keys import ApiKey
 from ...protocol.error_response import ECHOES, Echo, error_response
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...common.errors import KafkaError
-from ...protocol import ZERO_UUID
+from ...common.sentinels import ZERO_UUID
 from ...protocol.codec.types import Array, Records, Struct
 from ...protocol.codec.values import MessageValue, Value
 from ...protocol.records import iter_batches

@@ -19,6 +19,7 @@ from odradek.client import (
 )
 from odradek.client.producer.producer_ids import ProducerIds, Sequence
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.sentinels import NO_LEADER
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.messages import InitProducerIdResponse, ProduceResponse
@@ -26,7 +27,6 @@ from odradek.protocol.records import RecordBatch, iter_records
 
 TOPIC_ID = bytes(15) + b"\7"
 RECORD = (b"key", b"value", 1_700_000_000_000, [("h", b"1")])
-NO_LEADER = -1
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from kafka.protocol.metadata import (
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from support.raw_connection import RawConnection, build_batch
 
+from odradek.common.sentinels import FINAL_EPOCH
+
 pytestmark = pytest.mark.clients
 
 NONE = 0
@@ -32,7 +34,6 @@ INVALID_FETCH_SESSION_EPOCH = 71
 PRODUCE_VERSION = 9
 FETCH_VERSION = 11
 NEW_SESSION_EPOCH = 0
-NO_SESSION_EPOCH = -1
 LONG_WAIT_MS = 60_000
 SHORT_WAIT_MS = 300
 LATE_MS = 2000
@@ -98,7 +99,7 @@ def fetch_request(
     min_bytes: int = 1,
     max_bytes: int = 1 << 20,
     partition_max_bytes: int = 1 << 20,
-    session: tuple[int, int] = (0, NO_SESSION_EPOCH),
+    session: tuple[int, int] = (0, FINAL_EPOCH),
     forgotten: Sequence[int] = (),
 ) -> FetchRequest:
     topic_type = FetchRequest.FetchTopic
@@ -340,9 +341,7 @@ def test_closed_fetch_session_is_not_found(connect: Connect, two_partitions: str
     connection = connect()
     full = ask_fetch(connection, two_partitions, {0: 0}, session=(0, NEW_SESSION_EPOCH))
 
-    closing = ask_fetch(
-        connection, two_partitions, {0: 0}, session=(full.session_id, NO_SESSION_EPOCH)
-    )
+    closing = ask_fetch(connection, two_partitions, {0: 0}, session=(full.session_id, FINAL_EPOCH))
     after = ask_fetch(connection, two_partitions, {}, session=(full.session_id, 1))
 
     assert (closing.error_code, closing.session_id) == (NONE, 0)

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 )
 from support.broker_cluster import BrokerCluster, wait_until
 
+from odradek.common.sentinels import DEBUGGING_REPLICA_ID, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.protocol import messages
 from odradek.replication.read.replica_selector import RACK_AWARE
 
@@ -27,10 +28,6 @@ VALUE = b"v" * 1000
 SECONDS_MAX = 90
 ALTER_REASSIGNMENTS_VERSION = 0
 LIST_OFFSETS_VERSION = 5
-LATEST = -1
-EARLIEST = -2
-DEBUGGING_REPLICA_ID = -2
-"""Any replica answers it, for itself."""
 BYTES_PER_SECOND = 400_000
 FETCH_BYTES_MAX = 1_000_000
 """A little less than `replica.fetch.max.bytes`."""
@@ -154,7 +151,7 @@ def test_a_throttled_reassignment_takes_its_time(start_cluster: StartCluster, si
     wait_until(lambda: rate in cluster.brokers[2].log and rate in cluster.brokers[1].log)
     began = time.monotonic()
     reassign(cluster, [[2]])
-    wait_until(lambda: offset_at(cluster, 2, LATEST) == RECORDS)
+    wait_until(lambda: offset_at(cluster, 2, LATEST_TIMESTAMP) == RECORDS)
     seconds = time.monotonic() - began
     # The first megabyte comes at once. It is over the bound for two and a half seconds, less the
     # part of a second's window that was over when it came. (Without a bound: 0.1 s in all.)
@@ -172,7 +169,7 @@ def test_records_are_deleted_at_every_replica_when_the_answer_comes(
     admin = admin_of(cluster)
     (deleted,) = admin.delete_records([before]).values()
     assert deleted.result(SECONDS_MAX).low_watermark == 1234
-    starts = [offset_at(cluster, broker_id, EARLIEST) for broker_id in cluster.running]
+    starts = [offset_at(cluster, broker_id, EARLIEST_TIMESTAMP) for broker_id in cluster.running]
     assert starts == [1234, 1234, 1234]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.common.partition_state import NO_LEADER
+from odradek.common.sentinels import NO_LEADER
 from odradek.controller.partitions.leadership import (
     Electorate,
     elect_for_controlled_shutdown,

@@ -11,7 +11,8 @@ from support.cluster import Cluster
 from trio.testing import MockClock
 
 from odradek.common.errors import ErrorCode
-from odradek.common.partition_state import NO_LEADER, PartitionState
+from odradek.common.partition_state import PartitionState
+from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
 from odradek.controller.topics.new_topic import NewTopic

@@ -10,7 +10,7 @@ from support.cluster import Cluster
 from support.elected import ElectedController, State, elected_controller
 
 from odradek.common.errors import ErrorCode
-from odradek.common.partition_state import NO_LEADER
+from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.context import Reassignment, Replica
 from odradek.controller.partitions.leader_elections import ElectionType

@@ -10,6 +10,7 @@ from support.transactions import marker
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.internal_topics import CONSUMER_OFFSETS
 from odradek.common.partition_state import PartitionState
+from odradek.common.sentinels import NO_PRODUCER_ID
 from odradek.common.topic_partition import TopicPartition
 from odradek.coordinator.group.context import CoordinatorContext
 from odradek.coordinator.group.coordinator import GroupCoordinator
@@ -18,7 +19,6 @@ from odradek.coordinator.group.settings import GroupSettings
 from odradek.coordinator.log import AppendInTransaction, CoordinatorLog, CoordinatorRecord
 from odradek.coordinator.replicated_log import ReplicatedLog
 from odradek.protocol.compression.codecs import Compression
-from odradek.protocol.records.batch import NO_PRODUCER_ID
 from odradek.protocol.records.builder import build_batch
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock

@@ -10,8 +10,8 @@ from support.consumer_bench import ORDERS, ConsumerBench
 from support.pending import Pending
 
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.sentinels import ZERO_UUID
 from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
-from odradek.coordinator.group.offsets.offsets import NO_TOPIC_ID
 from odradek.coordinator.log import AppendInTransaction
 from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 
@@ -234,4 +234,4 @@ def test_a_consumer_commits_in_its_epoch() -> None:
     consumers.coordinator.complete_transaction(partition, PRODUCER, committed=True)
     position = offsets.get("orders", 0)
     assert position is not None
-    assert (position.offset, position.topic_id) == (5, NO_TOPIC_ID)
+    assert (position.offset, position.topic_id) == (5, ZERO_UUID)

@@ -9,6 +9,7 @@ import pytest
 
 from odradek.common.live_broker import EndPoint, LiveBroker
 from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
+from odradek.common.sentinels import ZERO_UUID
 from odradek.common.topic_partition import TopicPartition
 from odradek.metadata.metadata_cache import (
     NO_NODE,
@@ -17,7 +18,6 @@ from odradek.metadata.metadata_cache import (
     MetadataUpdate,
     Node,
 )
-from odradek.protocol import ZERO_UUID
 
 ORDERS_ID = bytes(range(16))
 CLICKS_ID = bytes(range(16, 32))

@@ -6,7 +6,8 @@ import trio
 import trio.testing
 
 from odradek.common.live_broker import LiveBroker
-from odradek.common.partition_state import LEADER_DURING_DELETE, NO_LEADER, PartitionState
+from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
+from odradek.common.sentinels import NO_LEADER
 from odradek.metadata.metadata_cache import MetadataCache, MetadataUpdate
 from odradek.metadata.metadata_waiting import partitions_are_led, topics_are_gone, wait_for_metadata
 

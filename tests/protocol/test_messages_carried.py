@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from odradek.protocol import ZERO_UUID, EncodeError, encode_body, internal, messages
+from odradek.common.sentinels import ZERO_UUID
+from odradek.protocol import EncodeError, encode_body, internal, messages
 from odradek.protocol.codec.message import Message
 from odradek.protocol.codec.types import Array, Field, Records, Struct, Uuid
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from odradek.common.sentinels import ZERO_UUID
 from odradek.protocol import (
-    ZERO_UUID,
     ApiKey,
     EncodeError,
     ErrorCode,

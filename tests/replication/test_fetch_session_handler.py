@@ -8,7 +8,6 @@ import pytest
 
 from odradek.broker.request.fetch_sessions import (
     EPOCH_MAX,
-    FINAL_EPOCH,
     INITIAL_EPOCH,
     FetchSession,
     FetchSessionCache,
@@ -16,6 +15,7 @@ from odradek.broker.request.fetch_sessions import (
     RequestedPartition,
 )
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.sentinels import FINAL_EPOCH
 from odradek.replication.fetcher.fetch_session_handler import FetchSessionHandler
 from odradek.replication.fetcher.fetcher_requests import (
     FetchAnswer,

@@ -20,6 +20,7 @@ from support.scripted_leader import (
 )
 
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.replication.fetcher.fetcher_partition import (
     NEXT_STATES,
     FetchEvent,
@@ -31,8 +32,6 @@ from odradek.replication.fetcher.fetcher_partition import (
 )
 from odradek.replication.fetcher.fetcher_partitions import PASSING_ERRORS
 from odradek.replication.fetcher.fetcher_requests import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
     EpochsAsk,
     FetchAnswer,
     FetchAsk,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import EARLIEST_TIMESTAMP
 from odradek.protocol import messages
 from odradek.replication.fetcher.fetcher_requests import (
-    EARLIEST_TIMESTAMP,
     EpochEnd,
     EpochsAsk,
     EpochWanted,

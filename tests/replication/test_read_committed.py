@@ -6,17 +6,15 @@ import pytest
 from support.transactions import marker
 
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches
 from odradek.replication.partition.partition import FetchIsolation, Partition
 from odradek.replication.partition.replica import Replica
 from odradek.replication.read.fetch import FetchPartition, FetchPartitionData
 from odradek.replication.read.list_offsets import (
-    EARLIEST,
     EARLIEST_PENDING_UPLOAD,
-    LATEST,
     LATEST_TIERED,
-    MAX_TIMESTAMP,
     NOTHING,
     find_offset,
 )
@@ -249,8 +247,8 @@ def test_lookups_of_committed_records_end_at_the_last_stable_offset(
     partition = bench.manager.get_partition(T0)
     assert partition is not None
     for isolation, end in ((COMMITTED, 4), (FetchIsolation.HIGH_WATERMARK, 8)):
-        assert find_offset(partition, LATEST, isolation) == (-1, end, 0)
-        assert find_offset(partition, EARLIEST, isolation) == (-1, 0, 0)
+        assert find_offset(partition, LATEST_TIMESTAMP, isolation) == (-1, end, 0)
+        assert find_offset(partition, EARLIEST_TIMESTAMP, isolation) == (-1, 0, 0)
     mixed.plain(NOW_MS + 5)
     assert find_offset(partition, NOW_MS + 1, FetchIsolation.HIGH_WATERMARK).offset == 8
     assert find_offset(partition, NOW_MS + 1, COMMITTED) is NOTHING
@@ -267,18 +265,20 @@ def test_a_new_leader_does_not_tell_the_end_before_its_followers_have_its_start(
     partition = bench.manager.get_partition(T0)
     assert partition is not None
     partition.high_watermark = 2  # what a broker that was behind knows when it is elected
-    for wanted in (LATEST, NOW_MS + 1):
+    for wanted in (LATEST_TIMESTAMP, NOW_MS + 1):
         with pytest.raises(KafkaError) as refused:
             find_offset(partition, wanted, FetchIsolation.HIGH_WATERMARK)
         assert refused.value.code is ErrorCode.OFFSET_NOT_AVAILABLE
-    assert find_offset(partition, EARLIEST, FetchIsolation.HIGH_WATERMARK).offset == 0
+    assert find_offset(partition, EARLIEST_TIMESTAMP, FetchIsolation.HIGH_WATERMARK).offset == 0
     assert find_offset(partition, NOW_MS, FetchIsolation.HIGH_WATERMARK).offset == 0
     for wanted in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         assert find_offset(partition, wanted, FetchIsolation.HIGH_WATERMARK) is NOTHING
-    assert find_offset(partition, LATEST, FetchIsolation.LOG_END).offset == 3  # a replica asks
+    assert (
+        find_offset(partition, LATEST_TIMESTAMP, FetchIsolation.LOG_END).offset == 3
+    )  # a replica asks
     partition.remote_replicas[2].log_end_offset = 3
     partition.maybe_increment_high_watermark()
-    assert find_offset(partition, LATEST, FetchIsolation.HIGH_WATERMARK).offset == 3
+    assert find_offset(partition, LATEST_TIMESTAMP, FetchIsolation.HIGH_WATERMARK).offset == 3
 
 
 # --- deleting records ------------------------------------------------------------------------

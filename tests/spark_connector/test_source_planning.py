@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="the data sources are classes of PySpark's")
 
+from odradek.common.sentinels import INT64_MAX
 from odradek.spark_connector import SparkConnectorError
-from odradek.spark_connector.kafka_source.filters import OFFSET_MAX, PushedFilters
+from odradek.spark_connector.kafka_source.filters import PushedFilters
 from odradek.spark_connector.kafka_source.offset_ranges import OffsetRange, divide
 from odradek.spark_connector.kafka_source.stream_offsets import from_json, to_json
 from odradek.spark_connector.kafka_source.trigger_limits import DelayedBatches, limited
@@ -152,6 +153,6 @@ def test_a_time_says_where_to_begin_and_is_left_to_spark() -> None:
 def test_what_cannot_be_carried_out_is_left_to_spark(unknown: Any) -> None:
     filters = PushedFilters()
     assert filters.take([unknown]) == [unknown]
-    assert (filters.first_offset, filters.until_offset) == (0, OFFSET_MAX)
+    assert (filters.first_offset, filters.until_offset) == (0, INT64_MAX)
     assert filters.covers("any", 5)
     assert filters.timestamp_ms is None

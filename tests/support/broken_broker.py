@@ -12,8 +12,9 @@ from typing import Any
 from odradek.broker.interbroker.marker_channels import EndedTransaction, MarkerChannels
 from odradek.cli.main import main
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import NO_EPOCH
 from odradek.common.topic_partition import TopicPartition
-from odradek.replication.fetcher.fetcher_requests import UNDEFINED_EPOCH, Ask, FetchAsk
+from odradek.replication.fetcher.fetcher_requests import Ask, FetchAsk
 from odradek.replication.fetcher.leader_endpoint import LeaderEndpoint
 from odradek.replication.partition.partition import Partition
 from odradek.storage import Log, LogRead
@@ -32,7 +33,7 @@ def follow_without_truncation() -> None:
         if isinstance(ask, FetchAsk):
             for topic in message.topics:
                 for partition in topic.partitions:
-                    partition.last_fetched_epoch = UNDEFINED_EPOCH
+                    partition.last_fetched_epoch = NO_EPOCH
         return message, version
 
     def keep_all(self: Partition, offset: int) -> None:

@@ -11,7 +11,7 @@ from odradek.client.metadata.tracked_topics import TrackedTopics
 from odradek.client.network.backoff import ExponentialBackoff
 from odradek.client.network.node_states import NodeStates
 from odradek.client.settings import ClientSettings
-from odradek.protocol import ZERO_UUID
+from odradek.common.sentinels import ZERO_UUID
 from odradek.protocol.messages import MetadataResponse
 
 BACKOFF_MS = 100

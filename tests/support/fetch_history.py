@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from odradek.common.partition_state import PartitionState
+from odradek.common.sentinels import ZERO_UUID
 from odradek.common.topic_partition import TopicPartition
-from odradek.protocol import ZERO_UUID, messages
+from odradek.protocol import messages
 from odradek.protocol.headers import response_header_version
 from odradek.protocol.records import build_batch
 from odradek.replication.partition.hosted_partitions import StoppedReplica

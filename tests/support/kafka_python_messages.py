@@ -21,7 +21,8 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas import load_json
 from kafka.protocol.schemas.fields.codecs import BitField
 
-from odradek.protocol import ZERO_UUID, internal, messages
+from odradek.common.sentinels import ZERO_UUID
+from odradek.protocol import internal, messages
 from odradek.protocol.codec import types, wire
 from odradek.protocol.codec.message import Message
 from odradek.protocol.codec.types import Array, Field, ResolvedStruct, Struct

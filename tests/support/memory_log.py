@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.sentinels import NO_PRODUCER_ID
 from odradek.coordinator.log import (
     AppendCallback,
     AppendInTransaction,
@@ -12,7 +13,6 @@ from odradek.coordinator.log import (
     LoggedBatch,
     LoggedRecord,
 )
-from odradek.protocol.records.batch import NO_PRODUCER_ID
 
 PARTITIONS = 4
 

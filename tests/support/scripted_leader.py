@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import LATEST_TIMESTAMP
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.fetcher.fetcher import ReplicaFetcher
 from odradek.replication.fetcher.fetcher_partition import InitialFetchState, initial_fetch_offset
 from odradek.replication.fetcher.fetcher_requests import (
-    LATEST_TIMESTAMP,
     Ask,
     EpochEnd,
     EpochsAsk,

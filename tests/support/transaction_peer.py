@@ -34,6 +34,7 @@ from kafka.protocol.producer import (
 )
 
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import LATEST_TIMESTAMP
 
 from .raw_connection import RawConnection, build_batch
 
@@ -42,7 +43,6 @@ RETRY_SECONDS = 0.02
 TRANSACTION = 1
 GROUP = 0
 READ_COMMITTED, READ_UNCOMMITTED = 1, 0
-LATEST = -1
 RETRIABLE = {
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -356,7 +356,9 @@ class TransactionPeer:
                     name=topic,
                     partitions=[
                         make.ListOffsetsPartition(
-                            partition_index=partition, current_leader_epoch=-1, timestamp=LATEST
+                            partition_index=partition,
+                            current_leader_epoch=-1,
+                            timestamp=LATEST_TIMESTAMP,
                         )
                     ],
                 )

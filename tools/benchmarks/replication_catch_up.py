@@ -33,6 +33,8 @@ from measure import machine, summary, verdict
 
 from odradek.protocol import messages
 
+from ...common.sentinels import DEBUGGING_REPLICA_ID, LATEST_TIMESTAMP
+
 SHARE_MIN = 0.6
 LATENCY_TIMES_MAX = 2.0
 TOPIC = "catch-up"
@@ -42,8 +44,6 @@ PAUSE_SECONDS = 0.005
 """Between two records of the steady producer."""
 SETTLE_SECONDS = 3.0
 """Quiet before each measurement, so that all of them find their memory in the same state."""
-DEBUGGING_REPLICA_ID = -2
-LATEST = -1
 LIST_OFFSETS_VERSION = 5
 
 
@@ -96,7 +96,7 @@ class SteadyProducer:
 def end_offset(address: str) -> int:
     """Where a broker's own replica ends, leader or not; -1: it does not know yet."""
     make = messages.ListOffsetsRequest
-    asked = make.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    asked = make.ListOffsetsPartition(partition_index=0, timestamp=LATEST_TIMESTAMP)
     request = make(
         replica_id=DEBUGGING_REPLICA_ID,
         topics=[make.ListOffsetsTopic(name=TOPIC, partitions=[asked])],

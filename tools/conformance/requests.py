@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...common.sentinels import NO_EPOCH
 from ...protocol.messages import ListOffsetsRequest, MetadataRequest, ProduceRequest
 from ...protocol.records.builder import RecordToBuild, build_batch
 
@@ -14,7 +15,6 @@ nothing hangs on when a scenario is played."""
 SECOND_MS = 1000
 TIMEOUT_MS = 30_000
 EARLIEST, LATEST = -2, -1
-NO_EPOCH = -1
 BY_ID_FROM = 13
 """The version from which on Produce and Fetch name topics by their ids."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ...common.partition_state import NO_LEADER, PartitionState
+from ...common.partition_state import PartitionState
+from ...common.sentinels import NO_LEADER
 from ...common.topic_partition import TopicPartition
 from ...metadata_store import znodes
 from ...metadata_store.embedded.node_table import NodeTable, Paths

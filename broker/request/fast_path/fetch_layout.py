@@ -11,6 +11,7 @@ import struct
 from typing import Any, NamedTuple
 
 from ....common.errors import ErrorCode
+from ....common.sentinels import NO_EPOCH
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....protocol.api_keys import ApiKey
@@ -27,7 +28,6 @@ FIRST_FLEXIBLE_VERSION = 12
 FIRST_VERSION_WITHOUT_REPLICA_ID = 15
 ELEMENTS_MAX = 10_000
 """Requests for more topics, or more partitions of one, are not of the common kind."""
-NO_EPOCH = -1
 NO_TAGS = 0
 UUID_BYTES = 16
 UNCOMMON = (ValueError, IndexError, struct.error, ProtocolError)

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....replication.purgatory.fetch_memory import FetchMemory, IdlePartition
 from ....replication.read.fetch import FetchPartition
 from ..fetch_rules import ISOLATION_LEVELS, fetch_params
-from ..fetch_sessions import FINAL_EPOCH, INVALID_SESSION_ID
 from .fetch_layout import FIRST_VERSION, UNCOMMON, FetchLayout, TopicPart, layout_of
 from .repeated_fetch import RepeatedFetch
 

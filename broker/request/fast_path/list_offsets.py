@@ -11,15 +11,10 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from ....common.errors import KafkaError
+from ....common.sentinels import CONSUMER_REPLICA_ID, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
-from ....replication.read.list_offsets import (
-    CONSUMER_REPLICA_ID,
-    EARLIEST,
-    LATEST,
-    find_offset,
-    isolation_for,
-)
+from ....replication.read.list_offsets import find_offset, isolation_for
 from .answer_template import cut_answer
 
 if TYPE_CHECKING:
@@ -141,7 +136,7 @@ class ListOffsetsShortcut:
             return
         (topic,) = body.topics
         (asked,) = topic.partitions
-        if asked.timestamp not in (EARLIEST, LATEST):
+        if asked.timestamp not in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             return
         partition = self._broker.replica_manager.get_partition(
             TopicPartition(topic.name, asked.partition_index)

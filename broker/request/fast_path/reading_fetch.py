@@ -13,6 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from ....common.errors import ErrorCode, KafkaError
+from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....protocol.codec.varints import encode_varint
@@ -28,13 +29,7 @@ from ..fetch_rules import (
     fetch_params,
     partition_data,
 )
-from ..fetch_sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    INVALID_SESSION_ID,
-    RequestedPartition,
-    grounds_of,
-)
+from ..fetch_sessions import INITIAL_EPOCH, RequestedPartition, grounds_of
 from .fetch_layout import FIRST_FLEXIBLE_VERSION, FIRST_VERSION, UNCOMMON, layout_of
 from .repeated_fetch import RepeatedFetch
 

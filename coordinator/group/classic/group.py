@@ -18,8 +18,6 @@ from .join_request import MemberProtocol
 from .member import GroupMember, JoinCallback
 from .states import ANSWERS, GroupEvent, GroupState, next_state
 
-NO_TIMESTAMP = -1
-
 
 class Group:
     """One group.

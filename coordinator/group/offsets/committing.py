@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ....common.errors import ErrorCode, KafkaError
+from ....common.sentinels import NO_EPOCH, ZERO_UUID
 from ...append_errors import commit_error
 from ...log import AppendInTransaction, CoordinatorRecord
 from ..answers import UNKNOWN_MEMBER_ID
@@ -20,7 +21,7 @@ from ..consumer.commit_rules import check_commit
 from ..consumer.group import ConsumerGroup
 from ..context import CoordinatorContext
 from ..records import fits_string, offset_record
-from .offsets import NO_EXPIRY, NO_LEADER_EPOCH, NO_TOPIC_ID, OffsetAndMetadata
+from .offsets import NO_EXPIRY, OffsetAndMetadata
 
 DEFAULT_RETENTION = -1
 """The retention of a commit that leaves it to the broker."""
@@ -32,9 +33,9 @@ class PartitionCommit(NamedTuple):
     topic: str
     partition: int
     offset: int
-    leader_epoch: int = NO_LEADER_EPOCH
+    leader_epoch: int = NO_EPOCH
     metadata: str = ""
-    topic_id: bytes = NO_TOPIC_ID
+    topic_id: bytes = ZERO_UUID
 
 
 class CommitRequest(NamedTuple):
@@ -120,7 +121,7 @@ class Committing:
                 now_ms,
                 expire_timestamp_ms,
                 # Kafka keeps no topic id of what a transaction commits.
-                commit.topic_id if request.transaction is None else NO_TOPIC_ID,
+                commit.topic_id if request.transaction is None else ZERO_UUID,
             )
             records.append(offset_record(group_id, commit.topic, commit.partition, position))
             stored.append((index, commit, position))

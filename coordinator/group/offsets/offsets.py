@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-NO_OFFSET = -1
-NO_LEADER_EPOCH = -1
+from ....common.sentinels import NO_EPOCH, ZERO_UUID
+
 NO_EXPIRY = -1
-NO_TOPIC_ID = bytes(16)
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -25,16 +24,16 @@ class OffsetAndMetadata(NamedTuple):
     """
 
     offset: int
-    leader_epoch: int = NO_LEADER_EPOCH
+    leader_epoch: int = NO_EPOCH
     metadata: str = ""
     commit_timestamp_ms: int = -1
     expire_timestamp_ms: int = NO_EXPIRY
-    topic_id: bytes = NO_TOPIC_ID
+    topic_id: bytes = ZERO_UUID
     record_offset: int = -1
 
     def is_for_topic(self, topic_id: bytes) -> bool:
         """Whether it was made for the topic of that id, as far as both ids are known."""
-        return topic_id == self.topic_id or topic_id == NO_TOPIC_ID or self.topic_id == NO_TOPIC_ID
+        return topic_id == self.topic_id or topic_id == ZERO_UUID or self.topic_id == ZERO_UUID
 
 
 class GroupOffsets:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 
 from ....common.errors import ErrorCode, KafkaError
+from ....common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....common.topic_partition import TopicPartition
-from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...log import CoordinatorRecord
 from ...record_reader import RecordFormatError, RecordReader
 from .states import TransactionState

@@ -8,11 +8,11 @@ the `prepare...` methods of Kafka's TransactionMetadata, as of 4.3.
 from __future__ import annotations
 
 from ....common.errors import ErrorCode, KafkaError
+from ....common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ....common.topic_partition import TopicPartition
 from ....metadata.features import SECOND_GENERATION
-from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .states import TransactionEvent, next_state
-from .transaction import NO_PARTITIONS, NO_TIMESTAMP, PRODUCER_EPOCH_MAX, Transaction
+from .transaction import NO_PARTITIONS, PRODUCER_EPOCH_MAX, Transaction
 
 
 def initialized(

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ....common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ....common.topic_partition import TopicPartition
-from ....protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .states import TransactionState
 
-NO_TIMESTAMP = -1
 PRODUCER_EPOCH_MAX = 32_767
 LAST_USABLE_EPOCH = PRODUCER_EPOCH_MAX - 1
 """No producer works under the highest epoch, so that it can always be fenced by the next."""

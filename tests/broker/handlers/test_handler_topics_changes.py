@@ -22,8 +22,8 @@ import odradek.broker.handlers.create_topics
 import odradek.broker.handlers.delete_topics
 import odradek.broker.handlers.init_producer_id  # noqa: F401  # registers itself
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import ZERO_UUID
 from odradek.controller.topics.new_topic import NewTopic
-from odradek.protocol import ZERO_UUID
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import (
     CreatePartitionsRequest,

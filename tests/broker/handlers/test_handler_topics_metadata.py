@@ -18,10 +18,10 @@ import odradek.broker.handlers.describe_cluster
 import odradek.broker.handlers.describe_topic_partitions
 import odradek.broker.handlers.metadata  # noqa: F401  # registers itself
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import ZERO_UUID
 from odradek.controller.topics.new_topic import NewTopic
 from odradek.metadata.metadata_cache import MetadataSnapshot
 from odradek.metadata.metadata_waiting import wait_for_metadata
-from odradek.protocol import ZERO_UUID
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import DescribeTopicPartitionsRequest, MetadataRequest
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from ....protocol import ZERO_UUID
+from ....common.sentinels import ZERO_UUID
 from ....protocol.api_keys import ApiKey
 from ....protocol.compression.codecs import Compression
 from ....protocol.messages import InitProducerIdRequest, ProduceRequest

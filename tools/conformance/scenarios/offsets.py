@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....protocol import ZERO_UUID
+from ....common.sentinels import ZERO_UUID
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from ..scenario import scenario

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....protocol import ZERO_UUID
+from ....common.sentinels import NO_EPOCH, ZERO_UUID
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import FetchRequest, OffsetForLeaderEpochRequest
-from ..requests import (
-    BY_ID_FROM,
-    EARLIEST,
-    LATEST,
-    NO_EPOCH,
-    SECOND_MS,
-    TIMESTAMP_MS,
-    offset_listing,
-)
+from ..requests import BY_ID_FROM, EARLIEST, LATEST, SECOND_MS, TIMESTAMP_MS, offset_listing
 from ..scenario import NEWEST, scenario
 from ..talk import Talk
 

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ....common.partition_state import NO_LEADER, PartitionState
+from ....common.partition_state import PartitionState
+from ....common.sentinels import NO_LEADER
 from ....common.topic_partition import TopicPartition
 
 TOPIC_ID = bytes(range(1, 17))
