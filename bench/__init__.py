@@ -11,7 +11,7 @@ clock starts, so many in flight and no more, and looks at the error code of each
 in a process of its own (`worker`), which shares its interpreter with no broker and no progress
 bar.
 
-This room may use protocol, the client's TLS and version ranges, and testing's broker process; it
-is not imported by any room but the command line. No broker's code may enter: what is measured is
+This package may use protocol, the client's TLS and version ranges, and testing's broker process; it
+is not imported by any package but the command line. No broker's code may enter: what is measured is
 on the other side of a socket.
 """

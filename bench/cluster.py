@@ -40,7 +40,7 @@ NOT_YET = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
 )
-"""Answers that a cluster gives while it makes what was asked for."""
+"""Errors that a cluster answers while it creates a topic."""
 
 _numbers = itertools.count(1)
 
@@ -209,12 +209,12 @@ class Cluster:
     def _made(self, name: str, partitions: int) -> Topic:
         with self._controller() as wire:
             version = wire.version(ApiKey.CREATE_TOPICS)
-            wanted = messages.CreateTopicsRequest.CreatableTopic(
+            topic = messages.CreateTopicsRequest.CreatableTopic(
                 name=name,
                 num_partitions=partitions,
                 replication_factor=-1 if version >= DEFAULT_REPLICATION_FROM else 1,
             )
-            request = messages.CreateTopicsRequest(topics=[wanted], timeout_ms=ADMIN_MS_MAX)
+            request = messages.CreateTopicsRequest(topics=[topic], timeout_ms=ADMIN_MS_MAX)
             made = wire.ask(request, version).topics[0]
             if made.error_code:
                 why = f" ({made.error_message})" if made.error_message else ""
@@ -256,8 +256,8 @@ class Cluster:
             self.when_ready(lambda: wire.ask(request(topics=[of_topic])), error_of, what)
 
     def _metadata(self, names: list[str] | None) -> Any:
-        wanted = messages.MetadataRequest.MetadataRequestTopic
-        topics = None if names is None else [wanted(name=name) for name in names]
+        topic_of = messages.MetadataRequest.MetadataRequestTopic
+        topics = None if names is None else [topic_of(name=name) for name in names]
         if topics is None and self.wire.version(ApiKey.METADATA) == 0:
             topics = []  # in version 0 an empty list names all
         return self.wire.ask(messages.MetadataRequest(topics=topics))

@@ -16,15 +16,15 @@ def machine() -> dict[str, str]:
     model = platform.processor() or platform.machine()
     found = re.search(r"model name\s*: (.+)", _read("/proc/cpuinfo"))
     memory = re.search(r"MemTotal:\s+(\d+) kB", _read("/proc/meminfo"))
-    told = {
+    described = {
         "processor": found[1] if found else model,
         "cores": str(os.cpu_count()),
         "memory": f"{int(memory[1]) * 1024 / 1e9:.0f} GB" if memory else "unknown",
         "system": f"{platform.system()} {platform.release()}",
     }
     if hasattr(os, "getloadavg"):
-        told["load"] = f"{os.getloadavg()[0]:.2f}"
-    return told
+        described["load"] = f"{os.getloadavg()[0]:.2f}"
+    return described
 
 
 def versions() -> dict[str, str]:
@@ -40,11 +40,11 @@ def versions() -> dict[str, str]:
 
 def in_words(machine: dict[str, str], versions: dict[str, str]) -> str:
     """Both in one line."""
-    told = f"{machine['processor']}, {machine['cores']} cores, {machine['memory']} of memory"
-    told += f", {machine['system']}"
+    described = f"{machine['processor']}, {machine['cores']} cores, {machine['memory']} of memory"
+    described += f", {machine['system']}"
     if "load" in machine:
-        told += f", load {machine['load']}"
-    return ", ".join([told, *(f"{name} {version}" for name, version in versions.items())])
+        described += f", load {machine['load']}"
+    return ", ".join([described, *(f"{name} {version}" for name, version in versions.items())])
 
 
 def _read(path: str) -> str:

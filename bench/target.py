@@ -17,7 +17,7 @@ class Target(NamedTuple):
     Attributes:
         host: where it listens.
         port: likewise.
-        pid: its process, if that is on this machine; then processor time and memory are told.
+        pid: its process, if that is on this machine; then processor time and memory are measured.
         tls: Kafka's `ssl.*` settings of a client; empty: it is spoken to in plain.
     """
 

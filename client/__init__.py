@@ -23,7 +23,7 @@ well; there is no other Kafka client for trio.
 Requests and responses are those of `odradek.protocol.messages`. Everything that decides takes
 the time as an argument and knows nothing of trio (`metadata`, `metadata_updater`,
 `node_states`, `node_selection`, `pipeline`); around that are thin shells that wait and send
-(`connection`, `network`, `client`). Clock, chance and network are handed in.
+(`connection`, `network`, `client`). Clock, rng and network are passed in.
 
 It may not import storage, replication or broker: it is a client like any other.
 """
@@ -128,7 +128,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for at first use: a broker that starts needs none of it."""
+    """Import a name at first use: a broker that starts needs none of it."""
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -54,12 +54,12 @@ class KafkaClient:
     Args:
         bootstrap: addresses to begin with, "host:port,host:port" or one each.
         settings: Kafka's, in Python's spelling.
-        all_topics: keep the metadata of every topic; by default of those asked for.
+        all_topics: keep the metadata of every topic; by default of the requested ones.
         connect: opens streams; `trio.open_tcp_stream` if left out.
         ssl_context: speak TLS, with this.
         authenticate: is run on each new connection, such as `sasl_plain(...)`.
         clock: the time; it must pass as trio's does. Trio's own if left out.
-        random: jitter of backoffs, and which of several nodes is asked.
+        random: jitter of backoffs, and which of several nodes a request goes to.
 
     Raises:
         ValueError: an address or a setting is none.
@@ -144,7 +144,7 @@ class KafkaClient:
             self.wake()
 
     def leader_unknown(self, topic: str) -> int:
-        """Somebody needs a leader, and the metadata has none: it must be asked for. Returns the
+        """Somebody needs a leader, and the metadata has none: it must be fetched. Returns the
         version so far."""
         self.updater.leader_unknown(topic, self.clock.monotonic_ms())
         self.wake()

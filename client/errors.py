@@ -25,7 +25,7 @@ class RequestTimeoutError(DisconnectedError):
 
 
 class PeerProtocolError(DisconnectedError):
-    """What the broker sent is no answer to what it was asked; the connection has been closed."""
+    """The broker sent something that answers no request; the connection has been closed."""
 
 
 class AuthenticationError(ClientError):

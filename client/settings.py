@@ -35,7 +35,7 @@ class ClientSettings(NamedTuple):
     metadata_max_age_ms: int = 300_000
     """Metadata older than this is refreshed though nothing seems wrong."""
     metadata_max_idle_ms: int = 300_000
-    """A topic that nobody asked for during this time is forgotten; -1: never."""
+    """A topic that was not used during this time is forgotten; -1: never."""
     metadata_recovery_strategy: str = REBOOTSTRAP
     """"rebootstrap": begin again with the bootstrap addresses when no known node can be
     reached (KIP-899); or "none"."""

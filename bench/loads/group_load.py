@@ -201,7 +201,7 @@ def _ask_all(wires: list[Wire], requests: list[Any]) -> list[Any]:
 
 
 class _Member:
-    """A member of a consumer group, as far as the broker has told."""
+    """A member of a consumer group, as far as the broker has answered."""
 
     def __init__(self, wire: Wire, group: str, topic: Topic) -> None:
         self.wire = wire

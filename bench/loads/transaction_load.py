@@ -89,7 +89,7 @@ class _Producer:
             self._add_partition()
             self._leader.send(produce.frame)
             check_produced(self._leader, produce)
-            answer = self._asked(self._end, ApiKey.END_TXN, self._end_version)
+            answer = self._exchange(self._end, ApiKey.END_TXN, self._end_version)
             check(answer.error_code, "EndTxn", self._coordinator.peer)
             latencies.append(time.perf_counter() - began)
 
@@ -109,7 +109,7 @@ class _Producer:
         """Add the partition, as soon as the transaction before this has ended everywhere."""
         deadline = time.monotonic() + BUSY_SECONDS_MAX
         while True:
-            answer = self._asked(self._add, ApiKey.ADD_PARTITIONS_TO_TXN, self._add_version)
+            answer = self._exchange(self._add, ApiKey.ADD_PARTITIONS_TO_TXN, self._add_version)
             (topic,) = answer.results_by_topic_v3_and_below
             code = topic.results_by_partition[0].partition_error_code
             if code != ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -121,7 +121,7 @@ class _Producer:
                 )
             time.sleep(PAUSE_SECONDS)
 
-    def _asked(self, frame: bytes, api_key: ApiKey, version: int) -> Any:
+    def _exchange(self, frame: bytes, api_key: ApiKey, version: int) -> Any:
         self._coordinator.send(frame)
         return self._coordinator.decode(self._coordinator.receive(), api_key, version)
 

@@ -1,4 +1,4 @@
-"""One connection to a broker, asked and answered in turn: what loads prepare and clean up with.
+"""One connection to a broker, one request at a time: what loads prepare and clean up with.
 
 It does nothing by itself: no retries, no reconnecting, no thread. Its socket blocks, with the
 kernel's own timeouts, so that receiving is one system call and not two.
@@ -44,7 +44,7 @@ class Wire:
         host: of the broker.
         port: of the broker.
         tls: how TLS is spoken; None: it is not.
-        versions: what the broker serves, if that is known; it is asked otherwise.
+        versions: what the broker serves, if that is known; ApiVersions is sent otherwise.
 
     Raises:
         BenchError: it cannot be opened, or what answers is no broker.

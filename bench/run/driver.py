@@ -1,7 +1,7 @@
 """The strict loader: one request out for each answer in, on any number of connections.
 
 A connection begins with as many requests as it may have in flight; from then on it sends one
-for each answer, and nothing else, so the broker is never asked for more than the figures say. The
+for each answer, and nothing else, so the broker never does more than the figures say. The
 error code of every answer is looked at.
 """
 
@@ -83,7 +83,7 @@ class Lane:
             if code:
                 raise refused(code, self.what, self.wire.peer)
             if not self.sent:
-                raise BenchError(f"{self.wire.peer} answered more than it was asked")
+                raise BenchError(f"{self.wire.peer} sent more answers than there were requests")
             latencies.append(now - self.sent.popleft())
             position += 4 + size
             answered += 1

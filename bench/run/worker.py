@@ -1,7 +1,7 @@
 """`python -m odradek.bench.run.worker`: one load in a process of its own.
 
 It reads a line of JSON (what to measure) and writes one (the figures, or why there are none). When
-its standard input ends, whoever wanted the figures is gone or wants them no more: the load is
+its standard input ends, its parent is gone or needs the figures no more: the load is
 interrupted, removes what it made, and ends.
 """
 
@@ -25,12 +25,12 @@ def main() -> int:
     """Measure what standard input asks for; returns the exit code."""
     # Whoever was started in the background of a script inherits that Ctrl-C is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    asked = json.loads(sys.stdin.readline())
+    order = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever else clients print
     threading.Thread(target=_interrupt_at_end, daemon=True).start()
     try:
-        answer = _measured(asked)
+        answer = _measured(order)
     except KeyboardInterrupt:
         return INTERRUPTED
     with answers:
@@ -38,10 +38,10 @@ def main() -> int:
     return 0
 
 
-def _measured(asked: dict[str, Any]) -> dict[str, Any]:
-    target = Target(asked["host"], asked["port"], asked["pid"], asked["tls"])
+def _measured(order: dict[str, Any]) -> dict[str, Any]:
+    target = Target(order["host"], order["port"], order["pid"], order["tls"])
     try:
-        return {"figures": load_named(asked["load"]).run(target, asked["seconds"])}
+        return {"figures": load_named(order["load"]).run(target, order["seconds"])}
     except BenchError as error:
         return {"failed": str(error), "unavailable": isinstance(error, Unavailable)}
 

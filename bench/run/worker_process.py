@@ -35,7 +35,7 @@ def measure(load: Load, target: Target, seconds: float, run_id: str) -> Figures:
         Unavailable: it cannot be run there.
         BenchError: it failed, or took far too long.
     """
-    asked = {
+    order = {
         "load": load.name,
         "host": target.host,
         "port": target.port,
@@ -50,11 +50,11 @@ def measure(load: Load, target: Target, seconds: float, run_id: str) -> Figures:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            start_new_session=True,  # a Ctrl-C is told it by the end of its input
+            start_new_session=True,  # a Ctrl-C reaches it as the end of its input
             env={**os.environ, RUN_VARIABLE: run_id},
         )
         try:
-            answer = _asked(process, asked, seconds * 2 + OVERHEAD_SECONDS_MAX)
+            answer = _exchange(process, order, seconds * 2 + OVERHEAD_SECONDS_MAX)
         finally:
             _end(process)
         if answer is None:
@@ -65,17 +65,17 @@ def measure(load: Load, target: Target, seconds: float, run_id: str) -> Figures:
     return figures
 
 
-def _asked(
-    process: subprocess.Popen[str], asked: dict[str, Any], seconds_max: float
+def _exchange(
+    process: subprocess.Popen[str], order: dict[str, Any], seconds_max: float
 ) -> dict[str, Any] | None:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
         process.wait(seconds_max)
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{asked['load']} did not end within {seconds_max:g} s") from None
+        raise BenchError(f"{order['load']} did not end within {seconds_max:g} s") from None
     except BrokenPipeError:
         process.wait(LEAVING_SECONDS_MAX)
     answer = process.stdout.read()

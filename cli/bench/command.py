@@ -61,7 +61,7 @@ def bench(
         typer.Option(
             "--pid",
             min=1,
-            help="The process of that broker, if it is on this machine: its CPU is told too.",
+            help="The process of that broker, if it is on this machine: its CPU time is shown too.",
         ),
     ] = None,
     only: Annotated[
@@ -158,10 +158,10 @@ def _chosen(only: str, bootstrap_server: str | None) -> list[Load]:
     from ...bench.loads.loads import LOADS
 
     try:
-        wanted = re.compile(only)
+        requested = re.compile(only)
     except re.error as error:
         fail(f"--only {only!r} is no regular expression: {error}")
-    named = [load for load in LOADS if wanted.search(load.name)]
+    named = [load for load in LOADS if requested.search(load.name)]
     if not named:
         fail(f"no load's name matches --only {only!r}; see: odradek bench --list")
     found = [load for load in named if bootstrap_server is None or not load.starts_broker]
@@ -256,7 +256,7 @@ def _target(
     pid: int | None,
     run_id: str,
 ) -> Iterator[Target]:
-    """What is measured: the broker asked for, or a new one that lives as long as this."""
+    """What is measured: the given broker, or a new one that lives as long as this."""
     about = choices.rounds * len(choices.loads) * (choices.seconds * 1.25 + OTHER_SECONDS)
     slots = f"{len(choices.loads)} loads, {choices.rounds} x {choices.seconds:g} s each"
     if bootstrap_server is None:
@@ -268,7 +268,7 @@ def _target(
             note(f"odradek is ready at {broker.bootstrap}; {slots}: about {about:.0f} s")
             yield target_of(broker)
         return
-    target = _asked_for(bootstrap_server, command_config, pid)
+    target = _existing_target(bootstrap_server, command_config, pid)
     _tell_what_is_written(target, run_id)
     note(f"{slots}: about {about:.0f} s")
     try:
@@ -277,7 +277,7 @@ def _target(
         _remove_topics(target, run_id)
 
 
-def _asked_for(bootstrap_server: str, command_config: Path | None, pid: int | None) -> Target:
+def _existing_target(bootstrap_server: str, command_config: Path | None, pid: int | None) -> Target:
     """The first of the brokers named that answers."""
     from ...bench.cluster import Cluster
     from ...bench.errors import BenchError

@@ -63,10 +63,10 @@ class Screen:
         from ...bench.figures import UNITS
         from ...bench.report import number
 
-        told = ", ".join(
+        shown = ", ".join(
             f"{UNITS[name]} {number(slot.figures[name])}" for name in UNITS if name in slot.figures
         )
-        self._line(f"{self._where}: {slot.load}: {told}")
+        self._line(f"{self._where}: {slot.load}: {shown}")
         self._bar.advance(self._task)
 
     def drop(self, load: Load, why: str) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked; the text is the sentence to show."""
+    """A command cannot do its work; the text is the sentence to show."""
 
 
 def fail(sentence: str) -> NoReturn:
@@ -44,7 +44,7 @@ def explain(error: BaseException) -> str | None:
 def explain_code(code: ErrorCode, what: str | None = None, why: str | None = None) -> str:
     """The sentence for an error code in a broker's answer.
 
-    `what` names the thing asked about, such as "group orders"; `why` is in the broker's words.
+    `what` names the subject, such as "group orders"; `why` is in the broker's words.
     """
     from ...common.errors import ErrorCode
 
@@ -68,7 +68,7 @@ def explain_code(code: ErrorCode, what: str | None = None, why: str | None = Non
 def explain_kafka_error(error: BaseException, what: str | None = None) -> str:
     """The sentence for what a broker answered or did not answer.
 
-    `what` names the thing asked about, such as "topic events".
+    `what` names the subject, such as "topic events".
     """
     from kafka import errors
 

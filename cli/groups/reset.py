@@ -192,13 +192,13 @@ def _rule(
     from ...runtime.clock import SystemClock
 
     rules = []
-    for is_asked, kind in (
+    for is_given, kind in (
         (to_earliest, ResetKind.EARLIEST),
         (to_latest, ResetKind.LATEST),
         (to_current, ResetKind.CURRENT),
         (from_csv is not None, ResetKind.OFFSETS),
     ):
-        if is_asked:
+        if is_given:
             rules.append(ResetRule(kind))
     if to_offset is not None:
         rules.append(ResetRule(ResetKind.OFFSETS, to_offset))
@@ -288,9 +288,9 @@ def _show(plans: Plans, execute: bool, json_output: bool) -> None:
         return
     for plan in plans.values():
         for (topic, index), planned in plan.items():
-            if planned.wanted != planned.offset:
+            if planned.requested != planned.offset:
                 note(
-                    f"{topic}:{index} has no offset {planned.wanted}; its nearest is"
+                    f"{topic}:{index} has no offset {planned.requested}; its nearest is"
                     f" {planned.offset}"
                 )
     show_table(

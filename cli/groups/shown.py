@@ -126,11 +126,11 @@ async def progress_of(client: KafkaClient, names: Iterable[str]) -> list[StateOf
     admin = GroupAdmin(client)
     described = await admin.describe(names)
     committed = await admin.committed(described)
-    wanted = {each for offsets in committed.values() for each in offsets}
+    requested = {each for offsets in committed.values() for each in offsets}
     for group in described.values():
         if group is not None:
-            wanted.update(each for member in group.members for each in member.assignment)
-    ends = await _ends(client, wanted)
+            requested.update(each for member in group.members for each in member.assignment)
+    ends = await _ends(client, requested)
     states = []
     for name, group in described.items():
         if group is None:
@@ -149,21 +149,21 @@ async def progress_of(client: KafkaClient, names: Iterable[str]) -> list[StateOf
     return states
 
 
-async def _ends(client: KafkaClient, wanted: set[TopicPartition]) -> dict[TopicPartition, int]:
+async def _ends(client: KafkaClient, requested: set[TopicPartition]) -> dict[TopicPartition, int]:
     """The ends of those partitions that are there and have a leader."""
     from ...client.consumer.offsets import list_offsets
 
-    topics = await describe_topics(client, {topic for topic, _ in wanted})
+    topics = await describe_topics(client, {topic for topic, _ in requested})
     led = {
         (name, each.partition_index)
         for name, topic in topics.items()
         for each in topic.partitions
         if each.leader_id >= 0
     }
-    asked = sorted(wanted & led)
-    if not asked:
+    reachable = sorted(requested & led)
+    if not reachable:
         return {}
-    found = await list_offsets(client, dict.fromkeys(asked, LATEST_TIMESTAMP))
+    found = await list_offsets(client, dict.fromkeys(reachable, LATEST_TIMESTAMP))
     return {each: answer.offset for each, answer in found.items()}
 
 

@@ -52,7 +52,7 @@ def hold_locks(paths: Sequence[str], stack: ExitStack, *, exclusive: bool, advic
 
 
 @contextmanager
-def unreadable_is_told() -> Iterator[None]:
+def reports_unreadable() -> Iterator[None]:
     """What the operating system refuses ends the command with a sentence and its exit code."""
     try:
         yield

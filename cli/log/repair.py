@@ -17,7 +17,7 @@ from .folders import (
     hold_locks,
     plural,
     progress,
-    unreadable_is_told,
+    reports_unreadable,
 )
 
 
@@ -52,7 +52,7 @@ def repair(
     paths = existing(folders)
     done = left = 0
     with ExitStack() as stack:
-        stack.enter_context(unreadable_is_told())
+        stack.enter_context(reports_unreadable())
         advice = "a log cannot be repaired while it is written"
         hold_locks(paths, stack, exclusive=not dry_run, advice=advice)
         total_bytes = Verification(paths, VerifyOptions()).total_bytes()

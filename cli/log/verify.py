@@ -18,7 +18,7 @@ from .folders import (
     hold_locks,
     plural,
     progress,
-    unreadable_is_told,
+    reports_unreadable,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def verify(
     paths = existing(folders)
     damages = unreadable = 0
     with ExitStack() as stack:
-        stack.enter_context(unreadable_is_told())
+        stack.enter_context(reports_unreadable())
         if live:
             note("a broker may be writing: what changes while it is read can look damaged")
         else:

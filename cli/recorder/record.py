@@ -45,7 +45,7 @@ def record(
         typer.Option(
             "--advertised-host",
             metavar="HOST",
-            help="What clients are told in place of brokers' hosts; by default the address by"
+            help="What clients see in place of brokers' hosts; by default the address by"
             " which they came here.",
         ),
     ] = None,
@@ -71,7 +71,7 @@ def record(
     odradek record --upstream broker:9092 --listen 0.0.0.0:9192
     ```
 
-    Give clients the address that is told at the start, in place of their broker's: the other
+    Give clients the address that is printed at the start, in place of their broker's: the other
     brokers of the cluster they hear of through it, at further ports of it. Nothing else changes
     for them. A line is: the time, the number of the connection, -> for a request or <- for its
     answer, the API, its version, the request's number, and what is in it beside defaults.
@@ -98,7 +98,7 @@ def record(
 
 
 def _writers(out: Path | None, pcap: Path | None) -> list[CaptureWriter | PcapngWriter]:
-    """What writes the files that were asked for."""
+    """What writes the files that were requested."""
     from ...testing.recorder.capture_file import CaptureWriter
     from ...testing.recorder.pcapng import PcapngWriter
 

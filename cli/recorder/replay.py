@@ -61,7 +61,7 @@ def replay(
     were recorded, in answers and in what is sent later. Recorded connections to several brokers
     lead to those with the same ids.
 
-    Of differences of one field in the same two values the first is told, unless --every is given.
+    Of differences of one field in the same two values the first is shown, unless --every is given.
     Ends with 0 if all answers are the same, 1 if some differ, 2 if the capture cannot be read or
     the broker cannot be reached.
     Passwords are not in captures: what needs a login cannot be replayed.
@@ -101,12 +101,12 @@ def replay(
         f" {plural(outcome.mismatches_count, 'difference')}"
     )
     if len(counts) < outcome.mismatches_count:
-        note(f"{len(counts):,} of them are told apart; to see each: --every")
+        note(f"{len(counts):,} of them are distinct; to see each: --every")
     raise typer.Exit(DIFFERENT if outcome.mismatches_count else SAME)
 
 
 def _not_replayed(why: str) -> NoReturn:
-    """Leave the command with an error that is told apart from answers that differ."""
+    """Leave the command with an error that differs from that of differing answers."""
     note(f"odradek: error: {why}")
     raise typer.Exit(NOT_REPLAYED) from None
 

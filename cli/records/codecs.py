@@ -1,4 +1,4 @@
-"""snappy, lz4 and zstd for kafka-python from odradek's own protocol room.
+"""snappy, lz4 and zstd for kafka-python from odradek's own codecs.
 
 kafka-python looks for three more packages and, without them, refuses to read what any other
 client compressed. The broker brings these codecs anyway.

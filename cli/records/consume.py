@@ -129,19 +129,19 @@ def consume(
     note(f"consumed {count:,} records from {topic}")
 
 
-def _check_partitions(consumer: Any, topic: str, wanted: list[int] | None) -> None:
+def _check_partitions(consumer: Any, topic: str, requested: list[int] | None) -> None:
     existing = consumer.partitions_for_topic(topic)
     if not existing:
         fail(f"topic {topic}: there is no such topic; see: odradek topics list")
-    for partition in wanted or ():
+    for partition in requested or ():
         if partition not in existing:
             fail(f"topic {topic} has no partition {partition}; it has {len(existing)}, from 0")
 
 
-def _assign(consumer: Any, topic: str, wanted: list[int] | None) -> None:
+def _assign(consumer: Any, topic: str, requested: list[int] | None) -> None:
     from kafka import TopicPartition
 
-    partitions = sorted(set(wanted or consumer.partitions_for_topic(topic)))
+    partitions = sorted(set(requested or consumer.partitions_for_topic(topic)))
     consumer.assign([TopicPartition(topic, partition) for partition in partitions])
 
 
@@ -169,7 +169,7 @@ def _seek(consumer: Any, from_beginning: bool, offset: int | None, start_ms: int
 def _records(
     consumer: Any, until_end: bool, timeout_s: float | None, commits: bool
 ) -> Generator[Any]:
-    """Records as they come; commits those that were handed out, if asked to.
+    """Records as they come; commits those that were handed out, where that is set.
 
     With `until_end` it ends at the ends that the partitions had when they were first seen.
     """

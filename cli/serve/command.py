@@ -313,7 +313,7 @@ def _log_to_stderr(verbose: bool) -> None:
 def seconds_since_start() -> float:
     """Seconds since this process was started, as the operating system counts them.
 
-    Where it cannot be asked, since the interpreter began to run Python code.
+    Where it cannot be read, since the interpreter began to run Python code.
     """
     try:
         with open("/proc/self/stat", encoding="ascii") as stat:

@@ -77,7 +77,7 @@ def demo(
 
 @contextmanager
 def _broker(bootstrap_server: str | None, output: Path) -> Iterator[str]:
-    """The address of a broker: the one asked for, or a new one that lives as long as this."""
+    """The address of a broker: the given one, or a new one that lives as long as this."""
     if bootstrap_server is not None:
         with admin_client(bootstrap_server):  # says so in one sentence when there is none
             pass

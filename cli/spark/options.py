@@ -166,12 +166,12 @@ class _Lines:
 
     def __init__(self) -> None:
         self._step = ""
-        self._told = 0.0
+        self._shown_at = 0.0
 
     def __call__(self, progress: PipelineProgress) -> None:
         now = time.monotonic()
-        if progress.step != self._step or now - self._told >= LINE_EVERY_S:
-            self._step, self._told = progress.step, now
+        if progress.step != self._step or now - self._shown_at >= LINE_EVERY_S:
+            self._step, self._shown_at = progress.step, now
             print(f"{progress.step}: {progress_text(progress)}", file=sys.stderr, flush=True)
 
 

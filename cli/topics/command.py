@@ -100,7 +100,7 @@ def create_topics(
     from kafka.errors import TopicAlreadyExistsError
 
     settings = parse_pairs(config)
-    wanted = {
+    requested = {
         topic: {
             "num_partitions": partitions or BROKER_DEFAULT,
             "replication_factor": replication_factor or BROKER_DEFAULT,
@@ -109,7 +109,7 @@ def create_topics(
         for topic in topics
     }
     with admin_client(bootstrap_server, command_config) as admin:
-        answer = admin.create_topics(wanted, raise_errors=False)
+        answer = admin.create_topics(requested, raise_errors=False)
         created = []
         for result in answer["topics"]:
             if if_not_exists and result["error_code"] == TopicAlreadyExistsError.errno:

@@ -84,12 +84,12 @@ async def existing_partitions(client: KafkaClient, names: Iterable[str]) -> list
     parsed = [parse_partitions(name) for name in names]
     found = await describe_topics(client, [topic for topic, _ in parsed])
     partitions: list[TopicPartition] = []
-    for topic, wanted in parsed:
+    for topic, requested in parsed:
         if topic not in found:
             fail(f"topic {topic}: there is no such topic; see: odradek topics list")
         existing = sorted(each.partition_index for each in found[topic].partitions)
-        for index in wanted or ():
+        for index in requested or ():
             if index not in existing:
                 fail(f"topic {topic} has no partition {index}; it has {len(existing)}, from 0")
-        partitions += [(topic, index) for index in (existing if wanted is None else wanted)]
+        partitions += [(topic, index) for index in (existing if requested is None else requested)]
     return list(dict.fromkeys(partitions))

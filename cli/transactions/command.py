@@ -156,8 +156,8 @@ def describe_producers(
 
     async def ask(client: KafkaClient) -> dict[TopicPartition, list[ProducerOfPartition]]:
         _require_broker(client, broker_id)
-        wanted = await existing_partitions(client, partitions)
-        return await TransactionAdmin(client).producers(wanted, broker_id)
+        requested = await existing_partitions(client, partitions)
+        return await TransactionAdmin(client).producers(requested, broker_id)
 
     rows = [
         {"topic": topic, "partition": index, **producer_json(producer)}
@@ -212,11 +212,11 @@ def find_hanging(
     async def ask(client: KafkaClient) -> list[HangingTransaction]:
         _require_broker(client, broker_id)
         if partitions:
-            wanted = await existing_partitions(client, partitions)
+            requested = await existing_partitions(client, partitions)
         else:
-            wanted = await _all_partitions(client, broker_id)
+            requested = await _all_partitions(client, broker_id)
         return await TransactionAdmin(client).find_hanging(
-            wanted,
+            requested,
             now_ms=now_ms,
             older_than_ms=max_transaction_timeout * 60_000,
             broker_id=broker_id,

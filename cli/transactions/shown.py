@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 STATE_MEANINGS = {
     "Empty": "its producer has begun, and no transaction is open",
     "Ongoing": "a transaction is open",
-    "PrepareCommit": "committed; partitions are being told",
-    "PrepareAbort": "aborted; partitions are being told",
+    "PrepareCommit": "committed; markers are being written",
+    "PrepareAbort": "aborted; markers are being written",
     "CompleteCommit": "the last transaction was committed, none is open",
     "CompleteAbort": "the last transaction was aborted, none is open",
     "PrepareEpochFence": "its former producer is being shut out",

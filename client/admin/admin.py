@@ -53,7 +53,7 @@ class NewTopic(NamedTuple):
 
 
 class ClusterDescription(NamedTuple):
-    """What DescribeCluster tells."""
+    """The answer of DescribeCluster."""
 
     cluster_id: str
     controller_id: int
@@ -61,7 +61,7 @@ class ClusterDescription(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one of the things asked for."""
+    """The outcome for one requested item."""
 
     what: str
     error_code: int
@@ -73,7 +73,7 @@ class Admin:
 
     Args:
         client: is open, and stays so.
-        timeout_ms: for each call, and what brokers are told to take at most.
+        timeout_ms: for each call, and the timeout that brokers are given.
     """
 
     def __init__(self, client: KafkaClient, timeout_ms: int = 30_000) -> None:
@@ -133,10 +133,10 @@ class Admin:
         """
         make = messages.CreatePartitionsRequest.CreatePartitionsAssignment
         placed = None if assignments is None else [make(broker_ids=list(a)) for a in assignments]
-        wanted = messages.CreatePartitionsRequest.CreatePartitionsTopic(
+        grown = messages.CreatePartitionsRequest.CreatePartitionsTopic(
             name=topic, count=total, assignments=placed
         )
-        request = messages.CreatePartitionsRequest(topics=[wanted], timeout_ms=self._timeout_ms)
+        request = messages.CreatePartitionsRequest(topics=[grown], timeout_ms=self._timeout_ms)
         await self._ask_controller(
             request,
             lambda response: [
@@ -182,10 +182,10 @@ class Admin:
             KafkaError: there is no such resource.
             ClientError: the broker could not be reached.
         """
-        wanted = messages.DescribeConfigsRequest.DescribeConfigsResource(
+        resource_config = messages.DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=resource_type, resource_name=resource, configuration_keys=None
         )
-        request = messages.DescribeConfigsRequest(resources=[wanted])
+        request = messages.DescribeConfigsRequest(resources=[resource_config])
         response: messages.DescribeConfigsResponse = await self._send_for(
             resource, resource_type, request
         )
@@ -215,7 +215,7 @@ class Admin:
             ClientError: the broker could not be reached.
         """
         make = messages.IncrementalAlterConfigsRequest.AlterableConfig
-        wanted = messages.IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_config = messages.IncrementalAlterConfigsRequest.AlterConfigsResource(
             resource_type=resource_type,
             resource_name=resource,
             configs=[
@@ -227,7 +227,7 @@ class Admin:
                 for name, value in changes.items()
             ],
         )
-        request = messages.IncrementalAlterConfigsRequest(resources=[wanted])
+        request = messages.IncrementalAlterConfigsRequest(resources=[resource_config])
         response: messages.IncrementalAlterConfigsResponse = await self._send_for(
             resource, resource_type, request
         )

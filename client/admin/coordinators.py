@@ -113,7 +113,7 @@ class Coordinators:
         try:
             answer: messages.FindCoordinatorResponse = await self._client.send_to_any(request)
         except (DisconnectedError, UnknownNodeError) as error:
-            return {}, error  # whoever was asked is gone; another may know
+            return {}, error  # the broker is gone; another may know the coordinator
         found: dict[int, list[str]] = {}
         failure: Exception | None = None
         for each in answer.coordinators:

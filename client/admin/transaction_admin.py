@@ -21,7 +21,7 @@ from .transaction_descriptions import (
 )
 
 PARTITIONS_MAX: Final = 500
-"""Of how many partitions a leader is asked for its producers at once, as Kafka's tool does."""
+"""Partitions in one DescribeProducers request, as in Kafka's tool."""
 
 NOT_STARTED: Final = -1
 NO_DURATION_FILTER: Final = -1
@@ -89,7 +89,7 @@ class TransactionAdmin:
     async def _list(
         self, node_id: int, request: messages.ListTransactionsRequest
     ) -> messages.ListTransactionsResponse:
-        """What one broker lists; asked again while it loads what it coordinates."""
+        """The transactions that one broker lists; retried while its coordinator loads."""
         attempts = self._client.attempts(self._timeout_ms)
         while True:
             try:

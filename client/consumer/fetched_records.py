@@ -30,7 +30,7 @@ class FetchedRecord(NamedTuple):
 
 
 class FetchedRecords(NamedTuple):
-    """The records that were asked for, and the offset to ask for next."""
+    """The records that were requested, and the offset to ask for next."""
 
     records: list[FetchedRecord]
     next_offset: int
@@ -51,7 +51,7 @@ def read_records(
     Args:
         topic: its name.
         partition: its index.
-        position: the offset that was asked for.
+        position: the offset that was requested.
         data: batches; one cut off at the end is not there yet.
         aborted: the aborted transactions among them, if those are to be left out.
 
@@ -71,7 +71,7 @@ def read_records(
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"the batch at offset {position} of partition {partition} of topic {topic!r} "
-            f"is larger than the {len(data)} bytes that were asked for",
+            f"is larger than the {len(data)} bytes that were requested",
         )
     return FetchedRecords(records, next_offset)
 
@@ -85,7 +85,7 @@ def _of_batch(
 
 
 class _AbortedTransactions:
-    """Whether a batch is part of an aborted transaction, asked for batches in their order."""
+    """Whether a batch is part of an aborted transaction, called for batches in their order."""
 
     def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
         self._to_come = sorted(aborted, key=lambda one: one.first_offset, reverse=True)

@@ -125,16 +125,16 @@ class Fetcher:
         if not self.positions:
             await trio.lowlevel.checkpoint()
             return []
-        asked = dict(self.positions)
-        by_leader, is_complete = await self._by_leader(asked)
-        answers = await self._ask_all(by_leader, asked)
+        requested = dict(self.positions)
+        by_leader, is_complete = await self._by_leader(requested)
+        answers = await self._ask_all(by_leader, requested)
         records: list[FetchedRecord] = []
         moved: dict[TopicPartition, int] = {}
         has_failed = not is_complete or len(answers) < len(by_leader)
         for answer in answers:
-            has_failed |= self._take(answer, asked, records, moved)
+            has_failed |= self._take(answer, requested, records, moved)
         for key, offset in moved.items():
-            if self.positions.get(key) == asked[key]:  # Nobody has moved it meanwhile.
+            if self.positions.get(key) == requested[key]:  # Nobody has moved it meanwhile.
                 self.positions[key] = offset
         if records or not has_failed:
             self._failed_polls = 0
@@ -146,13 +146,13 @@ class Fetcher:
     # --- Asking ------------------------------------------------------------------------------
 
     async def _by_leader(
-        self, asked: Iterable[TopicPartition]
+        self, requested: Iterable[TopicPartition]
     ) -> tuple[dict[Node, list[TopicPartition]], bool]:
         """The partitions of each leader, and whether all have one."""
         metadata = self._client.metadata
         grouped: dict[Node, list[TopicPartition]] = {}
         unknown: list[str] = []
-        for topic, partition in asked:
+        for topic, partition in requested:
             leader = metadata.current_leader(topic, partition)
             if leader is None:
                 unknown.append(topic)
@@ -169,14 +169,16 @@ class Fetcher:
         return grouped, not unknown
 
     async def _ask_all(
-        self, by_leader: Mapping[Node, list[TopicPartition]], asked: Mapping[TopicPartition, int]
+        self,
+        by_leader: Mapping[Node, list[TopicPartition]],
+        requested: Mapping[TopicPartition, int],
     ) -> list[_Answer]:
         """Ask all leaders at the same time; those that cannot be reached are left out."""
         answers: list[_Answer] = []
         failures: list[ClientError] = []
 
         async def ask(node: Node, partitions: list[TopicPartition]) -> None:
-            request, has_ids = self._request(partitions, asked)
+            request, has_ids = self._request(partitions, requested)
             version_max = None if has_ids else TOPIC_IDS_FROM - 1
             try:
                 response = await self._client.network.send(node, request, version_max=version_max)
@@ -195,7 +197,7 @@ class Fetcher:
         return answers
 
     def _request(
-        self, partitions: Iterable[TopicPartition], asked: Mapping[TopicPartition, int]
+        self, partitions: Iterable[TopicPartition], requested: Mapping[TopicPartition, int]
     ) -> tuple[messages.FetchRequest, bool]:
         """The request for a leader, and whether the ids of all its topics are known."""
         metadata = self._client.metadata
@@ -212,7 +214,7 @@ class Fetcher:
                 messages.FetchRequest.FetchPartition(
                     partition=index,
                     current_leader_epoch=NO_EPOCH if epoch is None else epoch,
-                    fetch_offset=asked[name, index],
+                    fetch_offset=requested[name, index],
                     partition_max_bytes=self._partition_max_bytes,
                 )
             )
@@ -231,7 +233,7 @@ class Fetcher:
     def _take(
         self,
         answer: _Answer,
-        asked: Mapping[TopicPartition, int],
+        requested: Mapping[TopicPartition, int],
         records: list[FetchedRecord],
         moved: dict[TopicPartition, int],
     ) -> bool:
@@ -251,8 +253,8 @@ class Fetcher:
             name = topic.topic or self._client.cluster.topic_names.get(topic.topic_id, "")
             for data in topic.partitions:
                 key = name, data.partition_index
-                if key not in asked:
-                    continue  # Not asked for, or its topic's id is another meanwhile.
+                if key not in requested:
+                    continue  # Not requested, or its topic's id is another meanwhile.
                 if data.error_code:
                     self._partition_error(key, data, response)
                     has_failed = True
@@ -261,7 +263,7 @@ class Fetcher:
                 aborted = data.aborted_transactions or ()
                 fetched = read_records(
                     *key,
-                    asked[key],
+                    requested[key],
                     data.records or b"",
                     aborted if self._isolation_level == READ_COMMITTED else (),
                 )

@@ -45,12 +45,12 @@ class PlannedOffset(NamedTuple):
 
     Attributes:
         committed: what the group has committed; None: nothing.
-        wanted: what the rule says.
+        requested: what the rule says.
         offset: the same within the partition.
     """
 
     committed: int | None
-    wanted: int
+    requested: int
     offset: int
 
 
@@ -80,33 +80,33 @@ async def plan_reset(
         KafkaError: a broker refused.
         ClientError: a leader could not be reached in time.
     """
-    asked = sorted(set(partitions))
-    if not asked:
+    requested = sorted(set(partitions))
+    if not requested:
         return {}
-    starts = await list_offsets(client, dict.fromkeys(asked, EARLIEST_TIMESTAMP))
-    ends = await list_offsets(client, dict.fromkeys(asked, LATEST_TIMESTAMP))
+    starts = await list_offsets(client, dict.fromkeys(requested, EARLIEST_TIMESTAMP))
+    ends = await list_offsets(client, dict.fromkeys(requested, LATEST_TIMESTAMP))
     moments = {}
     if rule.kind is ResetKind.TIME:
-        moments = await list_offsets(client, dict.fromkeys(asked, rule.number))
+        moments = await list_offsets(client, dict.fromkeys(requested, rule.number))
     planned = {}
-    for each in asked:
+    for each in requested:
         start, end, now = starts[each].offset, ends[each].offset, committed.get(each)
         if rule.kind is ResetKind.EARLIEST:
-            wanted = start
+            requested = start
         elif rule.kind is ResetKind.LATEST:
-            wanted = end
+            requested = end
         elif rule.kind is ResetKind.CURRENT:
-            wanted = end if now is None else now
-            planned[each] = PlannedOffset(now, wanted, wanted)
+            requested = end if now is None else now
+            planned[each] = PlannedOffset(now, requested, requested)
             continue
         elif rule.kind is ResetKind.OFFSETS:
-            wanted = rule.offsets[each]
+            requested = rule.offsets[each]
         elif rule.kind is ResetKind.TIME:
             found = moments[each].offset
-            wanted = found if found >= 0 else end
+            requested = found if found >= 0 else end
         elif now is None:
             raise NothingToShift(each)
         else:
-            wanted = now + rule.number
-        planned[each] = PlannedOffset(now, wanted, min(max(wanted, start), end))
+            requested = now + rule.number
+        planned[each] = PlannedOffset(now, requested, min(max(requested, start), end))
     return planned

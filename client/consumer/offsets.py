@@ -58,9 +58,9 @@ async def list_offsets(
     for topic in {topic for topic, _ in timestamps}:
         await client.wait_for_topic(topic, timeout_ms=attempts.remaining_ms)
     while len(found) < len(timestamps):
-        wanted = {key: at for key, at in timestamps.items() if key not in found}
+        requested = {key: at for key, at in timestamps.items() if key not in found}
         failure: Exception | None = None
-        for leader, partitions in await _by_leader(client, wanted, attempts):
+        for leader, partitions in await _by_leader(client, requested, attempts):
             request = _request(partitions, isolation_level)
             try:
                 response = await client.network.send(leader, request)
@@ -74,10 +74,10 @@ async def list_offsets(
 
 
 async def _by_leader(
-    client: KafkaClient, wanted: Mapping[TopicPartition, int], attempts: Attempts
+    client: KafkaClient, requested: Mapping[TopicPartition, int], attempts: Attempts
 ) -> list[tuple[Node, dict[TopicPartition, int]]]:
     grouped: dict[Node, dict[TopicPartition, int]] = {}
-    for (topic, partition), timestamp in wanted.items():
+    for (topic, partition), timestamp in requested.items():
         leader = await client.wait_for_leader(topic, partition, attempts.remaining_ms)
         grouped.setdefault(leader, {})[topic, partition] = timestamp
     return list(grouped.items())
@@ -101,7 +101,7 @@ def _request(
 
 def _take(
     client: KafkaClient,
-    asked: Mapping[TopicPartition, int],
+    requested: Mapping[TopicPartition, int],
     response: messages.ListOffsetsResponse,
     found: dict[TopicPartition, OffsetAndTimestamp],
 ) -> Exception | None:
@@ -111,12 +111,12 @@ def _take(
         KafkaError: one that will not.
     """
     retriable: Exception | None = None
-    missing = set(asked)
+    missing = set(requested)
     for topic in response.topics:
         for answer in topic.partitions:
             key = topic.name, answer.partition_index
             if key not in missing:
-                continue  # It was not asked for.
+                continue  # It was not requested.
             missing.remove(key)
             if answer.error_code == ErrorCode.NONE:
                 found[key] = OffsetAndTimestamp(

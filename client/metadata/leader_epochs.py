@@ -1,7 +1,7 @@
 """The newest leader epoch seen of each partition, and what an answer with another one means.
 
 Brokers learn of a new leader one after the other, so an answer may be older than what the
-client knows already. Epochs tell which is which (KIP-320).
+client knows already. Leader epochs decide which is newer (KIP-320).
 """
 
 from __future__ import annotations

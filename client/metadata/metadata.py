@@ -41,7 +41,7 @@ class MetadataQuery(NamedTuple):
 
     Attributes:
         topics: names; None: all topics; empty: only the brokers.
-        request_version: of the metadata when it was asked for, to be given to `update`.
+        request_version: of the metadata when it was requested, to be given to `update`.
         is_partial: whether it is about new topics only.
     """
 
@@ -77,7 +77,7 @@ class Metadata:
         self.cluster = Cluster()
         self.epochs = LeaderEpochs()
         self.request_version = 0
-        """Grows with every new topic, so that an answer asked for before it is told apart."""
+        """Grows with every new topic, so that the answer to an earlier request is recognised."""
         self.last_refresh_ms = NEVER_MS
         """When the last answer came, or the last attempt at one failed."""
         self.last_successful_refresh_ms = NEVER_MS
@@ -151,7 +151,7 @@ class Metadata:
         return self.update_version
 
     def add_topic(self, topic: str, now_ms: int) -> bool:
-        """Keep a topic's metadata from now on; one that is new is asked for at once. Returns
+        """Keep a topic's metadata from now on; one that is new is requested at once. Returns
         whether it is."""
         is_new = self.topics.add(topic, now_ms) and not self.topics.all_topics
         if is_new:
@@ -226,15 +226,15 @@ class Metadata:
         Args:
             response: the answer; it names at least one broker.
             now_ms: when it came.
-            query: what it was asked for; None: everything, just now.
+            query: what was requested; None: everything, just now.
             has_reliable_epochs: whether the answer's version is 9 or newer.
         """
-        asked = query or MetadataQuery(None, self.request_version, False)
-        self.need_partial_update = asked.request_version < self.request_version
+        requested = query or MetadataQuery(None, self.request_version, False)
+        self.need_partial_update = requested.request_version < self.request_version
         self.last_refresh_ms = now_ms
         self._failed_attempts = 0
         self._backoff_ms = self._refresh_backoff.wait_ms(0)
-        if not asked.is_partial:
+        if not requested.is_partial:
             self.need_full_update = False
             self.last_successful_refresh_ms = now_ms
         before = self.cluster
@@ -242,7 +242,7 @@ class Metadata:
             before,
             response,
             self.epochs,
-            is_partial=asked.is_partial,
+            is_partial=requested.is_partial,
             has_reliable_epochs=has_reliable_epochs,
             retain=lambda topic: self.topics.retain(topic, now_ms),
         )
@@ -256,7 +256,7 @@ class Metadata:
                 self.topics.note_answered(topic.name)
         if before.cluster_id != update.cluster.cluster_id:
             logger.info("connected to cluster %s", update.cluster.cluster_id)
-        self._tell_listeners()
+        self._notify_listeners()
 
     def update_leaders(
         self, leaders: Mapping[tuple[str, int], LeaderAndEpoch], nodes: Iterable[Node]
@@ -288,7 +288,7 @@ class Metadata:
             changed.append(changed_to)
         if changed:
             self.cluster = self.cluster.with_leaders(changed, new_nodes.values())
-            self._tell_listeners()
+            self._notify_listeners()
         return {(partition.topic, partition.partition) for partition in changed}
 
     def failed_update(self, now_ms: int) -> None:
@@ -348,7 +348,7 @@ class Metadata:
         for name, code in self._topic_errors.items():
             logger.error("topic %s: %s", name, code.name)
 
-    def _tell_listeners(self) -> None:
+    def _notify_listeners(self) -> None:
         for listener in self.listeners:
             try:
                 listener(self.cluster)

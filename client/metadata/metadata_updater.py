@@ -83,7 +83,7 @@ class MetadataUpdater:
     ) -> None:
         self.metadata = metadata
         self.in_progress: MetadataQuery | None = None
-        """What a broker has been asked and has not answered."""
+        """Requests sent to a broker and not answered yet."""
         self._states = states
         self._in_flight = in_flight
         self._settings = settings
@@ -200,7 +200,7 @@ class MetadataUpdater:
 
     def leader_unknown(self, topic: str, now_ms: int) -> None:
         """Something is to be sent to a partition's leader, and there is none, or its node is
-        unknown. The topic may have expired meanwhile, so it is asked for anew."""
+        unknown. The topic may have expired meanwhile, so it is requested anew."""
         self.metadata.add_topic(topic, now_ms)
         self.metadata.request_update(is_retry=True)
 

@@ -58,7 +58,7 @@ def next_snapshot(
     is_progress = is_stale = False
     for topic in response.topics:
         if topic.name is None:
-            continue  # asked for by an id that nobody knows
+            continue  # requested by an id that nobody knows
         answered.add(topic.name)
         if not retain(topic.name):
             continue

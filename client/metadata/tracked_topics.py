@@ -1,4 +1,4 @@
-"""The topics whose metadata a client keeps: all there are, or those that it was asked for.
+"""The topics whose metadata a client keeps: all there are, or those it uses.
 
 A topic that nobody asks for any more is forgotten after a while, so that a producer which
 writes to ever new topics does not ask for all of them for ever (KIP-526; Kafka's
@@ -14,9 +14,9 @@ class TrackedTopics:
     """Which topics to ask for, and which of an answer to keep.
 
     Args:
-        idle_ms: a topic not asked for during this time is dropped at the next update
+        idle_ms: a topic not used during this time is dropped at the next update
             (`metadata.max.idle.ms`); -1: never.
-        all_topics: keep every topic of the cluster, asked for or not.
+        all_topics: keep every topic of the cluster, requested or not.
     """
 
     def __init__(self, idle_ms: int = -1, *, all_topics: bool = False) -> None:

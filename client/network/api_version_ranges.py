@@ -64,13 +64,13 @@ class ApiVersionRanges:
         if version_max is not None:
             last = min(last, version_max)
         if first > last:
-            wanted = ours
+            requested = ours
             if version is not None:
-                wanted = range(version, version + 1)
+                requested = range(version, version + 1)
             elif version_max is not None:
-                wanted = range(ours.start, version_max + 1)
+                requested = range(ours.start, version_max + 1)
             raise UnsupportedByBrokerError(
                 f"the broker serves {ApiKey(api_key).name} at versions "
-                f"{format_versions(served)}, and needed is one of {format_versions(wanted)}"
+                f"{format_versions(served)}, and needed is one of {format_versions(requested)}"
             )
         return last

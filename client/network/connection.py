@@ -36,7 +36,7 @@ JOIN_BYTES_MAX = 16 * 1024
 
 SOFTWARE_NAME = "odradek"
 SOFTWARE_VERSION = "0.1.0"
-"""What brokers are told for their statistics (KIP-511)."""
+"""Name and version sent to brokers for their statistics (KIP-511)."""
 
 Authenticate = Callable[["Connection"], Awaitable[None]]
 """Makes a connection that is not used yet known to the broker, or raises AuthenticationError."""
@@ -107,7 +107,7 @@ class Connection:
         """End the connection; what is in flight fails.
 
         Args:
-            failure: why; what those who wait are told.
+            failure: why; what waiting callers raise.
         """
         if self.failure is not None:
             return
@@ -276,7 +276,7 @@ class Connection:
         """Take what has come, and complete what it answers; 0: the peer sends no more.
 
         Raises:
-            PeerProtocolError: it is no answer to what was asked.
+            PeerProtocolError: it does not answer the request.
             OSError: the socket broke. So do trio's errors say it of other streams.
         """
         region = self._pipeline.region()

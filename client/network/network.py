@@ -57,7 +57,7 @@ class NetworkListener(Protocol):
 class Link:
     """The connection to one node, from the attempt to make it to its end."""
 
-    __slots__ = ("connection", "failure", "is_unwanted", "node", "scope", "settled")
+    __slots__ = ("connection", "failure", "is_closing", "node", "scope", "settled")
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -67,8 +67,8 @@ class Link:
         self.settled = trio.Event()
         """Set when one of the two is known."""
         self.scope = trio.CancelScope()
-        self.is_unwanted = False
-        """Whether its end is this side's wish, and says nothing about the broker."""
+        self.is_closing = False
+        """Whether this side closes it, so that its end says nothing about the broker."""
 
 
 class NetworkClient:
@@ -83,7 +83,7 @@ class NetworkClient:
             cannot be used then.
         clock: the time; it must pass as trio's does. Trio's own if left out.
         random: the jitter of backoffs.
-        listener: is told what becomes of connections.
+        listener: is called when connections open, fail and end.
 
     Raises:
         ValueError: a setting is out of its range.
@@ -126,7 +126,7 @@ class NetworkClient:
     ) -> bool | None:
         self.nursery = None
         for link in self._links.values():
-            link.is_unwanted = True
+            link.is_closing = True
         return await self._owned_nursery.close(kind, error, traceback)
 
     async def send(
@@ -177,7 +177,7 @@ class NetworkClient:
 
         Raises:
             UnsupportedByBrokerError: there is none.
-            DisconnectedError: the node cannot be asked.
+            DisconnectedError: the node cannot be reached.
             AuthenticationError: broker or certificate was refused.
         """
         connection = await self._ready_connection(node)
@@ -200,7 +200,7 @@ class NetworkClient:
         """Close the connection to a node, if there is one; what is in flight on it fails."""
         link = self._links.get(node_id)
         if link is not None:
-            link.is_unwanted = True
+            link.is_closing = True
             link.scope.cancel()
             if link.connection is not None:
                 link.connection.close()
@@ -286,7 +286,7 @@ class NetworkClient:
             raise DisconnectedError(f"node {link.node.id} was disconnected from")
 
     def _end(self, link: Link, failure: ClientError) -> None:
-        """A link ended: note it, tell those who wait for it, and the listener."""
+        """A link ended: note it, wake its waiters, and call the listener."""
         node = link.node
         if self._links.get(node.id) is not link:
             return
@@ -301,7 +301,7 @@ class NetworkClient:
         if not was_ready:
             link.failure = failure
             link.settled.set()
-        if link.is_unwanted or self._listener is None:
+        if link.is_closing or self._listener is None:
             return
         if isinstance(failure, RequestTimeoutError):
             self._listener.request_timed_out(node, failure)

@@ -149,7 +149,7 @@ class NodeStates:
         return self._node(node_id).setup_timeout_ms
 
     def throttle_delay_ms(self, node_id: int, now_ms: int) -> int:
-        """How long the broker asked to be left alone."""
+        """The throttle time that the broker answered (KIP-219)."""
         node = self._nodes.get(node_id)
         return 0 if node is None else max(node.throttled_until_ms - now_ms, 0)
 

@@ -47,7 +47,7 @@ async def open_stream(
     except trio.TooSlowError:
         raise ConnectError(f"{host}:{port} was not connected within {timeout_ms} ms") from None
     except (OSError, ValueError) as error:
-        # A name that cannot be one is a ValueError; brokers may tell us such names.
+        # A name that cannot be one is a ValueError; brokers may answer such names.
         raise ConnectError(f"{host}:{port} cannot be connected to: {_reason(error)}") from error
 
 
@@ -78,7 +78,7 @@ async def _with_tls(
 def tls_refusal(peer: str, error: BaseException) -> AuthenticationError | None:
     """What a broken stream says of TLS; None if it broke for another reason.
 
-    A client of TLSv1.3 is told that its certificate is missing or refused only after its half of
+    A client of TLSv1.3 hears that its certificate is missing or refused only after its half of
     the handshake.
 
     Args:

@@ -133,7 +133,7 @@ class RequestPipeline:
         """Take what the broker sent, and complete the requests that it answers.
 
         Raises:
-            PeerProtocolError: it is not what was asked for. What was answered before counts.
+            PeerProtocolError: it does not answer a request. What was answered before counts.
         """
         for frame in self._reader.receive(memoryview(received)):
             self._complete_oldest(frame)
@@ -147,7 +147,7 @@ class RequestPipeline:
         """So many bytes have come to the `region`; completes the request if they are the last.
 
         Raises:
-            PeerProtocolError: it is not what was asked for.
+            PeerProtocolError: it does not answer a request.
         """
         frame = self._reader.feed_tail(size)
         if frame is not None:
@@ -174,7 +174,7 @@ class RequestPipeline:
 
     def _complete_oldest(self, frame: memoryview) -> None:
         if not self._in_flight:
-            raise PeerProtocolError(f"the broker sent {len(frame)} bytes that nobody asked for")
+            raise PeerProtocolError(f"the broker sent {len(frame)} bytes without a request")
         waiting = self._in_flight[0]
         api_key, version = waiting.api_key, waiting.version
         message = messages.response_message(api_key)

@@ -53,7 +53,7 @@ class ProducerIds:
 
         Raises:
             KafkaError: the brokers give no producer id.
-            ClientError: they cannot be asked.
+            ClientError: the broker cannot be reached.
         """
         key = topic, partition
         async with self._turns.setdefault(key, trio.Lock()):

@@ -35,7 +35,7 @@ LEFT_OUT = {
 """How a version between the oldest and the newest is not spoken."""
 
 SUITES_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
-"""Those of TLSv1.3 that OpenSSL speaks unless told otherwise, which Python cannot."""
+"""Those of TLSv1.3 that OpenSSL speaks by default, which Python cannot."""
 
 
 def client_context(

@@ -1,4 +1,4 @@
-"""What is asked of TLS, by the names that Kafka's clients and brokers have for it."""
+"""Settings of TLS, by the names that Kafka's clients and brokers have for it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _LISTS = frozenset({"ssl.enabled.protocols", "ssl.cipher.suites"})
 
 
 def read_tls_settings(value: Callable[[str], Any]) -> TlsSettings:
-    """The settings, asked for one by one.
+    """The settings, read one by one.
 
     Args:
         value: the typed value of a setting by Kafka's name, which may be None.

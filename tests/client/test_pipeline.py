@@ -104,7 +104,7 @@ def test_an_answer_that_nobody_asked_for_is_an_error():
     sent = Sent(heartbeat())
     answer = sent.answer(0)
     sent.pipeline.receive(answer)
-    with pytest.raises(PeerProtocolError, match="that nobody asked for"):
+    with pytest.raises(PeerProtocolError, match="without a request"):
         sent.pipeline.receive(answer)
 
 
