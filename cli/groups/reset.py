@@ -288,9 +288,9 @@ def _show(plans: Plans, execute: bool, json_output: bool) -> None:
         return
     for plan in plans.values():
         for (topic, index), planned in plan.items():
-            if planned.requested != planned.offset:
+            if planned.target != planned.offset:
                 note(
-                    f"{topic}:{index} has no offset {planned.requested}; its nearest is"
+                    f"{topic}:{index} has no offset {planned.target}; its nearest is"
                     f" {planned.offset}"
                 )
     show_table(

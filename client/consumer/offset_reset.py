@@ -45,12 +45,12 @@ class PlannedOffset(NamedTuple):
 
     Attributes:
         committed: what the group has committed; None: nothing.
-        requested: what the rule says.
+        target: what the rule says.
         offset: the same within the partition.
     """
 
     committed: int | None
-    requested: int
+    target: int
     offset: int
 
 
@@ -80,33 +80,33 @@ async def plan_reset(
         KafkaError: a broker refused.
         ClientError: a leader could not be reached in time.
     """
-    requested = sorted(set(partitions))
-    if not requested:
+    chosen = sorted(set(partitions))
+    if not chosen:
         return {}
-    starts = await list_offsets(client, dict.fromkeys(requested, EARLIEST_TIMESTAMP))
-    ends = await list_offsets(client, dict.fromkeys(requested, LATEST_TIMESTAMP))
+    starts = await list_offsets(client, dict.fromkeys(chosen, EARLIEST_TIMESTAMP))
+    ends = await list_offsets(client, dict.fromkeys(chosen, LATEST_TIMESTAMP))
     moments = {}
     if rule.kind is ResetKind.TIME:
-        moments = await list_offsets(client, dict.fromkeys(requested, rule.number))
+        moments = await list_offsets(client, dict.fromkeys(chosen, rule.number))
     planned = {}
-    for each in requested:
+    for each in chosen:
         start, end, now = starts[each].offset, ends[each].offset, committed.get(each)
         if rule.kind is ResetKind.EARLIEST:
-            requested = start
+            target = start
         elif rule.kind is ResetKind.LATEST:
-            requested = end
+            target = end
         elif rule.kind is ResetKind.CURRENT:
-            requested = end if now is None else now
-            planned[each] = PlannedOffset(now, requested, requested)
+            target = end if now is None else now
+            planned[each] = PlannedOffset(now, target, target)
             continue
         elif rule.kind is ResetKind.OFFSETS:
-            requested = rule.offsets[each]
+            target = rule.offsets[each]
         elif rule.kind is ResetKind.TIME:
             found = moments[each].offset
-            requested = found if found >= 0 else end
+            target = found if found >= 0 else end
         elif now is None:
             raise NothingToShift(each)
         else:
-            requested = now + rule.number
-        planned[each] = PlannedOffset(now, requested, min(max(requested, start), end))
+            target = now + rule.number
+        planned[each] = PlannedOffset(now, target, min(max(target, start), end))
     return planned
