@@ -13,7 +13,8 @@ MANIFEST := pyproject.toml setup.cfg constraints.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
-SHORT := -m 'not interop and not soak'
+SHORT := -m 'not slow and not soak'
+SLOW := -m 'slow and not soak'
 WORKERS := -n 4 --dist loadfile --no-loadscope-reorder
 # A test that not even its timeout ends takes its worker with it, and the stacks are shown.
 NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
@@ -24,13 +25,15 @@ BENCHMARKS = $(filter-out $(patsubst %,tools/benchmarks/%.py,measure clusters si
 	$(wildcard tools/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test interop conformance soak fuzz check format docs bench bench-growth bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test test-slow test-all interop conformance soak fuzz check format docs bench bench-growth bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
 	@echo 'make demo     flights through Kafka and Spark: produce, aggregate, check, plot'
-	@echo 'make test     every test but the long ones: unit, Python clients, Spark'
-	@echo 'make interop  clients of other languages, and the longer Spark suites'
+	@echo 'make test     units, Python clients, a little of clusters and Spark; under 5 minutes'
+	@echo 'make test-all every test but the soaks, and conformance; under an hour'
+	@echo 'make test-slow  what make test leaves out of make test-all, but for conformance'
+	@echo 'make interop  clients of other languages alone'
 	@echo 'make conformance  scripted scenarios on Apache Kafka and on odradek, compared'
 	@echo 'make soak     the full seeded and random runs'
 	@echo 'make fuzz     atheris over the decoders, FUZZ_SECONDS=60 for each of its targets'
@@ -95,6 +98,12 @@ demo: $(VENV)/demo.stamp
 test: $(VENV)/test.stamp
 	@.ci/need java
 	$(PYTEST) $(SHORT) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
+
+test-slow: $(VENV)/test.stamp
+	@.ci/need java javac mvn go node npm kcat tshark
+	$(PYTEST) $(SLOW) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
+
+test-all: test test-slow conformance
 
 interop: $(VENV)/test.stamp
 	@.ci/need java javac mvn go node npm kcat tshark

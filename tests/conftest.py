@@ -56,7 +56,10 @@ group hear of a rebalance at once."""
 StartBroker = Callable[..., BrokerProcess]
 topic_numbers = itertools.count()
 
-TESTS = Path(__file__).parent
+SLOW_FOLDERS = frozenset({"cluster", "crash", "floor", "interop", "spark"})
+"""Folders whose tests are for `make test-all`, but for those that are marked as short."""
+OF_PROCESSES = frozenset({"bench", "cli", "clients", "hostile", "testing", "tools", *SLOW_FOLDERS})
+"""Folders whose tests start processes; state machines and units, in all the others, run first."""
 SHARE_A_PROCESS = "tests/spark"
 """A folder whose files are run by one worker: what they share is dear to start."""
 OF_THEIR_OWN = frozenset(
@@ -76,14 +79,25 @@ def together(file: str) -> str:
     return SHARE_A_PROCESS if shares else file
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that no worker is left alone with it."""
+    """Mark what is slow; begin with units, and among the rest with what takes long, so that no
+    worker is left alone with it."""
 
-    def seconds(item: pytest.Item) -> int:
-        file = item.path.relative_to(TESTS.parent).as_posix()
-        return -SECONDS.get(together(file), 0)
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        file = item.nodeid.partition("::")[0]
+        return folder_of(item) in OF_PROCESSES, -SECONDS.get(together(file), 0)
 
-    items.sort(key=seconds)
+    for item in items:
+        is_slow = folder_of(item) in SLOW_FOLDERS and not item.get_closest_marker("short")
+        if is_slow or item.get_closest_marker("interop"):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=place)
+
+
+def folder_of(item: pytest.Item) -> str:
+    """The folder of `tests/` that a test is in."""
+    return item.nodeid.split("/", 2)[1]
 
 
 @pytest.hookimpl(optionalhook=True)

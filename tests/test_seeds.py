@@ -53,6 +53,7 @@ def functions_of(path: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, kinds)}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(MUTATION_SECONDS_MAX)
 def test_a_rows_test_fails_where_its_code_does_nothing() -> None:
     rows = list(dict.fromkeys(read_rows()))

@@ -23,7 +23,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperPro
     server.kill()
 
 
-@pytest.fixture(params=["a file", "ZooKeeper"])
+@pytest.fixture(params=["a file", pytest.param("ZooKeeper", marks=pytest.mark.slow)])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerCluster]:
     """Three brokers that run, on the file and on ZooKeeper in turn.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import confluent_kafka.admin
+import pytest
 import trio
 from kafka import KafkaAdminClient
 from support.broker_cluster import (
@@ -52,6 +53,7 @@ def test_a_topic_is_made_through_every_broker_and_seen_by_every_client(
     require_that_clients_see(cluster, view)
 
 
+@pytest.mark.short
 def test_killed_brokers_lose_their_partitions_and_return_to_the_same_port(
     cluster: BrokerCluster,
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_broker_that_slept_through_a_new_leader_answers_an_error_and_clients_f
     cluster.agreed(lambda view: leaders(view, "t") == {heir})
 
 
+@pytest.mark.short
 def test_three_brokers_of_one_process_are_a_cluster(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "odradek", "serve", "--brokers", "3"]
     command += ["--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data")]

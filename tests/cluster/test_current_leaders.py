@@ -228,6 +228,7 @@ BY_NAME = {
 # -- answers ----------------------------------------------------------------------------------
 
 
+@pytest.mark.short
 async def test_a_broker_without_a_replica_says_that_others_have_the_partition(
     cluster: Cluster,
 ) -> None:
@@ -332,6 +333,7 @@ async def test_partitions_of_one_leader_name_its_address_once(cluster: Cluster) 
 # -- clients that have no other way to know ------------------------------------------------------
 
 
+@pytest.mark.short
 async def test_our_producer_and_fetcher_go_to_a_new_leader_without_metadata(
     cluster: Cluster,
 ) -> None:

@@ -12,6 +12,8 @@ from support.cut_links import Cut, CuttableLinks
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
 
+pytestmark = pytest.mark.short
+
 SECONDS_MAX = 60
 SILENCE_SECONDS = 0.3
 

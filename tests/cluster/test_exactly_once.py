@@ -126,6 +126,7 @@ def outputs(*records: Record, doomed: tuple[int, ...] = ()) -> dict[Place, bytes
 A, B, C = (Record(*place, value) for place, value in INPUTS.items())
 
 
+@pytest.mark.short
 @pytest.mark.parametrize(
     ("read", "kinds"),
     [
@@ -144,12 +145,14 @@ def test_what_exactly_once_excludes_is_found(read: dict[Place, bytes], kinds: se
     assert checker.kinds() == kinds, checker.report()
 
 
+@pytest.mark.short
 def test_two_readers_that_see_different_records_are_found() -> None:
     checker = ExactlyOnceChecker(INPUTS)
     checker.agree("one", outputs(A, B, C), "another", outputs(A, B))
     assert checker.kinds() == {"changed"}
 
 
+@pytest.mark.short
 def test_a_read_uncommitted_reader_that_sees_no_more_is_found() -> None:
     checker = ExactlyOnceChecker(INPUTS)
     committed = outputs(A, B, C)

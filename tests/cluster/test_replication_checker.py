@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 from support.replication_checker import Replica, ReplicationChecker, Token
 
+pytestmark = pytest.mark.short
+
 
 def sound() -> ReplicationChecker:
     """Two senders sent three records each to partition 0, all acknowledged and read."""

@@ -155,6 +155,7 @@ def test_each_request_in_each_state_does_what_it_does_in_kafka(cluster: BrokerCl
     assert observe(cluster, topics, "cell") == CELLS
 
 
+@pytest.mark.short
 def test_each_transition_is_shown() -> None:
     expired = {(state, TransactionEvent.EXPIRED) for state in EXPIRING}
     assert TRANSITIONS.keys() == SHOWN_BY.keys() | expired

@@ -119,6 +119,7 @@ def test_a_leader_asks_a_coordinator_elsewhere(cluster: BrokerCluster, version: 
     assert producer.at(2).wait_stable(topic) == 3
 
 
+@pytest.mark.short
 def test_markers_reach_every_leader(cluster: BrokerCluster) -> None:
     topic = next(names)
     create_topic_on(cluster, topic, (1, 2), (2, 3), (3, 1))

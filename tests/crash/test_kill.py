@@ -135,6 +135,7 @@ def test_everything_acknowledged_survives_many_kills_once_and_in_order(
     assert delivery.is_exactly_once
 
 
+@pytest.mark.short
 def test_bytes_that_a_crash_left_behind_the_last_batch_are_cut_off(
     start_broker, topic: str
 ) -> None:
@@ -155,6 +156,7 @@ def test_bytes_that_a_crash_left_behind_the_last_batch_are_cut_off(
     assert read == expected
 
 
+@pytest.mark.short
 @pytest.mark.parametrize("ending", ["kill", "stop"])
 def test_topics_settings_and_committed_offsets_outlive_the_process(
     start_broker, topic: str, ending: str

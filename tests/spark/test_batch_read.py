@@ -22,12 +22,14 @@ def rows_of(frame: Any) -> set[Produced]:
     return set(found)
 
 
+@pytest.mark.short
 def test_earliest_to_latest_reads_every_record_once(source: Any, topics: Topics) -> None:
     topic = topics.create()
     produced = topics.fill(topic, 500)
     assert rows_of(source.option("subscribe", topic).load()) == set(produced)
 
 
+@pytest.mark.short
 def test_explicit_offsets_cut_both_ends(source: Any, topics: Topics) -> None:
     topic = topics.create()
     produced = topics.fill(topic, 100)

@@ -11,6 +11,7 @@ from .conftest import Topics
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.short
 def test_rows_become_records_with_keys_and_headers(spark: Any, topics: Topics) -> None:
     topic = topics.create()
     rows = [(f"key-{number}", f"value-{number}", str(number)) for number in range(200)]

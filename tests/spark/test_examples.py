@@ -35,6 +35,7 @@ def run_example(start_broker: Any, tmp_path: Path) -> Any:
     return run
 
 
+@pytest.mark.short
 def test_there_is_a_test_for_every_example() -> None:
     tested = Path(__file__).read_text()
     names = {path.name for path in EXAMPLES.glob("*.py")}
@@ -42,6 +43,7 @@ def test_there_is_a_test_for_every_example() -> None:
     assert {name for name in names if f'run_example("{name}")' not in tested} == set()
 
 
+@pytest.mark.short
 @pytest.mark.clients
 def test_hello_kafka(run_example: Any) -> None:
     lines = run_example("hello_kafka.py").splitlines()

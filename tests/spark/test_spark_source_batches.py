@@ -223,6 +223,7 @@ def test_both_sources_give_what_was_produced(
             assert frame.rdd.getNumPartitions() == tasks, source
 
 
+@pytest.mark.short
 def test_every_documented_option_has_a_case() -> None:
     assert not_proved(OF_BATCHES, [case.options for case in CASES.values()]) == set()
 

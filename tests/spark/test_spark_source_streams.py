@@ -141,6 +141,7 @@ def test_both_sources_give_what_is_there(start: Start, filled: Filled, case: str
             assert stream.tasks == {0: tasks}, source
 
 
+@pytest.mark.short
 def test_every_documented_option_has_a_case() -> None:
     cases = [HELD_BACK, *(case.options for case in CASES.values())]
     assert not_proved(OF_STREAMS, cases) == set()

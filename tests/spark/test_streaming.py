@@ -60,6 +60,7 @@ def test_available_now_reads_all_in_batches_of_the_size_asked_for(
     assert [rows for rows in batches if rows] == [200, 200, 100]
 
 
+@pytest.mark.short
 def test_a_restarted_query_goes_on_from_its_checkpoint(
     spark: Any, stream: Any, topics: Topics, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_foreach_batch_gets_every_record_in_one_batch(
     assert found == sorted(record.value.decode() for record in produced)
 
 
+@pytest.mark.short
 def test_records_go_from_topic_to_topic(stream: Any, topics: Topics, tmp_path: Path) -> None:
     source, target = topics.create("-from"), topics.create("-to", partitions=3)
     produced = topics.fill(source, 150)
