@@ -8,11 +8,18 @@ only DescribeConfigs and the documentation generator load.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 class ConfigError(ValueError):
     """A setting that cannot be used; its text is one sentence a person can act on."""
+
+
+class ConfigValues(Protocol):
+    """Typed values by the name of their setting, as a `BrokerConfig` has them."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """The value in force."""
 
 
 class ConfigType(IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..common.internal_topics import (
     CONSUMER_OFFSETS,
@@ -10,14 +10,8 @@ from ..common.internal_topics import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from ..config.definition import ConfigValues
 from .topics.new_topic import NewTopic
-
-
-class ConfigValues(Protocol):
-    """The broker's configuration: typed values by name."""
-
-    def __getitem__(self, name: str, /) -> Any:
-        """The value in force."""
 
 
 class InternalTopic(NamedTuple):

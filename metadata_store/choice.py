@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
 
-from ..config.definition import ConfigError
+from ..config.definition import ConfigError, ConfigValues
 from ..runtime.clock import Clock
 from .embedded.embedded_store import EmbeddedStore
 from .store import MetadataStore
 
 METADATA_FILE = "odradek-metadata.sqlite"
-
-
-class ConfigValues(Protocol):
-    """The broker's settings: typed values by name."""
-
-    def __getitem__(self, name: str, /) -> Any:
-        """The value in force."""
 
 
 def make_store(config: ConfigValues, folder: Path, *, clock: Clock, owner: str) -> MetadataStore:

@@ -7,10 +7,11 @@ promise what both can keep, and all are async, though a file needs to wait for l
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from .errors import NodeExists
+from .errors import NodeExists, NoNode, SessionExpired
 
 ANY_VERSION = -1
 """The expected version that every node has."""
@@ -105,40 +106,62 @@ class SessionState(enum.Enum):
     CLOSED = "ended from this side"
 
 
+SESSION_ENDED = (SessionState.EXPIRED, SessionState.CLOSED)
+SESSION_TIMEOUT_MS = 18_000
+"""Kafka's zookeeper.session.timeout.ms."""
+
 SessionListener = Callable[[SessionState], None]
 
 
-class MetadataStore(Protocol):
+class MetadataStore(ABC):
     """A session on a tree of versioned nodes.
+
+    The verbs that change one node are transactions of one operation, unless an implementation
+    has a shorter way.
 
     Callbacks are plain functions, called from the loop; they may not wait. Paths are
     absolute, without a trailing slash.
 
     Every verb raises `SessionExpired` once the session is over and `StoreUnreachable` when
-    the store cannot be asked.
+    the store cannot be reached.
+
+    Attributes:
+        session_id: names this session among all of the store's.
+        session_state: how the session stands now.
+        former_session_lasts_ms: how long the ephemeral nodes of a holder that crashed may
+            still be there.
     """
 
-    @property
-    def session_id(self) -> int:
-        """Names this session among all of the store's."""
-
-    @property
-    def session_state(self) -> SessionState:
-        """How the session stands now."""
-
-    @property
-    def former_session_lasts_ms(self) -> int:
-        """How long the ephemeral nodes of a holder that crashed may still be there."""
+    def __init__(self) -> None:
+        self.session_id = 0
+        self.session_state = SessionState.CLOSED
+        self.former_session_lasts_ms = 0
+        self._listeners: list[SessionListener] = []
 
     def add_session_listener(self, listener: SessionListener) -> None:
         """Call `listener` with every new state of the session."""
+        self._listeners.append(listener)
 
+    def _change_state(self, state: SessionState) -> None:
+        if state is not self.session_state:
+            self.session_state = state
+            for listener in list(self._listeners):
+                listener(state)
+
+    def _require_session(self) -> None:
+        """Raises SessionExpired once the session is over."""
+        if self.session_state in SESSION_ENDED:
+            raise SessionExpired(reason=self.session_state.value)
+
+    @abstractmethod
     async def open(self) -> None:
         """Connect and begin a session. After one has expired, begins another."""
 
+    @abstractmethod
     async def close(self) -> None:
         """End the session: its ephemeral nodes are gone at once."""
 
+    @abstractmethod
     async def run(self) -> None:
         """Keep the session alive and the watches fed, until it is closed or has expired."""
 
@@ -152,6 +175,9 @@ class MetadataStore(Protocol):
             NoNode: its parent is not.
             NoChildrenForEphemerals: its parent is ephemeral.
         """
+        (created,) = await self.multi([Create(path, data, ephemeral, sequential)])
+        assert isinstance(created, str)
+        return created
 
     async def get(self, path: str) -> Node:
         """Read a node.
@@ -159,7 +185,12 @@ class MetadataStore(Protocol):
         Raises:
             NoNode: there is none.
         """
+        (node,) = await self.get_many([path])
+        if node is None:
+            raise NoNode(path)
+        return node
 
+    @abstractmethod
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """Read many nodes, None where there is none. Not one snapshot: each by itself."""
 
@@ -170,6 +201,9 @@ class MetadataStore(Protocol):
             NoNode: there is none.
             BadVersion: it is not in the expected version.
         """
+        (version,) = await self.multi([SetData(path, data, expected_version)])
+        assert isinstance(version, int)
+        return version
 
     async def delete(self, path: str, expected_version: int = ANY_VERSION) -> None:
         """Remove a node.
@@ -179,7 +213,9 @@ class MetadataStore(Protocol):
             BadVersion: it is not in the expected version.
             NotEmpty: it has children.
         """
+        await self.multi([Delete(path, expected_version)])
 
+    @abstractmethod
     async def children(self, path: str) -> list[str]:
         """The names of a node's children, sorted.
 
@@ -187,6 +223,7 @@ class MetadataStore(Protocol):
             NoNode: there is no such node.
         """
 
+    @abstractmethod
     async def watch(self, path: str, callback: WatchCallback) -> Watch:
         """Call back after each later change of a node, there or not, and of its children.
 
@@ -194,6 +231,7 @@ class MetadataStore(Protocol):
         the watch first and read then.
         """
 
+    @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """Do all of the operations in order, or none.
 

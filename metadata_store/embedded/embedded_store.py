@@ -22,17 +22,22 @@ import trio
 
 from ...runtime.clock import Clock
 from ..errors import MetadataStoreError, NoNode, SessionExpired, StoreUnreachable
-from ..multi_verbs import MultiVerbs
-from ..store import Node, Operation, Result, SessionListener, SessionState, WatchCallback
+from ..store import (
+    SESSION_ENDED,
+    SESSION_TIMEOUT_MS,
+    MetadataStore,
+    Node,
+    Operation,
+    Result,
+    SessionState,
+    WatchCallback,
+)
 from .node_table import Paths
 from .session_locks import SessionLocks
 from .store_file import StoreFile, is_busy
 from .watches import EmbeddedWatch, Watches
 
 logger = logging.getLogger(__name__)
-
-SESSION_TIMEOUT_MS = 18_000
-"""Kafka's zookeeper.session.timeout.ms."""
 
 POLL_INTERVAL_MS = 50
 """How soon a watch tells of a change that another process made."""
@@ -52,7 +57,7 @@ BUSY_RETRY_MS = 2
 ResultT = TypeVar("ResultT")
 
 
-class EmbeddedStore(MultiVerbs):
+class EmbeddedStore(MetadataStore):
     """A session on the tree kept in one file.
 
     Args:
@@ -77,15 +82,13 @@ class EmbeddedStore(MultiVerbs):
         poll_interval_ms: int = POLL_INTERVAL_MS,
         busy_wait_ms_max: int = BUSY_WAIT_MS_MAX,
     ) -> None:
+        super().__init__()
         self._file = StoreFile(path)
         self._clock = clock
         self._owner = owner
         self._session_timeout_ms = session_timeout_ms
         self._poll_interval_ms = poll_interval_ms
         self._busy_wait_ms_max = busy_wait_ms_max
-        self._session_id = 0
-        self._session_state = SessionState.CLOSED
-        self._listeners: list[SessionListener] = []
         self._data_version = 0
         self._is_alone = False
         self._renew_at_ms = 0
@@ -100,25 +103,6 @@ class EmbeddedStore(MultiVerbs):
     def path(self) -> Path | str:
         """The file."""
         return self._file.path
-
-    @property
-    def session_id(self) -> int:
-        """Names this session among all of the store's."""
-        return self._session_id
-
-    @property
-    def session_state(self) -> SessionState:
-        """How the session stands now."""
-        return self._session_state
-
-    def add_session_listener(self, listener: SessionListener) -> None:
-        """Call `listener` with every new state of the session."""
-        self._listeners.append(listener)
-
-    @property
-    def former_session_lasts_ms(self) -> int:
-        """How long the ephemeral nodes of a holder that crashed may still be there."""
-        return 0
 
     async def open(self) -> None:
         """Open the file and begin a session; the watches of an earlier one are gone.
@@ -146,21 +130,20 @@ class EmbeddedStore(MultiVerbs):
             self._locks.hold(begun[0])
             return begun
 
-        self._session_id, _ = await self._retry(lambda: self._file.in_transaction(begin))
+        self.session_id, _ = await self._retry(lambda: self._file.in_transaction(begin))
         self._renew_at_ms = self._clock.now_ms() + self._session_timeout_ms // 3
         self._data_version = self._file.data_version()
 
     async def close(self) -> None:
         """End the session: its ephemeral nodes are gone at once."""
-        if self._session_state in (SessionState.CONNECTED, SessionState.LOST):
+        if self.session_state not in SESSION_ENDED:
             try:
-                await self._write(lambda: (None, self._file.table.end_session(self._session_id)))
+                await self._write(lambda: (None, self._file.table.end_session(self.session_id)))
             except MetadataStoreError as error:
                 logger.warning("the session's lease is left to run out: %s", error)
         self._locks.release(remove=True)
         self._file.close()
-        if self._session_state is not SessionState.CLOSED:
-            self._change_state(SessionState.CLOSED)
+        self._change_state(SessionState.CLOSED)
 
     def abandon(self) -> None:
         """Let go of everything as a process that is killed does; others end the session."""
@@ -168,16 +151,9 @@ class EmbeddedStore(MultiVerbs):
         self._file.close()
         self._change_state(SessionState.CLOSED)
 
-    def _change_state(self, state: SessionState) -> None:
-        if state is self._session_state:
-            return
-        self._session_state = state
-        for listener in list(self._listeners):
-            listener(state)
-
     async def run(self) -> None:
         """Renew the lease and feed the watches until the session is over."""
-        while self._session_state in (SessionState.CONNECTED, SessionState.LOST):
+        while self.session_state not in SESSION_ENDED:
             if len(self._watches):
                 every_ms = self._poll_interval_ms
                 if self._is_alone:
@@ -197,7 +173,7 @@ class EmbeddedStore(MultiVerbs):
         Args:
             now_ms: wall time.
         """
-        if self._session_state not in (SessionState.CONNECTED, SessionState.LOST):
+        if self.session_state in SESSION_ENDED:
             return
         try:
             if now_ms >= self._renew_at_ms:
@@ -209,7 +185,7 @@ class EmbeddedStore(MultiVerbs):
             if data_version != self._data_version or self._unchecked:
                 self._data_version = data_version
                 self._unchecked = False
-                if not self._file.table.has_session(self._session_id):
+                if not self._file.table.has_session(self.session_id):
                     self._expire()
                 self._watches.check()
         except StoreUnreachable as error:
@@ -218,13 +194,13 @@ class EmbeddedStore(MultiVerbs):
             if not is_busy(error):
                 self._lose(error)
         else:
-            if self._session_state is SessionState.LOST:
+            if self.session_state is SessionState.LOST:
                 self._change_state(SessionState.CONNECTED)
 
     def _renew(self, now_ms: int) -> None:
         def renew() -> tuple[bool, Paths]:
             expires_at_ms = now_ms + self._session_timeout_ms
-            renewed = self._file.table.renew_session(self._session_id, expires_at_ms)
+            renewed = self._file.table.renew_session(self.session_id, expires_at_ms)
             return renewed, self._file.table.end_expired_sessions(now_ms)
 
         renewed, touched = self._file.in_transaction(renew)
@@ -239,7 +215,7 @@ class EmbeddedStore(MultiVerbs):
         A process that was killed keeps no lock: its session ends before its lease does.
         """
         others = self._file.table.sessions()
-        others.pop(self._session_id, None)
+        others.pop(self.session_id, None)
         self._is_alone = not others
         dead = [each for each in others if not self._locks.is_held(each)]
         if not dead and not any(expires_at_ms <= now_ms for expires_at_ms in others.values()):
@@ -257,22 +233,15 @@ class EmbeddedStore(MultiVerbs):
 
     def _expire(self) -> None:
         self._locks.release(remove=True)
-        logger.warning("the metadata store ended session %d", self._session_id)
+        logger.warning("the metadata store ended session %d", self.session_id)
         self._change_state(SessionState.EXPIRED)
 
     def _lose(self, error: Exception) -> None:
-        if self._session_state is SessionState.CONNECTED:
+        if self.session_state is SessionState.CONNECTED:
             logger.error("the metadata store at %s does not answer: %s", self._file.path, error)
             self._change_state(SessionState.LOST)
 
     # -- the verbs ------------------------------------------------------------------
-
-    async def get(self, path: str) -> Node:
-        """Read a node; raises NoNode where there is none."""
-        node = await self._read(lambda: self._file.table.get(path))
-        if node is None:
-            raise NoNode(path)
-        return node
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """Read many nodes, None where there is none."""
@@ -293,13 +262,9 @@ class EmbeddedStore(MultiVerbs):
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """Do all of the operations in order, or none."""
-        return await self._write(lambda: self._file.table.apply(operations, self._session_id))
+        return await self._write(lambda: self._file.table.apply(operations, self.session_id))
 
     # -- around them ----------------------------------------------------------------
-
-    def _require_session(self) -> None:
-        if self._session_state in (SessionState.EXPIRED, SessionState.CLOSED):
-            raise SessionExpired(reason=self._session_state.value)
 
     async def _read(self, read: Callable[[], ResultT]) -> ResultT:
         self._require_session()
@@ -311,7 +276,7 @@ class EmbeddedStore(MultiVerbs):
 
         def change_within_session() -> tuple[ResultT, Paths] | None:
             # A lease that ran out fences its holder: what it still writes is refused.
-            if not self._file.table.has_session(self._session_id):
+            if not self._file.table.has_session(self.session_id):
                 return None
             return change()
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from kazoo.protocol.states import EventType, WatchedEvent
 
-from ..store import Change, SessionState, WatchCallback, WatchEvent
-from .zookeeper_session import RAN_OUT, ZooKeeperSession
+from ..store import SESSION_ENDED, Change, SessionState, WatchCallback, WatchEvent
 
 CHANGES = {
     EventType.CREATED: Change.NODE,
@@ -25,8 +24,8 @@ class ZooKeeperWatch:
         self._watches = watches
         self.path = path
         self.callback = callback
-        self.told: Callable[[WatchedEvent], None] | None = None
-        self.untold: list[Change] = []
+        self.on_event: Callable[[WatchedEvent], None] | None = None
+        self.unreported: list[Change] = []
 
     def cancel(self) -> None:
         """Call the callback no more; may be done twice."""
@@ -34,19 +33,30 @@ class ZooKeeperWatch:
 
 
 class ZooKeeperWatches:
-    """All watches of a session."""
+    """All watches of a session.
 
-    def __init__(self, session: ZooKeeperSession) -> None:
-        self._session = session
+    Args:
+        client: kazoo's, of the session that is open.
+        on_loop: called in kazoo's threads: has the loop call a function.
+        session_state: how the session stands now.
+    """
+
+    def __init__(
+        self,
+        client: Callable[[], Any],
+        on_loop: Callable[..., None],
+        session_state: Callable[[], SessionState],
+    ) -> None:
+        self._client = client
+        self._on_loop = on_loop
+        self._session_state = session_state
         self._watches: set[ZooKeeperWatch] = set()
-        session.add_listener(self._session_changed)
 
-    async def add(self, path: str, callback: WatchCallback) -> ZooKeeperWatch:
-        """Watch a path from now on."""
+    def add(self, path: str, callback: WatchCallback) -> tuple[ZooKeeperWatch, Any]:
+        """Watch a path; returns also kazoo's result, after which the watch is set."""
         watch = ZooKeeperWatch(self, path, callback)
         self._watches.add(watch)
-        await self._session.wait_for(self._arm(watch))
-        return watch
+        return watch, self._arm(watch)
 
     def forget(self, watch: ZooKeeperWatch) -> None:
         """Call a watch back no more."""
@@ -56,41 +66,38 @@ class ZooKeeperWatches:
         """Forget all: they went with their session."""
         self._watches.clear()
 
-    def _session_changed(self, state: SessionState) -> None:
-        if state in RAN_OUT:
-            self.clear()
-        elif state is SessionState.CONNECTED:
-            # ZooKeeper's went with the connection, and so did what they might have told.
-            for watch in list(self._watches):
-                self._fired(watch, Change.NODE)
+    def connected(self) -> None:
+        """ZooKeeper's watches went with the connection, and so did the events of the gap."""
+        for watch in list(self._watches):
+            self._fired(watch, Change.NODE)
 
     def _arm(self, watch: ZooKeeperWatch) -> Any:
-        """Have ZooKeeper tell of the next change; returns the last result to wait for."""
+        """Have ZooKeeper report the next change; returns the last result to wait for."""
 
-        def told(event: WatchedEvent) -> None:
+        def on_event(event: WatchedEvent) -> None:
             change = CHANGES.get(event.type)
             if change is not None:
-                self._session.on_loop(self._fired, watch, change)
+                self._on_loop(self._fired, watch, change)
 
-        watch.told = watch.told or told
-        client = self._session.client
-        client.exists_async(watch.path, watch=watch.told)
-        return client.get_children_async(watch.path, watch=watch.told)
+        watch.on_event = watch.on_event or on_event
+        client = self._client()
+        client.exists_async(watch.path, watch=watch.on_event)
+        return client.get_children_async(watch.path, watch=watch.on_event)
 
     def _fired(self, watch: ZooKeeperWatch, change: Change) -> None:
         """Watch again, then call back: what is read then misses nothing that follows.
 
-        What else happens until then comes as one; ZooKeeper tells a deletion twice.
+        Changes until then are reported as one; ZooKeeper reports a deletion twice.
         """
-        if watch not in self._watches or self._session.state in RAN_OUT:
+        if watch not in self._watches or self._session_state() in SESSION_ENDED:
             return
-        if change in watch.untold:
+        if change in watch.unreported:
             return
-        watch.untold.append(change)
-        self._arm(watch).rawlink(lambda _: self._session.on_loop(self._tell, watch))
+        watch.unreported.append(change)
+        self._arm(watch).rawlink(lambda _: self._on_loop(self._report, watch))
 
-    def _tell(self, watch: ZooKeeperWatch) -> None:
-        untold, watch.untold = watch.untold, []
-        for change in untold:
+    def _report(self, watch: ZooKeeperWatch) -> None:
+        unreported, watch.unreported = watch.unreported, []
+        for change in unreported:
             if watch in self._watches:
                 watch.callback(WatchEvent(watch.path, change))

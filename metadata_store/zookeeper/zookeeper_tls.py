@@ -14,8 +14,7 @@ from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
-from ...config.definition import ConfigError
-from ..choice import ConfigValues
+from ...config.definition import ConfigError, ConfigValues
 
 KEY_STORE = "zookeeper.ssl.keystore.location"
 TRUST_STORE = "zookeeper.ssl.truststore.location"

@@ -198,7 +198,7 @@ async def test_a_session_that_another_client_ended_is_over_at_once(
     await store.watch("/n", silent)
     former = store.session_id
     # Who has a session's id and password is its holder to ZooKeeper.
-    usurper = KazooClient(zookeeper.address, client_id=store._session.client.client_id)
+    usurper = KazooClient(zookeeper.address, client_id=store._client.client_id)
     await trio.to_thread.run_sync(usurper.start)
     await trio.to_thread.run_sync(usurper.stop)
     usurper.close()

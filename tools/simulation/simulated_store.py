@@ -13,12 +13,11 @@ from typing import TypeVar
 from ...metadata_store.embedded.node_table import NodeTable, Paths
 from ...metadata_store.embedded.watches import EmbeddedWatch, Watches
 from ...metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
-from ...metadata_store.multi_verbs import MultiVerbs
 from ...metadata_store.store import (
+    MetadataStore,
     Node,
     Operation,
     Result,
-    SessionListener,
     SessionState,
     WatchCallback,
     WatchEvent,
@@ -99,7 +98,7 @@ class SimulatedWatch:
             self._session.watches.remove(self._watch)
 
 
-class SimulatedSession(MultiVerbs):
+class SimulatedSession(MetadataStore):
     """A session on the tree; satisfies `MetadataStore`.
 
     Attributes:
@@ -107,22 +106,11 @@ class SimulatedSession(MultiVerbs):
     """
 
     def __init__(self, tree: SimulatedTree, owner: str) -> None:
+        super().__init__()
         self._tree = tree
         self._owner = owner
         self.loses_next = False
-        self.session_id = 0
-        self.session_state = SessionState.CLOSED
         self.watches: list[EmbeddedWatch] = []
-        self._listeners: list[SessionListener] = []
-
-    @property
-    def former_session_lasts_ms(self) -> int:
-        """A simulated broker that comes back finds its former session ended."""
-        return 0
-
-    def add_session_listener(self, listener: SessionListener) -> None:
-        """Call `listener` with every new state."""
-        self._listeners.append(listener)
 
     def begin(self) -> None:
         """Begin a session, at once."""
@@ -140,11 +128,9 @@ class SimulatedSession(MultiVerbs):
     def end(self, state: SessionState) -> None:
         """End it, at once: its ephemeral nodes are gone."""
         if self.session_state is SessionState.CONNECTED:
-            self.session_state = state
             self.fall_silent()
             self._tree.change(lambda: (None, self._tree.table.end_session(self.session_id)))
-            for listener in self._listeners:
-                listener(state)
+            self._change_state(state)
 
     async def open(self) -> None:
         """Begin a session."""
@@ -162,14 +148,6 @@ class SimulatedSession(MultiVerbs):
         await Suspension()
         if self.session_state is not SessionState.CONNECTED:
             raise SessionExpired
-
-    async def get(self, path: str) -> Node:
-        """See `MetadataStore.get`."""
-        await self._turn()
-        node = self._tree.table.get(path)
-        if node is None:
-            raise NoNode(path)
-        return node
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """See `MetadataStore.get_many`: what others write may come between two of them."""
