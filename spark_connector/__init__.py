@@ -2,7 +2,7 @@
 
 It talks to brokers only as any client does, and never imports the broker or trio.
 PySpark, pandas, kafka-python and matplotlib are imported by the function that needs them,
-so importing this room costs nothing and works without them.
+so importing this package costs nothing and works without them.
 
     from odradek.spark_connector import spark_session
 

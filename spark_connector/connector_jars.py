@@ -60,22 +60,22 @@ def connector_jars(
     """The jars of `packages` and what they need; resolved at the first call, then kept.
 
     `packages` are Maven coordinates (`group:artifact:version`), by default the connector of the
-    installed Spark; none are wanted with an empty list. `ivy_folder` is where resolved jars are
+    installed Spark; none with an empty list. `ivy_folder` is where resolved jars are
     kept, by default `default_ivy_folder()`. Two processes that ask at once resolve once.
 
     Raises SparkConnectorError for coordinates that cannot fit this Spark, and when the jars are
     neither in the folder nor to be had from a repository.
     """
-    wanted = list(connector_packages(installation) if packages is None else packages)
-    if not wanted:
+    coordinates = list(connector_packages(installation) if packages is None else packages)
+    if not coordinates:
         return []
-    _check_coordinates(wanted, installation)
+    _check_coordinates(coordinates, installation)
     root = (ivy_folder or default_ivy_folder()).absolute()
-    folder = root / re.sub(r"[^\w.-]+", "_", "+".join(wanted))
+    folder = root / re.sub(r"[^\w.-]+", "_", "+".join(coordinates))
     if not (folder / _COMPLETE).exists():
         with _locked(folder):
             if not (folder / _COMPLETE).exists():
-                _resolve(installation, wanted, folder)
+                _resolve(installation, coordinates, folder)
     return sorted((folder / "jars").glob("*.jar"))
 
 

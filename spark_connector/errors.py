@@ -1,5 +1,5 @@
-"""The one exception of this room."""
+"""The one exception of this package."""
 
 
 class SparkConnectorError(RuntimeError):
-    """Spark cannot be used as asked; the text is one sentence that says what to do."""
+    """Spark cannot be used like this; the text is one sentence that says what to do."""

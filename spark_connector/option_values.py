@@ -41,8 +41,8 @@ def integer_of(options: Options, name: str, at_least: int, default: int | None) 
     except ValueError:
         raise SparkConnectorError(f"option {name!r} must be a number, not {text!r}") from None
     if value < at_least:
-        wanted = "positive" if at_least == 1 else f"{at_least} or more"
-        raise SparkConnectorError(f"option {name!r} must be {wanted}, not {value}")
+        allowed = "positive" if at_least == 1 else f"{at_least} or more"
+        raise SparkConnectorError(f"option {name!r} must be {allowed}, not {value}")
     return value
 
 

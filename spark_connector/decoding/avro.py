@@ -120,12 +120,12 @@ def _decoder(reader: Any, writers: Mapping[int, Any] | None) -> Callable[[bytes]
             "fastavro is not installed where this task runs; install 'odradek[avro]' on every"
             " worker"
         ) from None
-    wanted = parse_schema(reader)
+    reader_schema = parse_schema(reader)
     if writers is None:
 
         def decode(data: bytes) -> Any:
             stream = BytesIO(data)
-            value = schemaless_reader(stream, wanted, None)
+            value = schemaless_reader(stream, reader_schema, None)
             _require_end(stream, data)
             return value
 
@@ -140,7 +140,7 @@ def _decoder(reader: Any, writers: Mapping[int, Any] | None) -> Callable[[bytes]
             raise ValueError(f"writer_schemas has no schema {number}")
         stream = BytesIO(data)
         stream.seek(REGISTRY_HEADER_BYTES)
-        value = schemaless_reader(stream, known[number], wanted)
+        value = schemaless_reader(stream, known[number], reader_schema)
         _require_end(stream, data)
         return value
 

@@ -32,13 +32,13 @@ def decode_json(
     from pyspark.sql import functions
     from pyspark.sql.types import StringType, StructField, StructType
 
-    wanted: Any = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
-    with_corrupt = StructType([*wanted.fields, StructField(CORRUPT, StringType())])
+    struct: Any = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+    with_corrupt = StructType([*struct.fields, StructField(CORRUPT, StringType())])
     text = functions.col(column).cast("string")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     parsed = functions.from_json(text, with_corrupt, options)
     is_corrupt = parsed[CORRUPT].isNotNull() | (functions.col(column).isNotNull() & parsed.isNull())
-    fields = [parsed[field.name].alias(field.name) for field in wanted.fields]
+    fields = [parsed[field.name].alias(field.name) for field in struct.fields]
     is_decoded = functions.col(column).isNotNull() & ~is_corrupt
     return frame.withColumns(
         {

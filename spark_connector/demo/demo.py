@@ -51,7 +51,7 @@ _SPARK_SETTINGS = {
 
 
 class DemoSettings(NamedTuple):
-    """What a run of the demo is told."""
+    """Settings of a run of the demo."""
 
     bootstrap_servers: str
     output: Path
@@ -185,20 +185,20 @@ def _archive_and_replay(
 ) -> None:
     """From the topic to Parquet, and from there to another topic."""
 
-    def told(pipeline: PipelineProgress) -> None:
+    def report(pipeline: PipelineProgress) -> None:
         progress.advance(pipeline.rows)
 
     lake = str(settings.output / "lake")
     progress.start("Archiving the topic to Parquet, by day", flights)
     source = TopicSource(settings.bootstrap_servers, (topics.flights,))
-    archived = archive_topics(spark, ArchiveSettings(source, lake, gathers_days=True), told)
+    archived = archive_topics(spark, ArchiveSettings(source, lake, gathers_days=True), report)
     _require_all("archived", archived.rows, flights)
     progress.finish(f"{archived.rows:,} records in {lake}")
 
     progress.start(f"Replaying the archive to topic {topics.flights_again}", flights)
     target = TopicTarget(settings.bootstrap_servers, names={topics.flights: topics.flights_again})
     job = f"demo-{time.time_ns()}"  # its topic is new, and so are its positions
-    replayed = replay_archive(spark, ReplaySettings(lake, target, job), told)
+    replayed = replay_archive(spark, ReplaySettings(lake, target, job), report)
     _require_all("replayed", replayed.rows, flights)
     progress.finish(f"{replayed.rows:,} records, in transactions")
 

@@ -79,7 +79,7 @@ def produce_records(
     """Send all `records` and return when the broker has them.
 
     The producer is idempotent (kafka-python's default), so a retry doubles nothing.
-    `on_progress` is told the number of records handed over so far.
+    `on_progress` is called with the number of records handed over so far.
 
     Raises SparkConnectorError when the broker did not take every one.
     """

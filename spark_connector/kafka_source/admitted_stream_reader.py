@@ -1,6 +1,6 @@
 """The stream reader for Spark 4.2 and later, which asks with a start and a limit.
 
-Importing this fails where Spark has neither; see `stream_reader.stream_reader`.
+Importing this fails where Spark has neither; see `source.stream_reader`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .stream_reader import Json, KafkaStreamReader
 
 
 class AdmittedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # Spark's class is not typed
-    """Batches of the size asked for, under AvailableNow, too."""
+    """Batches of the size that was set, under AvailableNow, too."""
 
     _target: Offsets | None = None
     _latest: Offsets | None = None

@@ -24,7 +24,7 @@ class KafkaBatchReader(DataSourceReader):
 
     Args:
         options: of a batch.
-        columns: the names of the columns wanted, in their order.
+        columns: the names of the requested columns, in order.
     """
 
     def __init__(self, options: ReadOptions, columns: Iterable[str]) -> None:
@@ -68,19 +68,19 @@ def planned_ranges(
 
     Raises:
         SparkConnectorError: an option names what the cluster does not have, or records that
-            were asked for are gone.
+            were requested are gone.
     """
     partitions = cluster.partitions()
     starts = cluster.resolved(options.start, partitions, is_start=True)
     assert options.end is not None
     ends = cluster.resolved(options.end, partitions, is_start=False)
-    wanted = [each for each in partitions if filters.covers(*each)]
+    requested = [each for each in partitions if filters.covers(*each)]
     if options.start.offsets is not None:
-        starts |= _with_what_is_there(options, cluster.earliest(wanted), starts)
+        starts |= _with_what_is_there(options, cluster.earliest(requested), starts)
     if options.end.offsets is not None:
-        ends |= _not_beyond(options, cluster.latest(wanted), ends)
+        ends |= _not_beyond(options, cluster.latest(requested), ends)
     if filters.timestamp_ms is not None:
-        starts = _not_before(cluster, filters.timestamp_ms, wanted, starts)
+        starts = _not_before(cluster, filters.timestamp_ms, requested, starts)
     ranges = [
         OffsetRange(
             topic,
@@ -88,7 +88,7 @@ def planned_ranges(
             max(starts[topic, partition], filters.first_offset),
             min(ends[topic, partition], filters.until_offset),
         )
-        for topic, partition in wanted
+        for topic, partition in requested
     ]
     return divide(ranges, options.min_partitions, options.max_records_per_partition)
 
@@ -120,8 +120,8 @@ def _not_beyond(options: ReadOptions, latest: Offsets, ends: Offsets) -> Offsets
 
 
 def _not_before(
-    cluster: Cluster, timestamp_ms: int, wanted: list[TopicPartition], starts: Offsets
+    cluster: Cluster, timestamp_ms: int, requested: list[TopicPartition], starts: Offsets
 ) -> Offsets:
     limit = OffsetLimit("timestamp", timestamp_ms=timestamp_ms, latest_if_none_as_late=True)
-    found = cluster.resolved(limit, wanted, is_start=True)
-    return {**starts, **{each: max(starts[each], found[each]) for each in wanted}}
+    found = cluster.resolved(limit, requested, is_start=True)
+    return {**starts, **{each: max(starts[each], found[each]) for each in requested}}

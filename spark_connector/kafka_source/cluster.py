@@ -25,7 +25,7 @@ DESCRIBE_S = 5.0
 """librdkafka asks the controller of topics, and learns only from a full list who that is now."""
 
 LIST_OFFSETS_S = 10.0
-"""So long one question for offsets waits; leaders that move are asked anew until the timeout."""
+"""How long one ListOffsets waits; it is sent again while leaders move, until the timeout."""
 
 LOOK_AGAIN_S = 0.1
 
@@ -91,7 +91,7 @@ class Cluster:
         return sorted(selection.partitions)
 
     def _matching(self, selection: TopicSelection) -> Iterable[TopicPartition]:
-        metadata = self._asked(lambda admin, s: admin.list_topics(timeout=s))
+        metadata = self._call(lambda admin, s: admin.list_topics(timeout=s))
         for topic in metadata.topics.values():
             if topic.topic not in INTERNAL_TOPICS and selection.covers(topic.topic, 0):
                 for partition in topic.partitions:
@@ -102,9 +102,7 @@ class Cluster:
 
         topics = TopicCollection(sorted(names))
         wait_s = min(DESCRIBE_S, self._options.cluster_timeout_ms / 2000)
-        futures = self._asked(
-            lambda admin, s: admin.describe_topics(topics, request_timeout=wait_s)
-        )
+        futures = self._call(lambda admin, s: admin.describe_topics(topics, request_timeout=wait_s))
         found: set[TopicPartition] = set()
         for name, future in futures.items():
             try:
@@ -116,7 +114,7 @@ class Cluster:
 
     def _found_in_all(self, names: Collection[str]) -> set[TopicPartition]:
         """As `_described`, from a list of all topics, which any broker gives."""
-        listed = self._asked(lambda admin, s: admin.list_topics(timeout=s)).topics
+        listed = self._call(lambda admin, s: admin.list_topics(timeout=s)).topics
         missing = sorted(set(names) - set(listed))
         if missing:
             raise self._unknown(f"topic {missing[0]!r}")
@@ -165,18 +163,18 @@ class Cluster:
             )
         return {**found, **self.latest(missing)}
 
-    def _listed(self, wanted: dict[TopicPartition, int]) -> Offsets:
+    def _listed(self, requested: dict[TopicPartition, int]) -> Offsets:
         """ListOffsets: the offset at a time in ms, at the start or at the end; -1 if none."""
-        if not wanted:
+        if not requested:
             return {}
         from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka import admin as kafka_admin
 
         spec: Any = kafka_admin.OffsetSpec  # type: ignore[attr-defined]  # it is not in its __all__
         specs = {LATEST_TIMESTAMP: spec.latest(), EARLIEST_TIMESTAMP: spec.earliest()}
-        asked = {
+        missing = {
             TopicPartition(topic, partition): specs.get(number) or spec.for_timestamp(number)
-            for (topic, partition), number in wanted.items()
+            for (topic, partition), number in requested.items()
         }
         isolation = (
             IsolationLevel.READ_COMMITTED
@@ -187,24 +185,24 @@ class Cluster:
         deadline = time.monotonic() + self._options.cluster_timeout_ms / 1000
         while True:
             left_s = deadline - time.monotonic()
-            found |= self._listed_once(asked, isolation, left_s)
-            if len(found) == len(wanted):
+            found |= self._listed_once(missing, isolation, left_s)
+            if len(found) == len(requested):
                 return found
-            asked = {
+            missing = {
                 each: spec
-                for each, spec in asked.items()
+                for each, spec in missing.items()
                 if (each.topic, each.partition) not in found
             }
             # librdkafka asks those again whom it remembers as leaders; a new client remembers none.
             self._admin = None
             time.sleep(LOOK_AGAIN_S)
 
-    def _listed_once(self, asked: dict[Any, Any], isolation: Any, left_s: float) -> Offsets:
-        """What can be told now; where no time is left, a leader that cannot is an error."""
+    def _listed_once(self, requested: dict[Any, Any], isolation: Any, left_s: float) -> Offsets:
+        """The offsets known now; a leader without an answer is an error once no time is left."""
         wait_s = max(min(LIST_OFFSETS_S, left_s), LOOK_AGAIN_S)
-        futures = self._asked(
+        futures = self._call(
             lambda admin, s: admin.list_offsets(
-                asked, isolation_level=isolation, request_timeout=wait_s
+                requested, isolation_level=isolation, request_timeout=wait_s
             )
         )
         found: Offsets = {}
@@ -219,7 +217,7 @@ class Cluster:
         return found
 
     def latest_after(self, known: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
-        """The latest offsets, asked again where one lies before what was seen.
+        """The latest offsets, listed again where one lies before what was seen.
 
         A broker that has just become leader may answer from before it knew all (KAFKA-7703).
         """
@@ -231,7 +229,7 @@ class Cluster:
             found = self.latest(partitions)
         return found
 
-    def _asked(self, ask: Any) -> Any:
+    def _call(self, ask: Any) -> Any:
         from confluent_kafka import KafkaException
 
         try:

@@ -34,17 +34,17 @@ def ddl_of(columns: dict[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def require_columns(wanted: Any, known: dict[str, str]) -> list[str]:
+def require_columns(requested: Any, known: dict[str, str]) -> list[str]:
     """The names of a reader's columns: all that are known, or those of the user's own schema.
 
     Args:
-        wanted: the schema, a StructType.
+        requested: the schema, a StructType.
         known: the columns there are, by name, with their types in SQL.
 
     Raises:
         SparkConnectorError: the schema has a column that there is not, or of another type.
     """
-    for field in wanted.fields:
+    for field in requested.fields:
         kind = known.get(field.name)
         if kind is None:
             raise SparkConnectorError(
@@ -55,7 +55,7 @@ def require_columns(wanted: Any, known: dict[str, str]) -> list[str]:
                 f"the schema's column {field.name!r} must be {kind},"
                 f" not {field.dataType.simpleString().upper()}"
             )
-    return [field.name for field in wanted.fields]
+    return [field.name for field in requested.fields]
 
 
 def _plain(kind: str) -> str:

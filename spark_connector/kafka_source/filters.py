@@ -17,16 +17,16 @@ from ...common.sentinels import INT64_MAX
 Test = Callable[[Any], bool]
 
 _TESTS: dict[str, Callable[[Any], Test]] = {
-    "EqualTo": lambda wanted: lambda value: bool(value == wanted),
-    "EqualNullSafe": lambda wanted: lambda value: bool(value == wanted),
-    "GreaterThan": lambda wanted: lambda value: bool(value > wanted),
-    "GreaterThanOrEqual": lambda wanted: lambda value: bool(value >= wanted),
-    "LessThan": lambda wanted: lambda value: bool(value < wanted),
-    "LessThanOrEqual": lambda wanted: lambda value: bool(value <= wanted),
-    "In": lambda wanted: lambda value: value in wanted,
-    "StringStartsWith": lambda wanted: lambda value: bool(value.startswith(wanted)),
-    "StringEndsWith": lambda wanted: lambda value: bool(value.endswith(wanted)),
-    "StringContains": lambda wanted: lambda value: wanted in value,
+    "EqualTo": lambda operand: lambda value: bool(value == operand),
+    "EqualNullSafe": lambda operand: lambda value: bool(value == operand),
+    "GreaterThan": lambda operand: lambda value: bool(value > operand),
+    "GreaterThanOrEqual": lambda operand: lambda value: bool(value >= operand),
+    "LessThan": lambda operand: lambda value: bool(value < operand),
+    "LessThanOrEqual": lambda operand: lambda value: bool(value <= operand),
+    "In": lambda operand: lambda value: value in operand,
+    "StringStartsWith": lambda operand: lambda value: bool(value.startswith(operand)),
+    "StringEndsWith": lambda operand: lambda value: bool(value.endswith(operand)),
+    "StringContains": lambda operand: lambda value: operand in value,
 }
 
 
@@ -37,7 +37,7 @@ class PushedFilters:
         self._topic_tests: list[Test] = []
         self._partition_tests: list[Test] = []
         self.first_offset = 0
-        """No record before it is wanted."""
+        """Records before it are left out."""
         self.until_offset = INT64_MAX
         """Nor one from it on."""
         self.timestamp_ms: int | None = None
@@ -48,7 +48,7 @@ class PushedFilters:
         return [each for each in filters if not self._take(each)]
 
     def covers(self, topic: str, partition: int) -> bool:
-        """Whether anything of a partition may be wanted."""
+        """Whether a partition may hold matching records."""
         return all(test(topic) for test in self._topic_tests) and all(
             test(partition) for test in self._partition_tests
         )

@@ -59,15 +59,13 @@ def divide(
     total = sum(each.size for each in found)
     small = {id(each) for each in found if _parts(each.size, total, min_partitions) == 1}
     large = sum(each.size for each in found if id(each) not in small)
-    wanted = max(min_partitions - len(small), 1)
+    count = max(min_partitions - len(small), 1)
     return [
         part
         for each in found
-        for part in (
-            [each] if id(each) in small else each.divided(_parts(each.size, large, wanted))
-        )
+        for part in ([each] if id(each) in small else each.divided(_parts(each.size, large, count)))
     ]
 
 
-def _parts(size: int, total: int, wanted: int) -> int:
-    return max(int(size / total * wanted + 0.5), 1)
+def _parts(size: int, total: int, count: int) -> int:
+    return max(int(size / total * count + 0.5), 1)

@@ -1,4 +1,4 @@
-"""The options of reading, all looked at before anything is asked of a cluster."""
+"""The options of reading, all checked before any request to a cluster."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def read_options(options: Options, *, is_stream: bool) -> ReadOptions:
 
 
 def includes_headers(options: Options) -> bool:
-    """Whether the column `headers` is wanted.
+    """Whether the column `headers` is included.
 
     Raises:
         SparkConnectorError: the option is neither true nor false.

@@ -28,13 +28,13 @@ WAIT_S = 0.05
 the end of a range costs."""
 
 LOOK_S = 2.0
-"""After so long without anything it is asked whether the partition is still there."""
+"""After so long without records the reader checks that the partition still exists."""
 
 WATERMARKS_TIMEOUT_S = 30.0
 
 
 class RangeSettings(NamedTuple):
-    """What every task of a query is told."""
+    """Settings of every task of a query."""
 
     consumer: Settings
     columns: tuple[str, ...]
@@ -145,8 +145,8 @@ class _RangeReader:
 
     def _next_batch(self) -> pa.RecordBatch | None:
         """What comes next, or None if nothing has come."""
-        wanted = min(ROWS_MAX, self._range.until - self._position)
-        records = self._records(self._consumer.consume(wanted, WAIT_S))
+        count_max = min(ROWS_MAX, self._range.until - self._position)
+        records = self._records(self._consumer.consume(count_max, WAIT_S))
         return self._columns.batch(records) if records else None
 
     def _assign(self, offset: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
         DataSourceStreamWriter,
         DataSourceWriter,
     )
+
+    from .options import ReadOptions
 
 
 class KafkaDataSource(DataSource):
@@ -46,7 +49,6 @@ class KafkaDataSource(DataSource):
         """Of a stream."""
         from .columns import require_columns
         from .options import read_options
-        from .stream_reader import stream_reader
 
         options = read_options(self.options, is_stream=True)
         return stream_reader(options, require_columns(schema, self._known_columns()))
@@ -73,3 +75,14 @@ class KafkaDataSource(DataSource):
         from .columns import COLUMNS, HEADERS
 
         return {**COLUMNS, **HEADERS}
+
+
+def stream_reader(options: ReadOptions, columns: Iterable[str]) -> DataSourceStreamReader:
+    """The reader that the installed Spark can make most of."""
+    try:
+        from .admitted_stream_reader import AdmittedStreamReader
+    except ImportError:
+        from .stream_reader import KafkaStreamReader
+
+        return KafkaStreamReader(options, columns)
+    return AdmittedStreamReader(options, columns)

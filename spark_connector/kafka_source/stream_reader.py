@@ -1,12 +1,12 @@
 """`spark.readStream.format("odradek")`: what each micro-batch reads.
 
-Spark 4.2 asks a Python source how much a batch may take, and tells it of AvailableNow. Before,
+Spark 4.2 gives a Python source a limit for each batch, and announces AvailableNow. Before,
 it only asks for the latest offset, and `maxOffsetsPerTrigger` is carried out by remembering where
 the last batch ended. Under AvailableNow such a Spark does one batch (after a run that was killed,
 only what is left of its batch), and asks in just the same way as under other triggers. So the first
 batch of a run takes everything, whatever the limit, and the later ones keep to it. Who does not use
 AvailableNow may have the first one limited, too: `limitFirstBatch`. With `stopAtLatest` a run under
-another trigger reads what AvailableNow would, in batches of the size asked for: when
+another trigger reads what AvailableNow would, in batches of the size that is set: when
 `processAllAvailable()` returns, that is done, and the query may be stopped.
 """
 
@@ -51,7 +51,7 @@ class StreamPlan:
             )
 
     def initial(self) -> Offsets:
-        """Where a new query begins: asked once, since the answer changes."""
+        """Where a new query begins: resolved once, since the answer changes."""
         if self._initial is None:
             partitions = self._cluster.partitions()
             self._initial = self._cluster.resolved(self._options.start, partitions, is_start=True)
@@ -120,7 +120,7 @@ class KafkaStreamReader(DataSourceStreamReader):
 
     Args:
         options: of a stream.
-        columns: the names of the columns wanted, in their order.
+        columns: the names of the requested columns, in order.
     """
 
     def __init__(self, options: ReadOptions, columns: Iterable[str]) -> None:
@@ -128,8 +128,8 @@ class KafkaStreamReader(DataSourceStreamReader):
         self._columns = tuple(columns)
         self._plan: StreamPlan | None = None
         self._position: Offsets | None = None
-        """The end of the last batch, once Spark has told it."""
-        self._was_asked = options.limit_first_batch or options.stop_at_latest
+        """The end of the last batch, once Spark has passed it on."""
+        self._is_past_first_batch = options.limit_first_batch or options.stop_at_latest
         self._end: Offsets | None = None
         """Where a run ends that gives no more than is there when it begins."""
 
@@ -157,15 +157,15 @@ class KafkaStreamReader(DataSourceStreamReader):
         if latest is None:
             latest = self.plan.latest(self._position or {})
             self._end = latest if self._options.stop_at_latest else None
-        if not self._was_asked:
-            self._was_asked = True
+        if not self._is_past_first_batch:
+            self._is_past_first_batch = True
             return to_json(latest)
         start = self.plan.initial() if self._position is None else self._position
         limit = self._options.max_offsets_per_trigger
         return to_json(self.plan.batch_end(start, latest, limit))
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
-        """A range of offsets for each task; after a restart Spark tells so where it was."""
+        """A range of offsets for each task; after a restart this is how Spark says where it was."""
         self._position = from_json(end)
         if start == end:
             return []
@@ -179,12 +179,3 @@ class KafkaStreamReader(DataSourceStreamReader):
     def commit(self, end: Json) -> None:
         """A batch is through; its offsets are kept by Spark."""
         self._position = from_json(end)
-
-
-def stream_reader(options: ReadOptions, columns: Iterable[str]) -> DataSourceStreamReader:
-    """The reader that the installed Spark can make most of."""
-    try:
-        from .admitted_stream_reader import AdmittedStreamReader
-    except ImportError:
-        return KafkaStreamReader(options, columns)
-    return AdmittedStreamReader(options, columns)

@@ -58,7 +58,7 @@ class BatchWalk:
         self._skips_damage = skips_damage
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Those that may hold wanted offsets; the buffer of each is the file's.
+        """Those that may hold requested offsets; the buffer of each is the file's.
 
         Raises:
             SparkConnectorError: one is damaged, and that is not to be skipped.
@@ -96,7 +96,7 @@ class BatchWalk:
         batch = RecordBatch(self._data, position)
         if batch.magic != MAGIC_V2 or batch.batch_length < SHORTEST_LENGTH:
             if self._slice.is_tail and not any(self._data[position:end]):
-                return None  # room that was made ahead
+                return None  # preallocated space
             self._end(position, "there is no record batch", is_torn=False)
             return None
         if batch.size_in_bytes > rest:

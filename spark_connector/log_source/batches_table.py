@@ -38,8 +38,8 @@ def batch_rows(
         "folder": slice_.folder,
         "segment": slice_.segment,
     }
-    wanted = (each for each in walk.batches() if _is_in_time(each, options))
-    while batches := list(islice(wanted, ROWS_MAX)):
+    matching = (each for each in walk.batches() if _is_in_time(each, options))
+    while batches := list(islice(matching, ROWS_MAX)):
         arrays = []
         for field in schema:
             if field.name in same:

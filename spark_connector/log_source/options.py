@@ -77,7 +77,7 @@ def log_options(options: Options) -> LogOptions:
 
 
 def table_of(options: Options) -> str:
-    """Which table is wanted.
+    """Which table to read.
 
     Raises:
         SparkConnectorError: there is no such one.

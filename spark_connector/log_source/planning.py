@@ -21,7 +21,7 @@ def planned_slices(options: LogOptions, filters: PushedFilters) -> list[LogSlice
     """What the tasks read.
 
     Raises:
-        SparkConnectorError: a folder cannot be read, or does not have what is asked for.
+        SparkConnectorError: a folder cannot be read, or does not have what is requested.
     """
     slices: list[LogSlice] = []
     for log in partition_logs(options):

@@ -20,7 +20,7 @@ class LogReader(DataSourceReader):
 
     Args:
         options: of the source.
-        columns: the names of the columns wanted, in their order.
+        columns: the names of the requested columns, in order.
     """
 
     def __init__(self, options: LogOptions, columns: Iterable[str]) -> None:
@@ -31,7 +31,7 @@ class LogReader(DataSourceReader):
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Spark 4.1 and later: the filters that Spark still has to apply.
 
-        Only the table of records has the columns that offsets and times are told by.
+        Only the table of records has the columns of offsets and times.
         """
         if self._options.table != "records":
             return filters

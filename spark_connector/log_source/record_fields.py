@@ -61,11 +61,11 @@ class RecordFields:
 
     def headers(self, rows: Numbers | None, kind: pa.DataType) -> pa.Array:
         """The headers, null where a record has none."""
-        wanted = range(len(self.header_counts)) if rows is None else rows.tolist()
+        positions = range(len(self.header_counts)) if rows is None else rows.tolist()
         counts = self.header_counts.tolist()
         if not any(counts):
-            return pa.nulls(len(wanted), kind)
-        return pa.array([self._headers(row) if counts[row] else None for row in wanted], kind)
+            return pa.nulls(len(positions), kind)
+        return pa.array([self._headers(row) if counts[row] else None for row in positions], kind)
 
     def _headers(self, row: int) -> list[tuple[str, bytes | None]]:
         data, end = self._data, int(self._ends[row])
@@ -97,12 +97,12 @@ class RecordFields:
             len(bounds) - 1,
             [None, pa.py_buffer(bounds), pa.py_buffer(self._data)],
         )
-        wanted = np.arange(0, len(bounds), 2) if rows is None else rows * 2
+        positions = np.arange(0, len(bounds), 2) if rows is None else rows * 2
         is_null = lengths < 0
         if rows is not None:
             is_null = is_null[rows]
         mask = is_null if is_null.any() else None
-        return both.take(pa.array(wanted, pa.int64(), mask=mask))
+        return both.take(pa.array(positions, pa.int64(), mask=mask))
 
     def _behind(self, starts: Numbers, lengths: Numbers) -> Numbers:
         ends = starts + np.maximum(lengths, 0)

@@ -100,7 +100,7 @@ class _Gathered:
         return self._rows >= ROWS_MIN or self._bytes >= BYTES_MIN
 
     def taken(self) -> Iterator[pa.RecordBatch]:
-        """What was gathered, decoded; nothing if no record of it is wanted."""
+        """What was gathered, decoded; nothing if no record of it matches."""
         batches, sections = self._batches, self._sections
         self._batches, self._sections = [], []
         self._rows = self._bytes = 0
@@ -162,14 +162,14 @@ class _Rows:
             self._of_batch("max_timestamp"),
             self._of_batch("base_timestamp") + fields.timestamp_deltas,
         )
-        wanted = (
+        mask = (
             (self._offsets >= slice_.first_offset)
             & (self._offsets < slice_.until_offset)
             & (self._timestamps >= options.start_ms)
             & (self._timestamps < options.until_ms)
         )
-        self._rows: Numbers | None = None if wanted.all() else np.flatnonzero(wanted)
-        self._count = len(wanted) if self._rows is None else len(self._rows)
+        self._rows: Numbers | None = None if mask.all() else np.flatnonzero(mask)
+        self._count = len(mask) if self._rows is None else len(self._rows)
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """The columns of a schema."""

@@ -41,7 +41,7 @@ def cut_positions(
 
     Args:
         segment: with at least one byte.
-        first_offset: nothing before it is wanted.
+        first_offset: records before it are left out.
         until_offset: nor from it on.
         start_ms: nor anything earlier.
         slice_bytes: about so large is a slice.
@@ -60,7 +60,7 @@ def cut_positions(
         return [0, segment.size]
     if positions[-1] >= segment.size:
         return [0, segment.size]
-    # The batch of the first entry at or behind the end may hold wanted records; the next not.
+    # The batch of the first entry at or behind the end may hold requested records; the next not.
     behind = [position for offset, position in entries if offset >= until_offset]
     end = behind[1] if len(behind) > 1 else segment.size
     cuts = [start]

@@ -25,9 +25,9 @@ class LogSlice(InputPartition):
         start_position: where the first batch begins.
         end_position: where the slice ends: another begins there, or the file ends.
         is_tail: whether what is not whole at the end is only what a crash left.
-        first_offset: no record before it is wanted.
+        first_offset: records before it are left out.
         until_offset: nor one from it on.
-        aborted: transactions whose records are not wanted.
+        aborted: transactions whose records are left out.
     """
 
     def __init__(

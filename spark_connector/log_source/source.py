@@ -23,7 +23,7 @@ class LogDataSource(DataSource):
         return "odradek-log"
 
     def schema(self) -> str:
-        """The columns of the table that is wanted, or those that are chosen."""
+        """The columns of the chosen table, or the chosen columns."""
         from ..kafka_source.columns import ddl_of
         from .options import columns_of
 

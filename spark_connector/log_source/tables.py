@@ -46,7 +46,7 @@ BATCHES = {
     "crc": "BIGINT",
     "hasValidCrc": "BOOLEAN",
 }
-"""Whether the checksum is right costs reading all records, and is told only where it is asked for;
+"""Whether the checksum is right costs reading all records, and is checked only on request;
 `kafka.check.crcs` has to be false, or there is no row of a batch in which it is wrong."""
 
 COSTLY = frozenset({"hasValidCrc"})
@@ -74,8 +74,8 @@ def default_columns(table: str, *, has_headers: bool, has_folders: bool) -> dict
 
     Args:
         table: its name.
-        has_headers: whether headers are wanted.
-        has_folders: whether several folders are read, whose copies must be told apart.
+        has_headers: whether headers are included.
+        has_folders: whether several folders are read, whose copies must be distinguished.
     """
     if table != "records":
         return {name: kind for name, kind in TABLES[table].items() if name not in COSTLY}

@@ -97,7 +97,7 @@ def _walk(
             if first is not None and _is_abort(file, position, batch):
                 aborted[batch.producer_id, batch.base_offset] = first
     except KafkaError:
-        return  # what is damaged here is told by whoever reads it
+        return  # damage here is reported by whoever reads it
 
 
 def _is_abort(file: StorageFile, position: int, header: RecordBatch) -> bool:

@@ -116,7 +116,7 @@ def _started(session: SparkSession, settings: ArchiveSettings, checkpoint: str):
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(**settings.source.trigger(settings.continuous_every))
     if settings.table_format == "iceberg":
-        create_table(session, settings.folder)
+        create_table(session, settings.folder, SCHEMA, PARTITIONED_BY)
         return writer.format("iceberg").option("fanout-enabled", "true").toTable(TABLE)
     return writer.format("parquet").partitionBy(*PARTITIONED_BY).start(settings.folder)
 

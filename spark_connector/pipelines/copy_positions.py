@@ -88,13 +88,13 @@ def read_positions(
     """
     from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-    asked = [TopicPartition(topic, partition) for topic, partition in partitions]
-    if not asked:
+    queried = [TopicPartition(topic, partition) for topic, partition in partitions]
+    if not queried:
         return {}
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
-            answers = consumer.committed(asked, timeout=TIMEOUT_S)
+            answers = consumer.committed(queried, timeout=TIMEOUT_S)
             break
         except KafkaException as error:
             moves = [getattr(KafkaError, name) for name in COORDINATOR_MOVES]

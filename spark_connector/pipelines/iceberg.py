@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import SparkConnectorError
@@ -43,18 +44,24 @@ def use_catalog(spark: SparkSession, folder: str) -> None:
     spark.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", folder)
 
 
-def create_table(spark: SparkSession, folder: str) -> None:
+def create_table(
+    spark: SparkSession, folder: str, schema: str, partitioned_by: Iterable[str]
+) -> None:
     """Make the table if it is not there yet.
+
+    Args:
+        spark: a session with Iceberg.
+        folder: the catalog's.
+        schema: of the table, in DDL.
+        partitioned_by: columns of the schema.
 
     Raises:
         SparkConnectorError: the session has no Iceberg.
     """
-    from .archive import PARTITIONED_BY, SCHEMA
-
     use_catalog(spark, folder)
     spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {TABLE} ({SCHEMA}) USING iceberg"
-        f" PARTITIONED BY ({', '.join(PARTITIONED_BY)})"
+        f"CREATE TABLE IF NOT EXISTS {TABLE} ({schema}) USING iceberg"
+        f" PARTITIONED BY ({', '.join(partitioned_by)})"
     )
 
 

@@ -33,7 +33,7 @@ def by_murmur2(key: bytes, partitions: int) -> int:
 
 
 def by_crc32(key: bytes, partitions: int) -> int:
-    """The partition that librdkafka's clients choose unless told otherwise."""
+    """The partition that librdkafka's clients choose by default."""
     return zlib.crc32(key) % partitions
 
 

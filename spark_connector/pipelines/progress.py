@@ -53,7 +53,7 @@ class StepClock:
 
     Args:
         step: what is being done, as a person reads it.
-        on_progress: who is told.
+        on_progress: is called with the progress.
     """
 
     def __init__(self, step: str, on_progress: OnProgress) -> None:
@@ -83,7 +83,7 @@ def follow_stream(query: StreamingQuery, clock: StepClock, *, stops: bool = Fals
 
     Args:
         query: it runs.
-        clock: who is told.
+        clock: is updated with the progress.
         stops: whether to stop it once it has done all there is, since it does not end by itself.
 
     Raises:

@@ -83,7 +83,7 @@ def replay_archive(
     before = sum(position.records for position in known.values())
     total = sum(each.records for each in held)
     clock = StepClock("replaying", on_progress)
-    with _told(consumer, places, before, total, clock):
+    with _reporting(consumer, places, before, total, clock):
         rows = run_copy(_from_positions(records, known, settings), plan, len(held))
     consumer.close()
     count = sum(row["copied"] for row in rows)
@@ -190,7 +190,7 @@ def _from_positions(
 
 
 @contextmanager
-def _told(
+def _reporting(
     consumer: Any, places: Sequence[TopicPartition], before: int, total: int, clock: StepClock
 ) -> Iterator[None]:
     """Tell how far the positions are, while the tasks write."""

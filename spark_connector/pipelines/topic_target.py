@@ -128,9 +128,9 @@ def _new_topic(target: TopicTarget, name: str, need: TopicNeeds, extra: Mapping[
     from confluent_kafka import admin as kafka_admin
 
     config = {**KEEPS_ALL, **extra}
-    room = need.record_bytes_max + RECORD_OVERHEAD_BYTES
-    if room > MAX_MESSAGE_BYTES:
-        config["max.message.bytes"] = str(room)
+    limit = need.record_bytes_max + RECORD_OVERHEAD_BYTES
+    if limit > MAX_MESSAGE_BYTES:
+        config["max.message.bytes"] = str(limit)
     config.update(target.topic_config)
     new_topic: Any = kafka_admin.NewTopic  # type: ignore[attr-defined]  # it is not in its __all__
     return new_topic(
@@ -159,15 +159,15 @@ def _require_kept(admin: Any, needs: Mapping[str, TopicNeeds]) -> None:
 
     resource_of: Any = kafka_admin.ConfigResource  # type: ignore[attr-defined]  # as above
 
-    asked = [
+    resources = [
         resource_of(resource_of.Type.TOPIC, name)
         for name, need in sorted(needs.items())
         if need.oldest_ms is not None
     ]
-    if not asked:
+    if not resources:
         return
     now_ms = time.time_ns() // 1_000_000
-    for resource, future in admin.describe_configs(asked, request_timeout=TIMEOUT_S).items():
+    for resource, future in admin.describe_configs(resources, request_timeout=TIMEOUT_S).items():
         config = future.result(TIMEOUT_S)
         kept_ms = int(config["retention.ms"].value)
         oldest_ms = needs[resource.name].oldest_ms or 0

@@ -58,7 +58,7 @@ class CopyResult(NamedTuple):
 
 
 class CopyPlan(NamedTuple):
-    """What every task is told."""
+    """Settings of every task."""
 
     job: str
     settings: Settings

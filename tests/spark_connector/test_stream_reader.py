@@ -20,7 +20,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from odradek.spark_connector.kafka_source.options import read_options
-from odradek.spark_connector.kafka_source.stream_reader import KafkaStreamReader, stream_reader
+from odradek.spark_connector.kafka_source.source import stream_reader
+from odradek.spark_connector.kafka_source.stream_reader import KafkaStreamReader
 
 pytestmark = pytest.mark.clients
 

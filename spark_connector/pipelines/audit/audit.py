@@ -28,8 +28,8 @@ def audit_topics(
 ) -> AuditReport:
     """Look at every partition of some topics, as they are now.
 
-    The topics are read once, up to the offsets that are theirs at the start; what is asked
-    afterwards is asked of a narrow table of them, which Spark keeps in memory or on disk.
+    The topics are read once, up to the offsets that are theirs at the start; later questions
+    go to a narrow table of them, which Spark keeps in memory or on disk.
 
     Raises:
         SparkConnectorError: a setting makes no sense, or the topics cannot be read.
@@ -94,7 +94,7 @@ class _Audit:
         return self._at_ms + self._settings.future_ms
 
     def _records(self) -> DataFrame:
-        """Just the offsets between the start and the end that were asked for first."""
+        """Just the offsets between the start and the end that were requested first."""
         import json
 
         starts: dict[str, dict[str, int]] = {}
@@ -157,8 +157,8 @@ class _Audit:
 
         admin = admin_client(self._settings.source.client_settings())
         resource_of: Any = kafka_admin.ConfigResource  # type: ignore[attr-defined]  # not in __all__
-        asked = [resource_of(resource_of.Type.TOPIC, topic) for topic in sorted(topics)]
-        answers = admin.describe_configs(asked, request_timeout=CONFIG_TIMEOUT_S)
+        resources = [resource_of(resource_of.Type.TOPIC, topic) for topic in sorted(topics)]
+        answers = admin.describe_configs(resources, request_timeout=CONFIG_TIMEOUT_S)
         return {
             resource.name: "compact" in future.result()["cleanup.policy"].value
             for resource, future in answers.items()

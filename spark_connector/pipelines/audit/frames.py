@@ -1,4 +1,4 @@
-"""The narrow table that an audit works on, and what is asked of each partition."""
+"""The narrow table that an audit works on, and its queries per partition."""
 
 from __future__ import annotations
 

@@ -67,9 +67,11 @@ def _not_as_computed(
         compute = PARTITIONERS[partitioner]
         for batch in batches:
             topics, keys = batch.column("topic").to_pylist(), batch.column("key").to_pylist()
-            wanted = [compute(key, counts[topic]) for topic, key in zip(topics, keys, strict=True)]
+            expected = [
+                compute(key, counts[topic]) for topic, key in zip(topics, keys, strict=True)
+            ]
             yield pa.RecordBatch.from_arrays(
-                [*batch.columns, pa.array(wanted, pa.int32())], [*batch.schema.names, "expected"]
+                [*batch.columns, pa.array(expected, pa.int32())], [*batch.schema.names, "expected"]
             )
 
     ddl = "topic STRING, key BINARY, partition INT, count BIGINT, offset BIGINT, expected INT"

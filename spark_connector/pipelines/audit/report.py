@@ -1,4 +1,4 @@
-"""What an audit is told, and what it finds."""
+"""Settings of an audit, and its findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark is asked of replicas: first of their batches' headers, then of records in doubt.
+"""Queries on replicas: first of their batches' headers, then of records in doubt.
 
 A follower keeps the leader's batches as they are, so batches whose headers and checksums are equal,
 and whose checksums are right, hold the same records. Only where that is not so are records looked
@@ -129,12 +129,12 @@ def ranges_in_doubt(batches: DataFrame, plan: DataFrame) -> dict[tuple[str, int]
     from pyspark.sql import functions as F
 
     joined = batches.join(F.broadcast(plan), list(PARTITION))
-    wanted = joined.where("lastOffset >= begin AND baseOffset < until")
-    told = F.struct("lastOffset", "size", "leaderEpoch", "crc")
-    same = wanted.groupBy(*PARTITION, "baseOffset").agg(
+    in_range = joined.where("lastOffset >= begin AND baseOffset < until")
+    header = F.struct("lastOffset", "size", "leaderEpoch", "crc")
+    same = in_range.groupBy(*PARTITION, "baseOffset").agg(
         F.count("*").alias("count"),
-        F.min(told).alias("least"),
-        F.max(told).alias("most"),
+        F.min(header).alias("least"),
+        F.max(header).alias("most"),
         F.bool_and("hasValidCrc").alias("is_sound"),
         F.max("lastOffset").alias("last"),
         F.first("begin").alias("begin"),
@@ -170,10 +170,10 @@ def differing_records(records: DataFrame, plan: DataFrame) -> list[Any]:
     joined = records.select("folder", *PARTITION, "offset", *texts).join(
         F.broadcast(plan), list(PARTITION)
     )
-    wanted = joined.where("offset >= begin AND offset < until")
+    in_range = joined.where("offset >= begin AND offset < until")
     aggregates = [F.min(name).alias(f"{name}_least") for name in FIELDS]
     aggregates += [F.max(name).alias(f"{name}_most") for name in FIELDS]
-    places = wanted.groupBy(*PARTITION, "offset").agg(
+    places = in_range.groupBy(*PARTITION, "offset").agg(
         F.sort_array(
             F.collect_list(F.struct("folder", F.md5(F.concat_ws("\u0000", *FIELDS)).alias("print")))
         ).alias("prints"),

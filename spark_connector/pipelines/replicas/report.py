@@ -1,4 +1,4 @@
-"""What a comparison of replicas is told, and what it finds."""
+"""Settings of a comparison of replicas, and its findings."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def verify_replicas(
     Args:
         spark: any session; no connector is needed.
         settings: what is compared.
-        on_progress: is told how far it is.
+        on_progress: is called with the progress.
 
     Raises:
         SparkConnectorError: a broker is running on a folder, or one cannot be read.
@@ -100,11 +100,11 @@ class _Verification:
     def _of_folders(self, found: ReplicatedPartition) -> Iterator[Difference]:
         """What the folders tell without their logs."""
         where = (found.topic, found.partition)
-        wanted = self._settings.replicas
-        if wanted is not None and len(found.replicas) < wanted:
+        replicas = self._settings.replicas
+        if replicas is not None and len(found.replicas) < replicas:
             folders = ", ".join(each.folder for each in found.replicas)
             yield Difference(
-                "absent", *where, wanted - len(found.replicas), (f"it is only in {folders}",)
+                "absent", *where, replicas - len(found.replicas), (f"it is only in {folders}",)
             )
         ids = Counter(each.topic_id for each in found.replicas if each.topic_id is not None)
         if len(ids) > 1:
@@ -122,8 +122,8 @@ class _Verification:
         offsets = sum(len(each.replicas) * (each.high_watermark or 0) for each in several)
         try:
             rows = self._step("reading", offsets, lambda: ends_and_damage(batches))
-            told = {(row["folder"], row["topic"], row["partition"]): row for row in rows}
-            compared = [self._bounds(each, told) for each in several]
+            found_rows = {(row["folder"], row["topic"], row["partition"]): row for row in rows}
+            compared = [self._bounds(each, found_rows) for each in several]
             for each in compared:
                 self._differences += _short(each)
             self._differences += _damaged(rows)
@@ -142,11 +142,11 @@ class _Verification:
             self._differences += self._record_differences(ranges, plan)
         return compared
 
-    def _bounds(self, found: ReplicatedPartition, told: dict[Any, Any]) -> Compared:
+    def _bounds(self, found: ReplicatedPartition, rows: dict[Any, Any]) -> Compared:
         where = (found.topic, found.partition)
         ends = []
         for each in found.replicas:
-            row = told.get((each.folder, *where))
+            row = rows.get((each.folder, *where))
             ends.append((each.folder, max(row["end"] if row else 0, each.empty_end)))
         until = found.high_watermark
         if until is None:
