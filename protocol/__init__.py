@@ -1,9 +1,9 @@
 """Bytes <-> messages: wire types, one schema per API, headers, frames, record batches.
 
 Nothing here may read a socket, a file or a clock, or know of trio: bytes in, messages
-out, and back. Everything else speaks through this room.
+out, and back. Everything else uses this package.
 
-Importing the room imports no schema, and not construct; `messages` does at first use.
+Importing the package imports no schema, and not construct; `messages` does at first use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .errors import EncodeError, ProtocolError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from .codec.values import MessageValue
-    from .codec.varints import Buffer
+    from .varints import Buffer
 
 __all__ = [
     "ZERO_UUID",

@@ -1,7 +1,7 @@
 """The error answer of any API, as each of Kafka's requests makes one for itself.
 
 Where a response has an error code of its own, that is set. Where it has one for each
-topic, partition, group or other thing asked for, these are echoed from the request, each
+topic, partition, group or other entity, these are echoed from the request, each
 with the code. Unsupported versions, missing rights, injected faults and handlers that
 raise all answer through this.
 
@@ -310,8 +310,8 @@ class _Refusal(NamedTuple):
     def echo(self, echo: Echo, source: Any, target: Any, target_struct: Struct) -> None:
         """Add to the target what answers each of the source's elements."""
         field = next(field for field in target_struct.fields if field.name == echo.target)
-        wanted = parse_versions(echo.versions)
-        if self.version not in field.versions or self.version not in wanted:
+        versions = parse_versions(echo.versions)
+        if self.version not in field.versions or self.version not in versions:
             return
         assert isinstance(field.type, Array)
         struct = field.type.element

@@ -15,7 +15,7 @@ from typing import overload
 
 LENGTH_BYTES = 4
 TAIL_BYTES_MIN = 32 * 1024
-"""What an unfinished frame's buffer starts with, if the frame is as long: room for a batch of the
+"""What an unfinished frame's buffer starts with, if the frame is as long: space for a batch of the
 usual 16 KB in one receive, however little of it has come."""
 
 FRAMES_AT_ONCE_MAX = 1000
@@ -25,7 +25,7 @@ _unpack_length = struct.Struct(">i").unpack_from
 
 
 class ManyFrames(Sequence[memoryview]):
-    """Frames of one buffer, most of which are made when asked for.
+    """Frames of one buffer, most of which are made on access.
 
     Args:
         first: those that are there.
@@ -63,8 +63,8 @@ class FrameReader:
 
     Args:
         frame_bytes_max: larger frames are the peer's fault (`socket.request.max.bytes`).
-        trusted_bytes: of a frame that announces no more than this, all room is made at once;
-            for who knows how much he asked for.
+        trusted_bytes: of a frame that announces no more than this, all space is allocated at once:
+            for a client, which limits its responses itself.
     """
 
     __slots__ = ("_frame_bytes_max", "_tail", "_tail_filled", "_trusted_bytes", "failure")
@@ -181,25 +181,25 @@ class FrameReader:
 
     def _keep(self, part: memoryview) -> None:
         size_known = len(part) >= LENGTH_BYTES
-        wanted = LENGTH_BYTES + (_unpack_length(part)[0] if size_known else 0)
-        capacity = self._room_for(wanted, len(part))
+        frame_bytes = LENGTH_BYTES + (_unpack_length(part)[0] if size_known else 0)
+        capacity = self._capacity_for(frame_bytes, len(part))
         self._tail = tail = bytearray(max(capacity, len(part)))
         tail[: len(part)] = part
         self._tail_filled = len(part)
 
     def _grow(self, tail: bytearray) -> None:
-        wanted = LENGTH_BYTES
+        frame_bytes = LENGTH_BYTES
         if self._tail_filled >= LENGTH_BYTES:
-            wanted += _unpack_length(tail)[0]
-        grown = bytearray(self._room_for(wanted, len(tail)))
+            frame_bytes += _unpack_length(tail)[0]
+        grown = bytearray(self._capacity_for(frame_bytes, len(tail)))
         grown[: self._tail_filled] = tail
         self._tail = grown
 
-    def _room_for(self, wanted: int, arrived: int) -> int:
+    def _capacity_for(self, frame_bytes: int, arrived: int) -> int:
         """Never more than twice what has arrived: the announced length is only a claim."""
-        if wanted <= self._trusted_bytes:
-            return wanted
-        return min(wanted, max(2 * arrived, TAIL_BYTES_MIN))
+        if frame_bytes <= self._trusted_bytes:
+            return frame_bytes
+        return min(frame_bytes, max(2 * arrived, TAIL_BYTES_MIN))
 
     def _allows(self, size: int) -> bool:
         if 0 <= size <= self._frame_bytes_max:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import struct
 
 from .api_keys import ApiKey
-from .codec.varints import Buffer, read_varint
 from .errors import ProtocolError
+from .varints import Buffer, read_unsigned_varint
 
 HEADER_TAGGED_FIELDS_MAX = 1000
 """There is none yet. Skipping one takes a third of a microsecond, and a frame can hold fifty
@@ -238,14 +238,14 @@ def skip_tagged_fields(frame: Buffer, position: int) -> int:
         ProtocolError: a field goes past the end, a varint is malformed, or there are too many.
         IndexError: the frame ends within a varint.
     """
-    count, position = read_varint(frame, position)
+    count, position = read_unsigned_varint(frame, position)
     if 2 * count > len(frame) - position:
         raise _cut_off(frame)
     if count > HEADER_TAGGED_FIELDS_MAX:
         raise ProtocolError(f"a header announces {count} tagged fields")
     for _ in range(count):
-        _, position = read_varint(frame, position)
-        size, position = read_varint(frame, position)
+        _, position = read_unsigned_varint(frame, position)
+        size, position = read_unsigned_varint(frame, position)
         position += size
         if position > len(frame):
             raise _cut_off(frame)

@@ -19,7 +19,8 @@ def use_own_codecs() -> None:
     from kafka import KafkaProducer
     from kafka.record import default_records
 
-    from ...protocol.compression.codecs import Compression, compress, decompress
+    from ...protocol.compression.codecs import Compression, compress
+    from ...protocol.compression.decompression import decompress
 
     for compression in (Compression.SNAPPY, Compression.LZ4, Compression.ZSTD):
         name = compression.name.lower()

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...common.errors import KafkaError
-from ...protocol.compression.codecs import DECOMPRESSED_BYTES_MAX, Compression, decompress
+from ...protocol.compression.codecs import DECOMPRESSED_BYTES_MAX, Compression
+from ...protocol.compression.decompression import decompress
 from ...protocol.records.batch import BATCH_HEADER_BYTES, DELETE_HORIZON_FLAG, RecordBatch
 from ...protocol.records.records import iter_records
-from ...protocol.records.validation import records_tile
+from ...protocol.records.walk import lengths_add_up
 from ...storage.segment.log_segment import OFFSETS_MAX
 from .finding import Finding, FindingKind
 
@@ -125,10 +126,10 @@ def _problem_of_records(batch: RecordBatch, *, deep: bool) -> str | None:
         if batch.compression is Compression.NONE:
             start = batch.position + BATCH_HEADER_BYTES
             end = batch.position + batch.size_in_bytes
-            tiles = records_tile(batch.buffer, start, end, count)
+            tiles = lengths_add_up(batch.buffer, start, end, count)
         else:
             data = decompress(batch.compression, batch.records_section(), DECOMPRESSED_BYTES_MAX)
-            tiles = records_tile(data, 0, len(data), count)
+            tiles = lengths_add_up(data, 0, len(data), count)
     except KafkaError as error:
         return f"the records cannot be read: {error.message}"
     return None if tiles else f"{count} records do not fill the batch"

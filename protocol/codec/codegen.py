@@ -11,7 +11,7 @@ from typing import Any
 import construct
 from construct import Construct
 
-from .varints import Buffer
+from ..varints import Buffer
 
 FORMATS = {
     id(construct.Flag): "?",
@@ -90,19 +90,19 @@ class Source:
         self.line(head)
         return Block(self)
 
-    def name(self, wish: str) -> str:
-        """A local name used nowhere else, like the one wished for."""
-        count = self._names.get(wish, 0)
-        self._names[wish] = count + 1
-        return f"{wish}_{count}" if count else wish
+    def name(self, stem: str) -> str:
+        """A local name used nowhere else, made of a stem."""
+        count = self._names.get(stem, 0)
+        self._names[stem] = count + 1
+        return f"{stem}_{count}" if count else stem
 
-    def constant(self, wish: str, value: Any) -> str:
+    def constant(self, stem: str, value: Any) -> str:
         """A global name for an object; the same object gets the same name."""
-        name = wish
+        name = stem
         count = 0
         while self.namespace.setdefault(name, value) is not value:
             count += 1
-            name = f"{wish}_{count}"
+            name = f"{stem}_{count}"
         return name
 
     def struct_method(self, method: str, formats: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from construct import Construct, Renamed
 
+from ..varints import Buffer, read_unsigned_varint, read_unsigned_varint_rest
 from .codegen import ARRAY_FORMATS, Source, array_codecs, fixed_format, without_collections
 from .decoding_budget import (
     BLOB_BYTES_PER_NANOSECOND,
@@ -35,7 +36,6 @@ from .decoding_failures import (
 )
 from .types import Array, ResolvedStruct
 from .values import FRESH, UNKNOWN_TAGS
-from .varints import Buffer, read_varint, read_varint_rest
 from .wire import (
     COMPACT_LENGTH,
     STRING_BYTES_MAX,
@@ -101,8 +101,8 @@ class _DecoderWriter:
         source.namespace.update(
             new=object.__new__,
             FRESH=FRESH,
-            read_varint=read_varint,
-            read_varint_rest=read_varint_rest,
+            read_unsigned_varint=read_unsigned_varint,
+            read_unsigned_varint_rest=read_unsigned_varint_rest,
             bad_length=bad_length,
             too_long=too_long,
             too_many=too_many,
@@ -225,7 +225,7 @@ class _DecoderWriter:
         source = self.source
         if wire_type.tagged:
             self._flush()
-            source.line("size, position = read_varint(buffer, position)")
+            source.line("size, position = read_unsigned_varint(buffer, position)")
             head = "if not size:"
         else:
             self._read_later("b", "size")
@@ -244,7 +244,7 @@ class _DecoderWriter:
             self._read_later("B", "size")
             self._flush()
             with source.block("if size > 127:"):
-                source.line("size, position = read_varint_rest(buffer, position, size)")
+                source.line("size, position = read_unsigned_varint_rest(buffer, position, size)")
                 if isinstance(wire_type, Text):
                     with source.block(f"if size > {STRING_BYTES_MAX + 1}:"):
                         source.line(f"raise too_long({label!r}, size - 1)")
@@ -343,7 +343,7 @@ class _DecoderWriter:
                 )
                 return
             with source.block("if size > 127:"):
-                source.line("size, position = read_varint_rest(buffer, position, size)")
+                source.line("size, position = read_unsigned_varint_rest(buffer, position, size)")
             condition, arguments = "size * 2 > end - position", "size, end - position"
             if self._is_charged:
                 cost = cost_of_tag(tagged)
@@ -366,8 +366,8 @@ class _DecoderWriter:
             unknown, tag, stop = source.name("unknown"), source.name("tag"), source.name("tag_stop")
             source.line(f"{unknown} = {{}}")
             with source.block("for _ in range(size):"):
-                source.line(f"{tag}, position = read_varint(buffer, position)")
-                source.line("size, position = read_varint(buffer, position)")
+                source.line(f"{tag}, position = read_unsigned_varint(buffer, position)")
+                source.line("size, position = read_unsigned_varint(buffer, position)")
                 source.line(f"{stop} = position + size")
                 with source.block(f"if {stop} > end:"):
                     source.line(f"raise bad_tag({tag})")

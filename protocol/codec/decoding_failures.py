@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ProtocolError
-from .varints import Buffer, read_varint, read_varint_rest
+from ..varints import Buffer, read_unsigned_varint, read_unsigned_varint_rest
 
 
 def bad_length(field: str, size: int) -> ProtocolError:
@@ -48,7 +48,7 @@ def unknown_tags(buffer: Buffer, position: int, count: int) -> tuple[dict[int, b
         IndexError: the buffer ends within a varint.
     """
     if count > 127:
-        count, position = read_varint_rest(buffer, position, count)
+        count, position = read_unsigned_varint_rest(buffer, position, count)
     if count * 2 > len(buffer) - position:
         raise too_many("tagged fields", count, len(buffer) - position)
     return counted_unknown_tags(buffer, position, count)
@@ -61,8 +61,8 @@ def counted_unknown_tags(
     end = len(buffer)
     unknown: dict[int, bytes] = {}
     for _ in range(count):
-        tag, position = read_varint(buffer, position)
-        size, position = read_varint(buffer, position)
+        tag, position = read_unsigned_varint(buffer, position)
+        size, position = read_unsigned_varint(buffer, position)
         stop = position + size
         if stop > end:
             raise bad_tag(tag)

@@ -16,11 +16,11 @@ import construct
 from construct import Construct
 
 from ..errors import EncodeError
+from ..varints import encode_unsigned_varint, encode_unsigned_varint_rest
 from .codegen import ARRAY_FORMATS, UUID_FORMAT, Source, array_codecs, fixed_format
 from .interpreter import container_of
 from .types import Array, Field, ResolvedStruct, Struct
 from .values import FRESH, UNKNOWN_TAGS
-from .varints import encode_varint, encode_varint_rest
 from .wire import (
     COMPACT_LENGTH,
     STRING_BYTES_MAX,
@@ -75,10 +75,10 @@ def tagged_fields_rest(
         if tag in contents:
             raise EncodeError(f"{label}: tag {tag} is both known and unknown")
         contents[tag] = content
-    encoded = bytearray(encode_varint(len(contents)))
+    encoded = bytearray(encode_unsigned_varint(len(contents)))
     for tag, content in sorted(contents.items()):
-        encoded += encode_varint(tag)
-        encoded += encode_varint(len(content))
+        encoded += encode_unsigned_varint(tag)
+        encoded += encode_unsigned_varint(len(content))
         encoded += content
     return encoded[0], bytes(encoded[1:])
 
@@ -109,7 +109,7 @@ class _EncoderWriter:
             BYTE=BYTE,
             FRESH=FRESH,
             join=b"".join,
-            encode_varint_rest=encode_varint_rest,
+            encode_unsigned_varint_rest=encode_unsigned_varint_rest,
             tagged_fields_rest=tagged_fields_rest,
             bad_uuid=bad_uuid,
             not_carried=not_carried,
@@ -246,7 +246,7 @@ class _EncoderWriter:
                 if isinstance(wire_type, Text):
                     with source.block(f"if size > {STRING_BYTES_MAX + 1}:"):
                         source.line("raise ValueError('a string is too long')")
-                source.line(f"{self._append}(encode_varint_rest(size))")
+                source.line(f"{self._append}(encode_unsigned_varint_rest(size))")
         else:
             self._write_later(fixed_format(wire_type.length) or "", f"len({content})")
             self._flush()

@@ -9,9 +9,9 @@ from typing import Any
 import construct
 
 from ..errors import EncodeError, ProtocolError, UnsupportedVersionError
+from ..varints import Buffer
 from .types import Array, Field, ResolvedStruct, Struct
 from .values import MessageValue, Value
-from .varints import Buffer
 from .versions import format_versions, parse_versions
 
 Decoder = Callable[[Buffer, int], tuple[Any, int]]

@@ -174,7 +174,7 @@ class Field(Construct):  # type: ignore[misc]  # untyped
 
     @property
     def is_lazy(self) -> bool:
-        """Whether the default is a struct, which a value makes when first asked for it."""
+        """Whether the default is a struct, which a value makes at first use."""
         return isinstance(self.type, Struct) and self.default is not None
 
     @property

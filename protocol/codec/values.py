@@ -1,6 +1,6 @@
 """Values of messages: plain objects with slots, a class for each struct at all versions.
 
-Their classes are made when first asked for. What readers and type checkers see of them are
+Their classes are made at first use. What readers and type checkers see of them are
 the stubs beside the message modules, which `stubs` writes from the same declarations.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ..varints import Buffer
 from .types import Array, Field, Struct
-from .varints import Buffer
 
 if TYPE_CHECKING:
     from .message import Message
@@ -27,7 +27,7 @@ class Fresh:
 
 FRESH: Any = Fresh()
 """Stands for an array or struct that is made anew for each value: arrays at once, structs
-when first asked for, since most that have a default are never looked at."""
+at first use, since most that have a default are never looked at."""
 
 
 class Value:

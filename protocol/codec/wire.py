@@ -13,7 +13,7 @@ from typing import Any
 import construct
 from construct import Construct
 
-from .varints import UNSIGNED_VARINT_MAX, VARINT_BYTES_MAX, encode_varint
+from ..varints import UNSIGNED_VARINT_MAX, VARINT_BYTES_MAX, encode_unsigned_varint
 
 STRING_BYTES_MAX = 0x7FFF
 """Kafka's limit for strings, also where a compact length could say more."""
@@ -49,7 +49,7 @@ class UnsignedVarint(Construct):  # type: ignore[misc]  # untyped
         raise WireError(f"a varint has more than {VARINT_BYTES_MAX} bytes", path=path)
 
     def _build(self, value: int, stream: Any, context: Any, path: str) -> int:
-        encoded = encode_varint(value)
+        encoded = encode_unsigned_varint(value)
         construct.stream_write(stream, encoded, len(encoded), path)
         return value
 

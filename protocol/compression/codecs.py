@@ -1,9 +1,7 @@
 """The codecs of record batches: gzip, snappy, lz4, zstd.
 
-Decompressing is bounded: a batch of a kilobyte can unfold to gigabytes, and the peer who
-sent it must not decide how much memory that takes; `decompression` does it piece by piece.
-The codecs are imported at first use, since a broker that only passes batches on never
-needs them.
+`decompression` is the way back, piece by piece and in bounded memory. The codecs are imported at
+first use, since a broker that only passes batches on never needs them.
 """
 
 from __future__ import annotations
@@ -13,10 +11,10 @@ from enum import IntEnum
 from struct import Struct
 from typing import Any
 
-from ..codec.varints import Buffer
+from ..varints import Buffer
 
 DECOMPRESSED_BYTES_MAX = 128 * 1024 * 1024
-"""What one batch may unfold to, unless the caller says otherwise."""
+"""What one batch may decompress to, unless the caller says otherwise."""
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + Struct(">ii").pack(1, 1)
@@ -71,26 +69,6 @@ def compress(compression: Compression, data: Buffer, level: int | None = None) -
     lz4 = lz4_compressor(level)
     lz4.compress(bytes(data))
     return bytes(lz4.finish())
-
-
-def decompress(
-    compression: Compression,
-    data: Buffer,
-    max_bytes: int = DECOMPRESSED_BYTES_MAX,
-) -> bytes:
-    """Undo `compress`, the whole of it at once.
-
-    Args:
-        compression: the codec the batch names.
-        data: the compressed bytes.
-        max_bytes: the most it may unfold to.
-
-    Raises:
-        KafkaError: CORRUPT_MESSAGE, not in that codec's format, or larger than allowed.
-    """
-    from .decompression import iter_decompressed
-
-    return b"".join(iter_decompressed(compression, data, max_bytes))
 
 
 def xerial_blocks(data: Buffer) -> Iterator[bytes]:

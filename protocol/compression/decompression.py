@@ -1,13 +1,13 @@
-"""Compressed records unfolded piece by piece, so that no batch decides how much memory it takes.
+"""Decompression piece by piece, so that no batch decides how much memory it takes.
 
 A batch of a kilobyte may hold megabytes of records, rightly: a producer's zeros. Whoever walks
 over records needs one piece of them at a time, and that is all that is ever made here. What a
 format wants whole stays: a block of lz4 or of raw snappy, no larger than `BLOCK_BYTES_MAX`, and
 the window of a zstd frame, no larger than `ZSTD_WINDOW_BYTES_MAX` unless its content is small.
 
-cramjam, which compresses, unfolds gzip, lz4 and zstd only as wholes. So gzip is read by Python's
-zlib and zstd by Python's compression.zstd (before 3.14, its backport); of lz4's and snappy's
-framings the blocks are found here and given to cramjam.
+cramjam, which compresses, decompresses gzip, lz4 and zstd only as wholes (its `Decompressor` keeps
+all that it made). So gzip is read by Python's zlib and zstd by Python's compression.zstd (before
+3.14, its backport); of lz4's and snappy's framings the blocks are found here and given to cramjam.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from struct import Struct
 from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
-from ..codec.varints import Buffer
+from ..varints import Buffer
 from .codecs import BLOCK_LENGTH, DECOMPRESSED_BYTES_MAX, XERIAL_HEADER, XERIAL_MAGIC, Compression
 
 PIECE_BYTES = 64 * 1024
@@ -57,7 +57,7 @@ ZSTD_SINGLE_SEGMENT_FLAG = 0x20
 ZSTD_DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 
 SNAPPY_RATIO_MAX = 22
-"""No element of a block unfolds to more than 64 bytes for 3."""
+"""No element of a block decompresses to more than 64 bytes for 3."""
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_CONTENT_SIZE_FLAG = 0x08
@@ -77,7 +77,7 @@ LZ4_BLOCK_BYTES = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: BLOCK_BYTES_MAX}
 def iter_decompressed(
     compression: Compression, data: Buffer, max_bytes: int = DECOMPRESSED_BYTES_MAX
 ) -> Iterator[Buffer]:
-    """What compressed bytes unfold to, in pieces; without compression they are the one piece.
+    """What compressed bytes decompress to, in pieces; without compression they are the one piece.
 
     Pieces are not written to again, and may be kept.
 
@@ -101,12 +101,30 @@ def iter_decompressed(
     for piece in PIECES[compression](content):
         left -= len(piece)
         if left < 0:
-            raise _corrupt(f"records that unfold to more than {max_bytes} bytes")
+            raise _corrupt(f"records that decompress to more than {max_bytes} bytes")
         yield piece
 
 
+def decompress(
+    compression: Compression,
+    data: Buffer,
+    max_bytes: int = DECOMPRESSED_BYTES_MAX,
+) -> bytes:
+    """Undo `compress`, the whole of it at once.
+
+    Args:
+        compression: the codec the batch names.
+        data: the compressed bytes.
+        max_bytes: the most it may decompress to.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, not in that codec's format, or larger than allowed.
+    """
+    return b"".join(iter_decompressed(compression, data, max_bytes))
+
+
 def _announced_bytes(compression: Compression, data: bytes) -> int:
-    """What the first frame says it unfolds to; 0 where it does not say (RFC 8878; LZ4 frames).
+    """What the first frame says it decompresses to; 0 where it does not say (RFC 8878; LZ4 frames).
 
     It is a claim: good for refusing, not for allocating.
     """
@@ -182,7 +200,7 @@ def _zstd_pieces(data: bytes) -> Iterator[bytes]:
         if len(rest) < ZSTD_FRAME_START_BYTES:
             rest += source.next_slice()
         large_window = _zstd_window_bytes(rest) > ZSTD_WINDOW_BYTES_MAX
-        unfolded = 0
+        decompressed = 0
         frame = zstd_decompressor(ZSTD_WINDOW_LOG_MAX)
         while not frame.eof:
             rest = rest or (source.next_slice() if frame.needs_input else b"")
@@ -190,8 +208,8 @@ def _zstd_pieces(data: bytes) -> Iterator[bytes]:
                 piece = frame.decompress(rest, PIECE_BYTES)
             except Exception as error:  # ZstdError, wherever it comes from
                 raise _corrupt("records that are not in the zstd format") from error
-            unfolded += len(piece)
-            if large_window and unfolded > ZSTD_WINDOW_BYTES_MAX:
+            decompressed += len(piece)
+            if large_window and decompressed > ZSTD_WINDOW_BYTES_MAX:
                 raise _corrupt("a zstd frame with a large window, and much in it")
             if piece:
                 yield piece

@@ -1,4 +1,4 @@
-"""Records from one codec to another, piece by piece: never all of them unfolded at once."""
+"""Records from one codec to another, piece by piece: never all of them decompressed at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
-from ..codec.varints import Buffer
+from ..varints import Buffer
 from .codecs import XERIAL_HEADER, Compression, compress, lz4_compressor, xerial_blocks
 from .decompression import iter_decompressed
 
@@ -20,7 +20,7 @@ def recompress(
     data: Buffer,
     level: int | None,
     *,
-    unfolded_bytes_max: int,
+    decompressed_bytes_max: int,
     bytes_max: int,
 ) -> bytes:
     """The records of a batch, compressed by another codec.
@@ -30,7 +30,7 @@ def recompress(
         target: the codec they are to be compressed by.
         data: what follows the batch's header.
         level: of gzip, lz4 or zstd; the codec's own default where it is None.
-        unfolded_bytes_max: the most they may have in between.
+        decompressed_bytes_max: the most they may have in between.
         bytes_max: the most they may have in the end.
 
     Raises:
@@ -41,7 +41,7 @@ def recompress(
         packed = compress(target, data, level)
         _require_size(len(packed), bytes_max)
         return packed
-    pieces = iter_decompressed(source, data, unfolded_bytes_max)
+    pieces = iter_decompressed(source, data, decompressed_bytes_max)
     parts = []
     size = 0
     for part in _packed(target, pieces, level):

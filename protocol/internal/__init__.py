@@ -5,7 +5,7 @@ control records, what members of a group tell each other, a forwarded request's 
 and headers. What is no schema of Kafka's stays out; whoever keeps such records decides what
 they mean. `versioned` reads and writes them with the version that goes before each.
 
-As in `messages`, a module is imported when one of its messages is first asked for, and what
+As in `messages`, a module is imported when one of its messages is first used, and what
 type checkers see are the stubs beside the modules.
 """
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from ..codec.message import Message
 from ..codec.values import MessageValue
-from ..codec.varints import Buffer
 from ..codec.versions import format_versions
 from ..errors import ProtocolError
+from ..varints import Buffer
 from . import find_message
 
 CONSUMER_OFFSETS: Mapping[int, str] = {

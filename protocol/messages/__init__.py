@@ -1,6 +1,6 @@
 """Every request and response of Kafka's protocol, by name: `messages.FetchRequest`.
 
-One module per API; a module is imported when one of its messages is first asked for, and
+One module per API; a module is imported when one of its messages is first used, and
 with the first of them construct. What type checkers see are the stubs beside the modules.
 """
 

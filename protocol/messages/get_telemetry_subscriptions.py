@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: which client metrics are wanted (KIP-714)."""
+"""GetTelemetrySubscriptions: which client metrics are requested (KIP-714)."""
 
 from ..codec.message import Message
 from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String, Uuid

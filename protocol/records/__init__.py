@@ -1,4 +1,4 @@
-"""Record batches of format v2: headers read in place, records decoded when asked for.
+"""Record batches of format v2: headers read in place, records decoded on demand.
 
 Batches stay bytes on their way through a broker. Nothing here may copy or decompress
 one unless the name of the function says so.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ...common.sentinels import NO_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from ..compression.codecs import Compression, compress
+from ..varints import append_zigzag_varint
 from .batch import (
     BATCH_HEADER,
     BATCH_HEADER_BYTES,
@@ -16,7 +17,6 @@ from .batch import (
     TRANSACTIONAL_FLAG,
 )
 from .crc import crc32c
-from .varint import append_varint
 
 Headers = Sequence[tuple[str, bytes | None]]
 RecordToBuild = tuple[bytes | None, bytes | None, int, Headers]
@@ -110,15 +110,15 @@ def _append_record(
     headers: Headers,
 ) -> None:
     record = bytearray(1)  # attributes: none are in use
-    append_varint(record, timestamp_delta)
-    append_varint(record, offset_delta)
+    append_zigzag_varint(record, timestamp_delta)
+    append_zigzag_varint(record, offset_delta)
     _append_nullable(record, key)
     _append_nullable(record, value)
-    append_varint(record, len(headers))
+    append_zigzag_varint(record, len(headers))
     for name, header_value in headers:
         _append_nullable(record, name.encode("utf-8"))
         _append_nullable(record, header_value)
-    append_varint(body, len(record))
+    append_zigzag_varint(body, len(record))
     body += record
 
 
@@ -126,5 +126,5 @@ def _append_nullable(record: bytearray, value: bytes | None) -> None:
     if value is None:
         record += NULL_LENGTH
     else:
-        append_varint(record, len(value))
+        append_zigzag_varint(record, len(value))
         record += value

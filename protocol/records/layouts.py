@@ -2,7 +2,7 @@
 
 A producer under load fills its batches up to the same size with as many records, most often of
 the same lengths. If the lengths lie in a batch where they lay in one that was walked over, and
-are the same, then the records tile this batch as they tiled that: the first one proves where
+are the same, then they add up to this batch as they did to that: the first one proves where
 the second begins, and so on to the end. So they are taken from their places in one call, and
 compared in another.
 """
@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
+from ..varints import read_raw_zigzag
 from .batch import BATCH_HEADER_BYTES, Buffer
-from .light_records import RECORD_BYTES_MIN
-from .validation import records_tile
-from .varint import read_raw_varint
+from .walk import RECORD_BYTES_MIN, lengths_add_up
 
 RECORDS_MIN = 6
 """Batches of fewer records are walked over as fast."""
@@ -47,7 +46,7 @@ class RecordLayouts:
         """How many are remembered."""
         return len(self._known)
 
-    def tile(self, batch: Buffer, count: int) -> bool:
+    def lengths_add_up(self, batch: Buffer, count: int) -> bool:
         """Whether exactly `count` records fill a batch behind its header.
 
         Args:
@@ -58,12 +57,12 @@ class RecordLayouts:
         if count == 1 and _is_one_record(batch, size):
             return True
         if not RECORDS_MIN <= count <= RECORDS_MAX:
-            return records_tile(batch, BATCH_HEADER_BYTES, size, count)
+            return lengths_add_up(batch, BATCH_HEADER_BYTES, size, count)
         key = size << 8 | count
         known = self._known.get(key)
         if known is not None and known[0](batch) == known[1]:
             return True
-        if not records_tile(batch, BATCH_HEADER_BYTES, size, count):
+        if not lengths_add_up(batch, BATCH_HEADER_BYTES, size, count):
             return False
         self._note_walk(key, batch, count)
         return True
@@ -96,11 +95,11 @@ def _is_one_record(batch: Buffer, size: int) -> bool:
 
 
 def _layout_of(batch: Buffer, count: int) -> Layout:
-    """The layout of a batch whose records tile it."""
+    """The layout of a batch whose lengths add up to it."""
     position = BATCH_HEADER_BYTES
     places = [f"{position}x"]
     for _ in range(count):
-        raw, body = read_raw_varint(batch, position)
+        raw, body = read_raw_zigzag(batch, position)
         end = body + (raw >> 1)
         places.append(f"{body - position}s{end - body}x")
         position = end

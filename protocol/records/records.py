@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ..codec.varints import Buffer
 from ..compression.codecs import DECOMPRESSED_BYTES_MAX
+from ..varints import Buffer, read_raw_zigzag, read_zigzag_varint
 from .batch import RecordBatch
-from .light_records import Need, iter_runs
-from .varint import read_varint
+from .walk import Need, iter_runs
 
 HEADERS_MAX = 5000
 HEADER_BYTES_MIN = 20
@@ -37,7 +36,7 @@ def iter_records(batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX) ->
 
     Args:
         batch: keys and values are copied out of it, so it may go afterwards.
-        max_bytes: the most the records may unfold to when decompressed.
+        max_bytes: the most the records may decompress to.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, the records do not fit the batch or its header.
@@ -45,11 +44,11 @@ def iter_records(batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX) ->
     base_offset = batch.base_offset
     base_timestamp = batch.base_timestamp
     fixed_timestamp = batch.max_timestamp if batch.uses_log_append_time else None
-    unfolded: Buffer = b""
+    piece: Buffer = b""
     data = b""
     for run, bounds in iter_runs(batch, Need.WHOLE, max_bytes):
-        if run is not unfolded:
-            unfolded = run
+        if run is not piece:
+            piece = run
             data = bytes(run)
         for index in range(0, len(bounds), 2):
             try:
@@ -61,13 +60,109 @@ def iter_records(batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX) ->
             yield record if fixed_timestamp is None else record._replace(timestamp=fixed_timestamp)
 
 
+def iter_offsets_and_timestamps(
+    batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX
+) -> Iterator[tuple[int, int]]:
+    """The offset of each record and its timestamp, in ms since the epoch.
+
+    Args:
+        batch: a whole one; its checksum is not looked at.
+        max_bytes: the most the records may decompress to.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, the records do not fit the batch or its header; those
+            before what does not fit have come already.
+    """
+    base_offset = batch.base_offset
+    base_timestamp = batch.base_timestamp
+    fixed_timestamp = batch.max_timestamp if batch.uses_log_append_time else None
+    try:
+        for data, bounds in iter_runs(batch, Need.HEAD, max_bytes):
+            for position in bounds[::2]:
+                raw = data[position + 1]
+                if raw < 0x80:
+                    position += 2
+                elif data[position + 2] < 0x80:
+                    raw = raw & 0x7F | data[position + 2] << 7
+                    position += 3
+                else:
+                    raw, position = read_raw_zigzag(data, position + 1)
+                timestamp = base_timestamp + (raw >> 1 ^ -(raw & 1))
+                raw = data[position]
+                if raw >= 0x80:
+                    byte = data[position + 1]
+                    if byte < 0x80:
+                        raw = raw & 0x7F | byte << 7
+                    else:
+                        raw, _ = read_raw_zigzag(data, position)
+                offset = base_offset + (raw >> 1 ^ -(raw & 1))
+                yield offset, timestamp if fixed_timestamp is None else fixed_timestamp
+    except IndexError as error:
+        raise _corrupt("a record that cannot be decoded") from error
+
+
+def iter_keys(
+    batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX
+) -> Iterator[tuple[int, int, memoryview | None, bool]]:
+    """Of each record: its offset as a delta to the batch's base offset, its timestamp in ms
+    since the epoch, a view of its key (None where it has none), and whether its value is null.
+
+    Args:
+        batch: a whole one; its checksum is not looked at. Views of an uncompressed batch's keys
+            are of its buffer.
+        max_bytes: the most the records may decompress to.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, the records do not fit the batch or its header; those
+            before what does not fit have come already.
+    """
+    base_timestamp = batch.base_timestamp
+    fixed_timestamp = batch.max_timestamp if batch.uses_log_append_time else None
+    try:
+        for data, bounds in iter_runs(batch, Need.KEY, max_bytes):
+            view = memoryview(data)
+            for index in range(0, len(bounds), 2):
+                position = bounds[index]
+                raw = data[position + 1]
+                if raw < 0x80:
+                    position += 2
+                else:
+                    raw, position = read_raw_zigzag(data, position + 1)
+                timestamp = base_timestamp + (raw >> 1 ^ -(raw & 1))
+                offset_delta = data[position]
+                if offset_delta < 0x80:
+                    position += 1
+                else:
+                    offset_delta, position = read_raw_zigzag(data, position)
+                length = data[position]
+                if length < 0x80:
+                    position += 1
+                else:
+                    length, position = read_raw_zigzag(data, position)
+                key = None
+                if not length & 1:
+                    key_end = position + (length >> 1)
+                    key = view[position:key_end]
+                    position = key_end
+                if position >= bounds[index + 1]:
+                    raise _corrupt("a key longer than its record")
+                yield (
+                    offset_delta >> 1 ^ -(offset_delta & 1),
+                    timestamp if fixed_timestamp is None else fixed_timestamp,
+                    key,
+                    data[position] & 1 == 1,  # Zigzag: a length below zero is odd.
+                )
+    except IndexError as error:
+        raise _corrupt("a record that cannot be decoded") from error
+
+
 def _decode(data: bytes, start: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
     """The record whose attributes lie at `start`, and where its last header ends."""
-    timestamp_delta, position = read_varint(data, start + 1)
-    offset_delta, position = read_varint(data, position)
+    timestamp_delta, position = read_zigzag_varint(data, start + 1)
+    offset_delta, position = read_zigzag_varint(data, position)
     key, position = _nullable_bytes(data, position)
     value, position = _nullable_bytes(data, position)
-    count, position = read_varint(data, position)
+    count, position = read_zigzag_varint(data, position)
     if not 0 <= count <= HEADERS_MAX + (len(data) - position) // HEADER_BYTES_MIN:
         raise _corrupt(f"a record with {count} headers")
     headers: list[tuple[str, bytes | None]] = []
@@ -82,7 +177,7 @@ def _decode(data: bytes, start: int, base_offset: int, base_timestamp: int) -> t
 
 
 def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(data, position)
+    length, position = read_zigzag_varint(data, position)
     if length < 0:
         return None, position
     end = position + length

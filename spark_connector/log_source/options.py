@@ -110,7 +110,7 @@ def columns_of(options: Options) -> dict[str, str]:
 
 
 def _folders(options: Options) -> tuple[str, ...]:
-    """The folders given to `load`, patterns among them unfolded."""
+    """The folders given to `load`, patterns among them expanded."""
     several, one = options.get("paths"), options.get("path")
     given = json.loads(several) if several else [one] if one else []
     found: dict[str, None] = {}

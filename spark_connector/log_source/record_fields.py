@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol.records.records import HEADER_BYTES_MIN, HEADERS_MAX
-from ...protocol.records.varint import read_varint
+from ...protocol.varints import read_zigzag_varint
 from .record_starts import Bytes, Numbers
 
 VARINT_BYTES_MAX = 10
@@ -135,7 +135,7 @@ class RecordFields:
 
 
 def _nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(data, position)
+    length, position = read_zigzag_varint(data, position)
     if length < 0:
         return None, position
     if position + length > end:

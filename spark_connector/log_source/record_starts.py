@@ -52,7 +52,7 @@ class RecordStarts:
         """Where the attributes of each record lie, and where each ends.
 
         Args:
-            data: holds the records, unfolded.
+            data: holds the records, decompressed.
             array: the same bytes.
             position: where the first record's length begins.
             end: where the last record ends.

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from ...common.errors import KafkaError
 from ...common.sentinels import NO_SEQUENCE
-from ...protocol.compression.codecs import Compression, decompress
+from ...protocol.compression.codecs import Compression
+from ...protocol.compression.decompression import decompress
 from ...protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MASK, RecordBatch
 from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema, repeated
 from .batch_walk import BatchWalk, damaged
@@ -24,8 +25,8 @@ ROWS_MIN = 32_768
 BYTES_MIN = 8 << 20
 """So much is gathered for a record batch of Arrow, and no more than one batch beyond it."""
 
-UNFOLDED_BYTES_MAX = 512 << 20
-"""A single batch that unfolds to more is refused."""
+BATCH_DECOMPRESSED_BYTES_MAX = 512 << 20
+"""A single batch that decompresses to more is refused."""
 
 
 def record_rows(
@@ -78,14 +79,16 @@ class _Gathered:
         return True
 
     def add(self, batch: RecordBatch) -> None:
-        """Unfold a batch's records and keep them."""
+        """Decompress a batch's records and keep them."""
         section: memoryview | bytes
         try:
             if batch.compression is Compression.NONE:
                 start = batch.position + BATCH_HEADER_BYTES
                 section = memoryview(batch.buffer)[start : batch.position + batch.size_in_bytes]
             else:
-                section = decompress(batch.compression, batch.records_section(), UNFOLDED_BYTES_MAX)
+                section = decompress(
+                    batch.compression, batch.records_section(), BATCH_DECOMPRESSED_BYTES_MAX
+                )
         except KafkaError as error:
             self._refuse(batch, error)
             return

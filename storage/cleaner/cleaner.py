@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ...protocol.records.batch import RecordBatch
-from ...protocol.records.light_records import iter_keys
+from ...protocol.records.records import iter_keys
 from ..index.transaction_index import AbortedTxn
 from ..segment.log_segment import segment_path
 from ..segment.segment_swap import LOG_SUFFIX, remove_unfinished

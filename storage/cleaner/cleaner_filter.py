@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_TIMESTAMP
 from ...protocol.records.batch import RecordBatch
-from ...protocol.records.light_records import iter_keys
+from ...protocol.records.records import iter_keys
 from .cleaner_pace import CleanerPace
 from .cleaner_plan import CleaningPlan
 from .cleaner_records import delete_horizon_of, empty_batch, rebuild_batch

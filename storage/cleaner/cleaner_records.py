@@ -21,8 +21,8 @@ from ...protocol.records.batch import (
     RecordBatch,
 )
 from ...protocol.records.builder import write_crc
-from ...protocol.records.light_records import Need, iter_runs
-from ...protocol.records.varint import append_varint, read_varint
+from ...protocol.records.walk import Need, iter_runs
+from ...protocol.varints import append_zigzag_varint, read_zigzag_varint
 from .cleaner_pace import CleanerPace
 
 KEPT_FLAGS = COMPRESSION_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
@@ -73,7 +73,7 @@ def rebuild_batch(
                 if shift:
                     _append_shifted(body, data, start, end, shift)
                 else:
-                    append_varint(body, end - start)
+                    append_zigzag_varint(body, end - start)
                     body += data[start:end]
             index += 1
         pace.breathe()
@@ -91,10 +91,10 @@ def _append_shifted(
     body: bytearray, data: bytes | bytearray | memoryview, start: int, end: int, shift: int
 ) -> None:
     """A record with its timestamp's delta counted from another base."""
-    delta, tail = read_varint(data, start + 1)
+    delta, tail = read_zigzag_varint(data, start + 1)
     head = bytearray([data[start]])
-    append_varint(head, delta + shift)
-    append_varint(body, len(head) + end - tail)
+    append_zigzag_varint(head, delta + shift)
+    append_zigzag_varint(body, len(head) + end - tail)
     body += head
     body += data[tail:end]
 

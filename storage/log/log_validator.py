@@ -27,7 +27,7 @@ from ...protocol.records.batch import (
 from ...protocol.records.builder import write_crc
 from ...protocol.records.crc import crc32c
 from ...protocol.records.layouts import RecordLayouts
-from ...protocol.records.validation import records_max, summarize_records, unfolded_bytes_max
+from ...protocol.records.validation import decompressed_bytes_max, records_max, summarize_records
 from ..errors import RecordValidationError
 from .append_origin import AppendOrigin
 from .log_config import LogConfig
@@ -132,7 +132,7 @@ class LogValidator:
         if compression:
             if compression > LAST_COMPRESSION:
                 raise self._invalid_record(f"there is no compression {compression}")
-        elif not RECORD_LAYOUTS.tile(records, records_count):
+        elif not RECORD_LAYOUTS.lengths_add_up(records, records_count):
             raise self._invalid_record(
                 f"{records_count} records do not fill the {size} bytes of their batch"
             )
@@ -258,7 +258,7 @@ class LogValidator:
         if batch.records_count > records_max(size):
             raise self._invalid_record(f"{batch.records_count} records in {size} bytes")
         summary = summarize_records(
-            batch, earliest, now_ms + self._latest_ahead_ms, unfolded_bytes_max(size)
+            batch, earliest, now_ms + self._latest_ahead_ms, decompressed_bytes_max(size)
         )
         refused = [(index, "has no key, and the topic is compacted") for index in summary.keyless]
         if not self._config.compacts:
@@ -319,7 +319,7 @@ class LogValidator:
                 target,
                 batch.records_section(),
                 self._level(target),
-                unfolded_bytes_max=unfolded_bytes_max(batch.size_in_bytes),
+                decompressed_bytes_max=decompressed_bytes_max(batch.size_in_bytes),
                 bytes_max=self._max_message_bytes - BATCH_HEADER_BYTES,
             )
         except KafkaError as error:

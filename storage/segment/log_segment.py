@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from ...common.errors import ErrorCode, KafkaError
-from ...protocol.records.light_records import iter_offsets_and_timestamps
+from ...protocol.records.records import iter_offsets_and_timestamps
 from ..index.index_check import (
     last_start_position,
     latest_timestamp,

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ...common.errors import ErrorCode
 from ...protocol import encode_body
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.varints import Buffer
 from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_response_header, response_header
 from ...protocol.messages import ApiVersionsResponse, response_message
+from ...protocol.varints import Buffer
 
 
 class Address(NamedTuple):

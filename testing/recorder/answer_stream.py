@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
-from ...protocol.codec.varints import Buffer
+from ...protocol.varints import Buffer
 
 LENGTH_BYTES = 4
 START_BYTES = 4

@@ -26,8 +26,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, BinaryIO, cast
 
-from ...protocol.codec.varints import Buffer
 from ...protocol.records.crc import crc32c
+from ...protocol.varints import Buffer
 from .addresses import Address
 from .recorded import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
 

@@ -13,10 +13,10 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.varints import Buffer, read_varint
 from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_request_header, read_request_start
 from ...protocol.messages import request_message
+from ...protocol.varints import Buffer, read_unsigned_varint
 from .recorded import NO_API, FrameKind
 
 UNDER_WAY_MAX = 10_000
@@ -132,7 +132,7 @@ def is_answered(frame: Buffer, version: int) -> bool:
     try:
         _, _, position = read_request_header(frame)
         if version >= 9:
-            size, position = read_varint(frame, position)
+            size, position = read_unsigned_varint(frame, position)
             position += max(size - 1, 0)
         elif version >= 3:
             size = _unpack_int16(frame, position)[0]

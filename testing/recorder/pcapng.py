@@ -14,7 +14,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from ...protocol.codec.varints import Buffer
+from ...protocol.varints import Buffer
 from .addresses import Address
 from .recorded import RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
 

@@ -6,9 +6,9 @@ import time
 
 import trio
 
-from ...protocol.codec.varints import Buffer
 from ...protocol.errors import EncodeError, ProtocolError, UnsupportedVersionError
 from ...protocol.frames import FrameReader
+from ...protocol.varints import Buffer
 from .addresses import Translate, is_rewritten, may_name_brokers, rewritten
 from .answer_stream import AnswerStream
 from .conversation import Asked, Conversation, TooManyRequests

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from ...protocol.codec.varints import Buffer
+from ...protocol.varints import Buffer
 from .addresses import Address
 
 NO_API = -1

@@ -12,10 +12,10 @@ from typing import Any
 
 from ...protocol import encode_body
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.varints import Buffer
 from ...protocol.errors import EncodeError, ProtocolError, UnsupportedVersionError
 from ...protocol.headers import read_request_header, read_response_header
 from ...protocol.messages import request_message, response_message
+from ...protocol.varints import Buffer
 from ..process.secret_settings import SECRET_SETTINGS
 
 HIDDEN = "(not recorded)"

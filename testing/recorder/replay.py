@@ -18,9 +18,9 @@ import trio
 
 from ...protocol import encode_body
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.varints import Buffer
 from ...protocol.errors import EncodeError
 from ...protocol.headers import read_request_header
+from ...protocol.varints import Buffer
 from ..comparison.differences import INDEX, compare, translated
 from ..comparison.normalisation import IdMapping
 from .addresses import Address

@@ -6,8 +6,8 @@ from struct import Struct
 
 import trio
 
-from ...protocol.codec.varints import Buffer
 from ...protocol.frames import FrameReader
+from ...protocol.varints import Buffer
 from .addresses import Address
 from .proxied_connection import FRAME_BYTES_MAX, RECEIVE_BYTES
 

@@ -25,7 +25,6 @@ from odradek.protocol.codec.decoder_source import decoder_source
 from odradek.protocol.codec.decoding_budget import CLIENT, limits_of
 from odradek.protocol.codec.message import Message
 from odradek.protocol.codec.types import ResolvedStruct
-from odradek.protocol.codec.varints import encode_varint
 from odradek.protocol.codec.wire import (
     COMPACT_LENGTH,
     TAGGED_FIELDS,
@@ -34,10 +33,12 @@ from odradek.protocol.codec.wire import (
     Text,
     bytes_min,
 )
-from odradek.protocol.compression.codecs import Compression, compress, decompress
+from odradek.protocol.compression.codecs import Compression, compress
+from odradek.protocol.compression.decompression import decompress
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.records import iter_records
+from odradek.protocol.varints import encode_unsigned_varint
 
 TEN_GB = 10 * 10**9
 ZSTD_BLOCK_BYTES = 128 << 10
@@ -87,11 +88,14 @@ def lz4_frame(content_bytes: int) -> bytes:
 ANNOUNCING = {
     "zstd": (Compression.ZSTD, zstd_frame(TEN_GB, True, 1)),
     "lz4": (Compression.LZ4, lz4_frame(TEN_GB)),
-    "snappy": (Compression.SNAPPY, encode_varint(2**32 - 1) + b"\0" * 20),
-    "snappy within the limit": (Compression.SNAPPY, encode_varint(100_000_000) + b"\0" * 20),
+    "snappy": (Compression.SNAPPY, encode_unsigned_varint(2**32 - 1) + b"\0" * 20),
+    "snappy within the limit": (
+        Compression.SNAPPY,
+        encode_unsigned_varint(100_000_000) + b"\0" * 20,
+    ),
 }
 
-UNFOLDING: dict[str, Callable[[], tuple[Compression, bytes]]] = {
+DECOMPRESSING: dict[str, Callable[[], tuple[Compression, bytes]]] = {
     "zstd": lambda: (Compression.ZSTD, zstd_frame(0, False, TEN_GB // ZSTD_BLOCK_BYTES)),
     "gzip": lambda: (Compression.GZIP, compress(Compression.GZIP, bytes(10 << 20)) * 954),
     "lz4": lambda: (Compression.LZ4, compress(Compression.LZ4, bytes(10 << 20)) * 95),
@@ -125,9 +129,9 @@ def test_ten_gigabytes_announced_are_not_allocated(name: str) -> None:
     assert resident_bytes_max() - resident_before < 8 << 20
 
 
-@pytest.mark.parametrize("name", UNFOLDING)
-def test_gigabytes_unfold_no_further_than_the_limit(name: str) -> None:
-    codec, payload = UNFOLDING[name]()
+@pytest.mark.parametrize("name", DECOMPRESSING)
+def test_gigabytes_decompress_no_further_than_the_limit(name: str) -> None:
+    codec, payload = DECOMPRESSING[name]()
     resident_before = resident_bytes_max()
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
@@ -369,7 +373,7 @@ def bodies_up_to_count(
     one = b"".join(encode(filled(resolved, path, one_element)))
     at = next(index for index in range(len(one)) if none[index : index + 1] != one[index:][:1])
     if repeated_at(resolved, path).length is COMPACT_LENGTH:
-        yield one[:at] + encode_varint(count & 0xFFFFFFFF) + one[at + 1 :]
+        yield one[:at] + encode_unsigned_varint(count & 0xFFFFFFFF) + one[at + 1 :]
     else:
         yield one[: at - 3] + struct.pack(">i", count) + one[at + 1 :]
 

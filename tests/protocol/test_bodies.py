@@ -22,7 +22,7 @@ def test_a_body_decodes_to_a_message_and_encodes_back() -> None:
     assert encode_body(request, 3) == body
 
 
-def test_a_response_is_decoded_if_told_to() -> None:
+def test_a_response_is_decoded_if_response_is_set() -> None:
     response = decode_body(12, 0, b"\x00\x1b", response=True)
     assert response == messages.HeartbeatResponse(error_code=27)
 

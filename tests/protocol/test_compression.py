@@ -11,7 +11,8 @@ from aiokafka import codec as aiokafka_codec
 from kafka import codec as kafka_python_codec
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.protocol.compression.codecs import Compression, compress, decompress
+from odradek.protocol.compression.codecs import Compression, compress
+from odradek.protocol.compression.decompression import decompress
 
 TEXT = b"".join(b"record number %d, much like the one before; " % n for n in range(5000))
 PACKED = [codec for codec in Compression if codec is not Compression.NONE]

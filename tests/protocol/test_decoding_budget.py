@@ -238,13 +238,13 @@ def test_what_only_brokers_send_may_cost_more() -> None:
 def test_long_messages_are_decoded_to_the_same(key: ApiKey, find: Callable[[int], Message]) -> None:
     """The decoder of long messages is another: on short ones both give the same."""
     message = find(key)
-    chance = Random(int(key))
+    rng = Random(int(key))
     for version in message.versions:
         resolved = message.version(version)
         limits = limits_of(message.name, message.api_key)
         decode_long = decoder_source(resolved, limits, is_long=True).compile("decode", "long")
         for _ in range(3):
-            body = encode_body(random_value(resolved, chance), version)
+            body = encode_body(random_value(resolved, rng), version)
             expected, position = message.decoder(version)(body, 0)
             assert decode_long(body, 0) == (expected, position)
             for end in range(0, position, 1 + position // 20):

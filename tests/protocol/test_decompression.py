@@ -1,4 +1,4 @@
-"""Unfolding piece by piece: the same content, in little memory, and nothing that is cut off."""
+"""Decompressing piece by piece: the same content, in little memory, and nothing that is cut off."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import zstandard
 from support.processor_time import least_seconds
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.protocol.compression.codecs import Compression, compress, decompress
+from odradek.protocol.compression.codecs import Compression, compress
 from odradek.protocol.compression.decompression import (
     BLOCK_BYTES_MAX,
     PARTS_MAX,
     PIECE_BYTES,
     ZSTD_WINDOW_BYTES_MAX,
+    decompress,
     iter_decompressed,
 )
 from odradek.protocol.compression.recompression import recompress
@@ -43,7 +44,7 @@ def test_the_pieces_are_the_whole(codec: Compression, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_much_unfolds_in_small_pieces_and_little_memory(codec: Compression) -> None:
+def test_much_decompresses_in_small_pieces_and_little_memory(codec: Compression) -> None:
     packed = compress(codec, ZEROS)
     size = 0
     tracemalloc.start()
@@ -146,7 +147,7 @@ def test_records_go_from_one_codec_to_another(source: Compression, target: Compr
         target,
         compress(source, TEXT),
         None,
-        unfolded_bytes_max=len(TEXT),
+        decompressed_bytes_max=len(TEXT),
         bytes_max=len(TEXT),
     )
     assert decompress(target, packed) == TEXT
@@ -162,7 +163,7 @@ def test_recompression_never_holds_all_of_the_records(target: Compression) -> No
             target,
             packed,
             None,
-            unfolded_bytes_max=len(ZEROS),
+            decompressed_bytes_max=len(ZEROS),
             bytes_max=2 * MEBIBYTE,
         )
         _, peak_bytes = tracemalloc.get_traced_memory()
@@ -181,7 +182,7 @@ def test_recompression_ends_where_its_result_is_too_large(target: Compression) -
             target,
             packed,
             None,
-            unfolded_bytes_max=len(ZEROS),
+            decompressed_bytes_max=len(ZEROS),
             bytes_max=100_000,
         )
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE

@@ -88,7 +88,7 @@ def test_every_answer_carries_the_code_somewhere() -> None:
             assert top_level or api_key in ECHOES or nowhere
 
 
-def test_an_unsupported_version_of_api_versions_is_told_the_supported_ones() -> None:
+def test_an_unsupported_version_of_api_versions_is_answered_with_the_supported_ones() -> None:
     response = error_response(ApiKey.API_VERSIONS, 0, None, ErrorCode.UNSUPPORTED_VERSION)
     (own,) = response.api_keys
     assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)

@@ -23,18 +23,18 @@ def kafkas_messages(kafka_rows: Rows) -> Iterator[tuple[Message, int, bytes]]:
         yield find(int(api_key)), int(version), bytes.fromhex(body)
 
 
-def mutated(body: bytes, chance: random.Random) -> bytes:
+def mutated(body: bytes, rng: random.Random) -> bytes:
     """The body with one to three bytes changed, put in or taken out."""
     damaged = bytearray(body)
-    for _ in range(chance.randint(1, 3)):
-        index = chance.randrange(len(damaged) + 1)
-        match chance.randrange(5):
+    for _ in range(rng.randint(1, 3)):
+        index = rng.randrange(len(damaged) + 1)
+        match rng.randrange(5):
             case 0:
-                damaged[index : index + 1] = bytes([chance.choice(EDGES)])
+                damaged[index : index + 1] = bytes([rng.choice(EDGES)])
             case 1:
-                damaged[index:index] = chance.choice(INSERTIONS)
+                damaged[index:index] = rng.choice(INSERTIONS)
             case _:
-                del damaged[index : index + chance.randint(1, 4)]
+                del damaged[index : index + rng.randint(1, 4)]
     return bytes(damaged)
 
 
@@ -54,24 +54,24 @@ def test_a_body_cut_short_anywhere_is_refused(kafka_rows: Rows) -> None:
 
 
 def test_random_bytes_raise_nothing_but_protocol_errors(kafka_rows: Rows) -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     for message, version, _ in kafkas_messages(kafka_rows):
         for _ in range(60):
-            decoded_or_none(message, version, chance.randbytes(chance.randrange(60)))
+            decoded_or_none(message, version, rng.randbytes(rng.randrange(60)))
 
 
 def test_mutated_bodies_raise_nothing_but_protocol_errors(kafka_rows: Rows) -> None:
-    chance = random.Random(2)
+    rng = random.Random(2)
     for message, version, body in kafkas_messages(kafka_rows):
         for _ in range(60):
-            decoded_or_none(message, version, mutated(body, chance))
+            decoded_or_none(message, version, mutated(body, rng))
 
 
 def test_decoder_and_interpreted_construct_refuse_the_same(kafka_rows: Rows) -> None:
-    chance = random.Random(3)
+    rng = random.Random(3)
     for message, version, body in kafkas_messages(kafka_rows):
         for _ in range(5):
-            damaged = mutated(body, chance)
+            damaged = mutated(body, rng)
             try:
                 interpreted = message.parse(damaged, version=version)
             except ProtocolError:

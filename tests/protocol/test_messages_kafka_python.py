@@ -61,7 +61,7 @@ OTHER_VERSIONS = {"RequestHeader": "0"}
 """The same, for what is neither: ControlledShutdown v0 has this header."""
 
 UNREAD = {
-    "ApiVersionsResponse": "an error in the answer makes it version 0, whatever was asked for",
+    "ApiVersionsResponse": "an error in the answer makes it version 0, whatever was requested",
 }
 """Messages that kafka-python reads otherwise than its own definition says."""
 

@@ -38,7 +38,7 @@ def test_values_do_not_share_their_arrays_and_structs() -> None:
     assert other.replica_state.replica_id == -1
 
 
-def test_a_struct_left_out_is_made_when_it_is_first_asked_for() -> None:
+def test_a_struct_left_out_is_made_when_it_is_first_read() -> None:
     response = messages.FetchResponse
     written = b"".join(response.encoder(12)(response(responses=[topic_of_one_partition()])))
     for partition in (

@@ -10,13 +10,14 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import BATCH_HEADER_BYTES, RecordBatch, build_batch
 from odradek.protocol.records.crc import _load_extension, crc32c
-from odradek.protocol.records.validation import records_tile, summarize_records
+from odradek.protocol.records.validation import summarize_records
+from odradek.protocol.records.walk import lengths_add_up
 
 FOREVER = 2**62
 
 
-def tiles(built: bytearray, count: int) -> bool:
-    return records_tile(memoryview(built), BATCH_HEADER_BYTES, len(built), count)
+def adds_up(built: bytearray, count: int) -> bool:
+    return lengths_add_up(memoryview(built), BATCH_HEADER_BYTES, len(built), count)
 
 
 def test_the_checksum_is_crc32c() -> None:
@@ -28,12 +29,12 @@ def test_the_checksum_comes_from_the_extension_module_itself() -> None:
 
 
 @pytest.mark.parametrize("value_bytes", [0, 50, 57, 58, 59, 8180, 8191, 8192, 2_000_000])
-def test_records_of_any_length_are_hopped_over(value_bytes: int) -> None:
+def test_records_of_any_length_are_skipped(value_bytes: int) -> None:
     built = build_batch([(None, bytes(value_bytes), 0, [])] * 3)
-    assert tiles(built, 3)
-    assert not tiles(built, 2)
-    assert not tiles(built, 4)
-    assert not records_tile(built, BATCH_HEADER_BYTES, len(built) - 1, 3)
+    assert adds_up(built, 3)
+    assert not adds_up(built, 2)
+    assert not adds_up(built, 4)
+    assert not lengths_add_up(built, BATCH_HEADER_BYTES, len(built) - 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +48,12 @@ def test_records_of_any_length_are_hopped_over(value_bytes: int) -> None:
         b"\xfe\xff\xff\xff\x0f",  # 2 GiB
     ],
 )
-def test_lengths_that_no_record_has_do_not_tile(records: bytes) -> None:
-    assert not records_tile(records, 0, len(records), 1)
+def test_lengths_that_no_record_has_do_not_add_up(records: bytes) -> None:
+    assert not lengths_add_up(records, 0, len(records), 1)
 
 
-def test_the_shortest_record_tiles() -> None:
-    assert records_tile(b"\x0c" + bytes(6), 0, 7, 1)
+def test_the_length_of_the_shortest_record_adds_up() -> None:
+    assert lengths_add_up(b"\x0c" + bytes(6), 0, 7, 1)
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])

@@ -34,9 +34,9 @@ def finish(steps: Generator[None, None, tuple[Any, int]]) -> tuple[Any, int, int
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
 def test_steps_come_to_the_same_value(api_key: int, version: int) -> None:
     message = request_message(api_key)
-    chance = Random(f"{api_key} {version}")
+    rng = Random(f"{api_key} {version}")
     for _ in range(20):
-        value = random_value(message.version(version), chance)
+        value = random_value(message.version(version), rng)
         data = b"".join(map(bytes, message.encoder(version)(value)))
         assert finish(message.stepwise_decoder(version)(data, 0))[:2] == (value, len(data))
 

@@ -72,7 +72,7 @@ def test_what_would_be_too_large_in_the_topics_codec_is_refused() -> None:
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
-def test_a_small_batch_that_unfolds_to_hundreds_of_megabytes_is_refused_at_once(
+def test_a_small_batch_that_decompresses_to_hundreds_of_megabytes_is_refused_at_once(
     codec: Compression,
 ) -> None:
     records = zeros(codec, 120 << 20)

@@ -14,8 +14,8 @@ from construct import Construct, Renamed
 
 from odradek.protocol.codec.codegen import fixed_format
 from odradek.protocol.codec.types import ResolvedStruct
-from odradek.protocol.codec.varints import encode_varint
 from odradek.protocol.codec.wire import COMPACT_LENGTH, TAGGED_FIELDS, Presence, Repeated, Sized
+from odradek.protocol.varints import encode_unsigned_varint
 
 LARGE = {
     "?": b"\x01",
@@ -152,12 +152,16 @@ def _written_tags(
                 value = _written(field.subcon, style, path[1:], content)
             else:
                 value = _written_array(field.subcon, content)
-            return b"\x01" + encode_varint(tag) + encode_varint(len(value)) + value
-    unknown = (encode_varint(FIRST_UNKNOWN_TAG + tag) + b"\x00" for tag in range(style.tags))
-    return encode_varint(style.tags) + b"".join(unknown)
+            return (
+                b"\x01" + encode_unsigned_varint(tag) + encode_unsigned_varint(len(value)) + value
+            )
+    unknown = (
+        encode_unsigned_varint(FIRST_UNKNOWN_TAG + tag) + b"\x00" for tag in range(style.tags)
+    )
+    return encode_unsigned_varint(style.tags) + b"".join(unknown)
 
 
 def _length(sized: Sized, size: int) -> bytes:
     if sized.length is COMPACT_LENGTH:
-        return encode_varint(size + 1)
+        return encode_unsigned_varint(size + 1)
     return size.to_bytes(sized.bytes_min, "big")

@@ -54,7 +54,7 @@ SECONDS = {
     "tests/clients/test_confluent_kafka.py": 14,
     "tests/fuzz/test_properties.py": 13,
     "tests/clients/test_moving_log_dirs.py": 13,
-    "tests/protocol/test_light_records.py": 12,
+    "tests/protocol/test_walk.py": 12,
     "tests/hostile/test_memory.py": 12,
     "tests/clients/test_process.py": 11,
     "tests/clients/test_tls_clients.py": 10,

@@ -37,69 +37,69 @@ _key_and_version = struct.Struct(">hh").pack
 _length = struct.Struct(">i").pack
 
 
-def bodies(find: Callable[[int], Message], chance: Random) -> Iterator[tuple[ApiKey, int, bytes]]:
+def bodies(find: Callable[[int], Message], rng: Random) -> Iterator[tuple[ApiKey, int, bytes]]:
     """A body of every API and version."""
     for key in ApiKey:
         message = find(key)
         for version in message.versions:
-            value = random_value(message.version(version), chance)
+            value = random_value(message.version(version), rng)
             yield key, version, b"".join(message.encoder(version)(value))
 
 
-def request_seeds(chance: Random) -> list[bytes]:
+def request_seeds(rng: Random) -> list[bytes]:
     """Requests with their headers."""
     return [
         request_header(key, version, 1, "client") + body
-        for key, version, body in bodies(messages.request_message, chance)
+        for key, version, body in bodies(messages.request_message, rng)
     ]
 
 
-def response_seeds(chance: Random) -> list[bytes]:
+def response_seeds(rng: Random) -> list[bytes]:
     """Responses with their headers, after API key and version."""
     return [
         _key_and_version(key, version) + response_header(key, version, 1) + body
-        for key, version, body in bodies(messages.response_message, chance)
+        for key, version, body in bodies(messages.response_message, rng)
     ]
 
 
-def round_trip_seeds(chance: Random) -> list[bytes]:
+def round_trip_seeds(rng: Random) -> list[bytes]:
     """Bodies of requests, after API key and version."""
     return [
         _key_and_version(key, version) + body
-        for key, version, body in bodies(messages.request_message, chance)
+        for key, version, body in bodies(messages.request_message, rng)
     ]
 
 
-def frame_seeds(chance: Random) -> list[bytes]:
+def frame_seeds(rng: Random) -> list[bytes]:
     """Up to three short requests one after another, each after its length."""
-    requests = request_seeds(chance)
+    requests = request_seeds(rng)
     framed = [_length(len(request)) + request for request in requests if len(request) < 100]
-    return [b"".join(chance.sample(framed, chance.randint(1, 3))) for _ in framed]
+    return [b"".join(rng.sample(framed, rng.randint(1, 3))) for _ in framed]
 
 
-def internal_seeds(chance: Random) -> list[bytes]:
+def internal_seeds(rng: Random) -> list[bytes]:
     """The number of a schema without an API key, a version and a content of it."""
     seeds = []
     for number, name in enumerate(internal.message_names()):
         message = internal.find_message(name)
         for version in message.versions:
-            value = random_value(message.version(version), chance)
+            value = random_value(message.version(version), rng)
             content = b"".join(message.encoder(version)(value))
             seeds.append(bytes([number]) + version.to_bytes(2, "big") + content)
     return seeds
 
 
-def record_seeds(chance: Random) -> list[bytes]:
+def record_seeds(rng: Random) -> list[bytes]:
     """Batches of every codec: of one record, of several, transactional, control, two at once."""
     seeds = []
     for codec in Compression:
         for count in (1, 3, 30):
             records = [
                 (
-                    chance.choice((None, b"", b"\x00\x00\x00\x01")),
-                    chance.choice((None, b"\x00\x00\x00\x00\x00\x07", WORDS)),
-                    1_700_000_000_000 + chance.randrange(-5, 5),
-                    RECORD_HEADERS[: chance.randrange(4)],
+                    rng.choice((None, b"", b"\x00\x00\x00\x01")),
+                    rng.choice((None, b"\x00\x00\x00\x00\x00\x07", WORDS)),
+                    1_700_000_000_000 + rng.randrange(-5, 5),
+                    RECORD_HEADERS[: rng.randrange(4)],
                 )
                 for _ in range(count)
             ]
@@ -113,9 +113,9 @@ def record_seeds(chance: Random) -> list[bytes]:
     return seeds
 
 
-def compressed_seeds(chance: Random) -> list[bytes]:
+def compressed_seeds(rng: Random) -> list[bytes]:
     """What each codec makes of little, of much and of what does not compress."""
-    contents = (b"", b"x", WORDS, chance.randbytes(300), bytes(40_000))
+    contents = (b"", b"x", WORDS, rng.randbytes(300), bytes(40_000))
     seeds = []
     for codec in Compression:
         packed = [compress(codec, content) for content in contents]
@@ -137,25 +137,25 @@ SEEDS: dict[str, Callable[[Random], list[bytes]]] = {
 @cache
 def seeds_of(target: str) -> list[bytes]:
     """Well-formed inputs of a target, always the same ones."""
-    chance = Random(target)
-    return [seed for _ in range(3) for seed in SEEDS[target](chance)]
+    rng = Random(target)
+    return [seed for _ in range(3) for seed in SEEDS[target](rng)]
 
 
 def hostile_inputs(target: str, seed: int) -> Iterator[bytes]:
     """Inputs without end."""
-    chance = Random(f"{target} {seed}")
+    rng = Random(f"{target} {seed}")
     seeds = seeds_of(target)
     while True:
-        data = bytearray(chance.choice(seeds))
-        if chance.random() < RANDOM_SHARE:
-            data[4:] = chance.randbytes(int(chance.random() ** 3 * 400))
-        damage(data, chance)
+        data = bytearray(rng.choice(seeds))
+        if rng.random() < RANDOM_SHARE:
+            data[4:] = rng.randbytes(int(rng.random() ** 3 * 400))
+        damage(data, rng)
         yield bytes(data)
 
 
-def damage(data: bytearray, chance: Random) -> None:
+def damage(data: bytearray, rng: Random) -> None:
     """Change, put in, take out or repeat something, once or a few times."""
-    random = chance.random
+    random = rng.random
     for _ in range(1 + int(random() ** 2 * 4)):
         size = len(data)
         # Headers, lengths and counts come early more often than not.

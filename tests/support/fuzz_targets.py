@@ -16,23 +16,22 @@ from typing import NamedTuple
 
 from odradek.protocol import ApiKey, KafkaError, ProtocolError, internal, messages
 from odradek.protocol.codec.message import Message
-from odradek.protocol.compression.codecs import Compression, decompress
-from odradek.protocol.compression.decompression import iter_decompressed
+from odradek.protocol.compression.codecs import Compression
+from odradek.protocol.compression.decompression import decompress, iter_decompressed
 from odradek.protocol.compression.recompression import recompress
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.headers import read_request_header, read_request_start, read_response_header
 from odradek.protocol.internal import versioned
 from odradek.protocol.records.batch import RecordBatch, iter_batches
 from odradek.protocol.records.control import parse_end_transaction_marker
-from odradek.protocol.records.light_records import iter_keys, iter_offsets_and_timestamps
-from odradek.protocol.records.records import iter_records
+from odradek.protocol.records.records import iter_keys, iter_offsets_and_timestamps, iter_records
 from odradek.protocol.records.validation import (
+    decompressed_bytes_max,
     has_valid_crc,
     records_max,
-    records_tile,
     summarize_records,
-    unfolded_bytes_max,
 )
+from odradek.protocol.records.walk import lengths_add_up
 
 REFUSALS = (ProtocolError, KafkaError)
 
@@ -46,7 +45,7 @@ MEMORY_BYTES_PER_BYTE_MAX = 8
 
 DECOMPRESSED_BYTES_MIN = 16 << 10
 DECOMPRESSED_BYTES_PER_BYTE = 2
-"""What the records of an input may unfold to. A caller chooses that; this is a choice with
+"""What the records of an input may decompress to. A caller chooses that; this is a choice with
 which the memory is bound to stay within what `Spent` allows."""
 
 KEYS = frozenset(ApiKey)
@@ -161,8 +160,8 @@ def read_records(data: bytes) -> None:
     max_bytes = DECOMPRESSED_BYTES_MIN + DECOMPRESSED_BYTES_PER_BYTE * len(data)
     for batch in iter_batches(data):
         has_valid_crc(batch)
-        records_tile(data, batch.position + 61, batch.position + batch.size_in_bytes, 3)
-        records_tile(
+        lengths_add_up(data, batch.position + 61, batch.position + batch.size_in_bytes, 3)
+        lengths_add_up(
             data, batch.position + 61, batch.position + batch.size_in_bytes, batch.records_count
         )
         read_batch(batch, max_bytes)
@@ -171,12 +170,12 @@ def read_records(data: bytes) -> None:
 def read_batch(batch: RecordBatch, max_bytes: int) -> None:
     """One batch; what one way of reading it refuses, another may not.
 
-    Walks keep nothing, so they unfold as much as a broker lets them.
+    Walks keep nothing, so they decompress as much as a broker lets them.
     """
     size = batch.size_in_bytes
     with contextlib.suppress(KafkaError):
         if batch.records_count <= records_max(size):
-            summarize_records(batch, 0, 1 << 50, unfolded_bytes_max(size))
+            summarize_records(batch, 0, 1 << 50, decompressed_bytes_max(size))
     for walk in (iter_offsets_and_timestamps, iter_keys):
         with contextlib.suppress(KafkaError):
             for _ in walk(batch):
@@ -193,11 +192,11 @@ def unpack(data: bytes) -> None:
         codec = Compression(data[0] % len(Compression))
         other = Compression((data[0] + 1) % len(Compression))
         content = memoryview(data)[1:]
-        unfolded = b"".join(iter_decompressed(codec, content, max(max_bytes, len(data))))
+        decompressed = b"".join(iter_decompressed(codec, content, max(max_bytes, len(data))))
         again = recompress(
-            codec, other, content, None, unfolded_bytes_max=max_bytes, bytes_max=2 * max_bytes
+            codec, other, content, None, decompressed_bytes_max=max_bytes, bytes_max=2 * max_bytes
         )
-        assert decompress(other, again) == unfolded
+        assert decompress(other, again) == decompressed
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -230,7 +229,7 @@ def spend(target: Callable[[bytes], object], data: bytes) -> Spent:
 
     Processor time is measured, since others may use the machine. Tracing multiplies it, and
     so may a garbage collection of all that the test run holds; so what seems slow is
-    measured again without both, and told as what it would be on the machine of the bounds.
+    measured again without both, and reported as what it would be on the machine of the bounds.
     """
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]

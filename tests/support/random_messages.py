@@ -18,57 +18,56 @@ LONG_BYTES = b"\x01" * 130
 """Lengths above 127 take another byte."""
 
 
-def random_value(resolved: ResolvedStruct, chance: Random) -> Any:
+def random_value(resolved: ResolvedStruct, rng: Random) -> Any:
     """A value of one version of a message or struct, with tagged fields known and unknown.
 
     Args:
         resolved: of the message, such as `MetadataRequest.version(9)`.
-        chance: the same seed gives the same value.
+        rng: the same seed gives the same value.
     """
     fields: dict[str, Any] = {}
     for subcon in resolved.subcons:
         if subcon.name == TAGGED_FIELDS:
             for field in subcon.subcon.fields.values():
-                fields[field.name] = _content(field.subcon, chance)
-            if chance.randrange(4) == 0:
+                fields[field.name] = _content(field.subcon, rng)
+            if rng.randrange(4) == 0:
                 fields[UNKNOWN_TAGS] = {
-                    chance.randrange(1000, 2**20): _bytes(chance)
-                    for _ in range(chance.randint(1, 2))
+                    rng.randrange(1000, 2**20): _bytes(rng) for _ in range(rng.randint(1, 2))
                 }
         else:
-            fields[subcon.name] = _content(subcon.subcon, chance)
+            fields[subcon.name] = _content(subcon.subcon, rng)
     return resolved.declaration.value_class(**fields)
 
 
-def _content(wire_type: construct.Construct, chance: Random) -> Any:
+def _content(wire_type: construct.Construct, rng: Random) -> Any:
     if wire_type is construct.Flag:
-        return chance.random() < 0.5
+        return rng.random() < 0.5
     if isinstance(wire_type, construct.Bytes):
-        return chance.randbytes(wire_type.length)
+        return rng.randbytes(wire_type.length)
     if isinstance(wire_type, construct.FormatField):
-        return _number(wire_type.fmtstr[-1], chance)
+        return _number(wire_type.fmtstr[-1], rng)
     if isinstance(wire_type, Presence):
-        return None if chance.randrange(4) == 0 else _content(wire_type.content, chance)
+        return None if rng.randrange(4) == 0 else _content(wire_type.content, rng)
     if isinstance(wire_type, ResolvedStruct):
-        return random_value(wire_type, chance)
+        return random_value(wire_type, rng)
     assert isinstance(wire_type, Sized)
-    if wire_type.nullable and chance.randrange(4) == 0:
+    if wire_type.nullable and rng.randrange(4) == 0:
         return None
     if isinstance(wire_type, Text):
-        return chance.choice(TEXTS)
+        return rng.choice(TEXTS)
     if isinstance(wire_type, Repeated):
-        return [_content(wire_type.element, chance) for _ in range(chance.randrange(3))]
-    return _bytes(chance)
+        return [_content(wire_type.element, rng) for _ in range(rng.randrange(3))]
+    return _bytes(rng)
 
 
-def _number(form: str, chance: Random) -> int | float:
+def _number(form: str, rng: Random) -> int | float:
     if form == "d":
-        return chance.uniform(-1e9, 1e9)
+        return rng.uniform(-1e9, 1e9)
     if form in UNSIGNED_BITS:
-        return chance.randrange(1 << UNSIGNED_BITS[form])
+        return rng.randrange(1 << UNSIGNED_BITS[form])
     half = 1 << (INTEGER_BITS[form] - 1)
-    return chance.choice((chance.randrange(-half, half), 0, -1, 1, half - 1, -half))
+    return rng.choice((rng.randrange(-half, half), 0, -1, 1, half - 1, -half))
 
 
-def _bytes(chance: Random) -> bytes:
-    return LONG_BYTES if chance.randrange(8) == 0 else chance.randbytes(chance.randrange(7))
+def _bytes(rng: Random) -> bytes:
+    return LONG_BYTES if rng.randrange(8) == 0 else rng.randbytes(rng.randrange(7))

@@ -2,7 +2,7 @@
 
     python tools/benchmarks/record_walk.py [--rounds 25]
 
-`records tile` is what every uncompressed batch of a producer goes through: from length to
+`lengths add up` is what every uncompressed batch of a producer goes through: from length to
 length, copying nothing. It is shown for records of one size, which are compared in runs, and
 for records each of another size; and so is what a batch costs whose layout is remembered, of
 16 KB as producers send them. The walks below read more of each record; `iter_records` makes them.
@@ -26,8 +26,9 @@ from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.batch import BATCH_HEADER_BYTES
 from odradek.protocol.records.crc import crc32c
 from odradek.protocol.records.layouts import RecordLayouts
-from odradek.protocol.records.light_records import iter_keys, iter_offsets_and_timestamps
-from odradek.protocol.records.validation import records_tile, summarize_records
+from odradek.protocol.records.records import iter_keys, iter_offsets_and_timestamps
+from odradek.protocol.records.validation import summarize_records
+from odradek.protocol.records.walk import lengths_add_up
 
 BATCH_BYTES = 1 << 20
 CRC_BYTES = 16_384
@@ -35,7 +36,7 @@ RECORD_BYTES = (100, 1000)
 FOREVER_MS = 1 << 62
 CODECS = (Compression.NONE, Compression.LZ4, Compression.ZSTD)
 CRC_REPEAT = 200
-TILE_REPEAT = 200
+WALK_REPEAT = 200
 
 Call = Callable[[], Any]
 
@@ -74,22 +75,24 @@ def walks(batch: RecordBatch) -> dict[str, Call]:
         "iter_records": lambda: deque(iter_records(batch), 0),
     }
     if batch.compression is Compression.NONE:
-        tile = partial(records_tile, batch.buffer, BATCH_HEADER_BYTES, end, count)
-        return {"records tile": tile} | calls
+        add_up = partial(lengths_add_up, batch.buffer, BATCH_HEADER_BYTES, end, count)
+        return {"lengths add up": add_up} | calls
     return calls
 
 
-def tile_batches(record_bytes: int, spread: int, rounds: int) -> tuple[float, float]:
+def walked_batches(record_bytes: int, spread: int, rounds: int) -> tuple[float, float]:
     """Nanoseconds a record of a batch of 16 KB: walked over, and its layout remembered."""
     batch = batch_of(record_bytes, Compression.NONE, 16 * 1024, spread)
     view, count = memoryview(batch.buffer), batch.records_count
     layouts = RecordLayouts()
     walked, remembered = [], []
-    walk = partial(records_tile, view, BATCH_HEADER_BYTES, len(view), count)
+    walk = partial(lengths_add_up, view, BATCH_HEADER_BYTES, len(view), count)
     for _ in range(rounds):
-        walked.append(seconds(lambda: [walk() for _ in range(TILE_REPEAT)]))
-        remembered.append(seconds(lambda: [layouts.tile(view, count) for _ in range(TILE_REPEAT)]))
-    per_record = 1e9 / count / TILE_REPEAT
+        walked.append(seconds(lambda: [walk() for _ in range(WALK_REPEAT)]))
+        remembered.append(
+            seconds(lambda: [layouts.lengths_add_up(view, count) for _ in range(WALK_REPEAT)])
+        )
+    per_record = 1e9 / count / WALK_REPEAT
     return statistics.median(walked) * per_record, statistics.median(remembered) * per_record
 
 
@@ -123,7 +126,7 @@ def main() -> None:
             label = f"{codec.name.lower()}: {name}"
             print(f"{label:<44}" + "".join(f"{median:>12.0f}" for median in medians))
     for spread, sizes in ((1, "of one size"), (40, "of forty sizes")):
-        pairs = [tile_batches(size, spread, rounds) for size in RECORD_BYTES]
+        pairs = [walked_batches(size, spread, rounds) for size in RECORD_BYTES]
         for label, values in zip(
             ("walked over", "remembered"), zip(*pairs, strict=True), strict=True
         ):

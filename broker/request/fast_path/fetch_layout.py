@@ -15,9 +15,9 @@ from ....common.sentinels import NO_EPOCH
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....protocol.api_keys import ApiKey
-from ....protocol.codec.varints import encode_varint, read_varint
 from ....protocol.errors import ProtocolError
 from ....protocol.messages import response_message
+from ....protocol.varints import encode_unsigned_varint, read_unsigned_varint
 from ....replication.read.fetch import FetchPartition, FetchPartitionData
 from ..fetch_rules import FIRST_VERSION_WITH_TOPIC_IDS, partition_data
 
@@ -157,7 +157,7 @@ class FetchLayout:
             count: int = _unpack_int32(data, at)[0]
             at += 4
         else:
-            count, at = read_varint(data, at)
+            count, at = read_unsigned_varint(data, at)
             count -= 1
         if not 0 <= count <= ELEMENTS_MAX:
             raise ValueError("more elements than are commonly asked for")
@@ -168,7 +168,7 @@ class FetchLayout:
             size: int = _unpack_int16(data, at)[0]
             at += 2
         else:
-            size, at = read_varint(data, at)
+            size, at = read_unsigned_varint(data, at)
             size -= 1
         if not 0 <= size <= len(data) - at:
             raise ValueError("a name that cannot be")
@@ -210,7 +210,7 @@ class FetchLayout:
 
     def encode_count(self, count: int) -> bytes:
         """The number of an array's elements."""
-        return encode_varint(count + 1) if self._is_flexible else _pack_int32(count)
+        return encode_unsigned_varint(count + 1) if self._is_flexible else _pack_int32(count)
 
     def encode_partition(self, index: int, data: FetchPartitionData) -> tuple[bytes, bytes]:
         """What stands before a partition's records, and behind them.
@@ -231,5 +231,5 @@ class FetchLayout:
             + self._after_offsets[aborted is None]
         )
         if self._is_flexible:
-            return before + encode_varint(size + 1), b"\0"
+            return before + encode_unsigned_varint(size + 1), b"\0"
         return before + _pack_int32(size), b""

@@ -16,8 +16,8 @@ from ....common.errors import ErrorCode, KafkaError
 from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
-from ....protocol.codec.varints import encode_varint
 from ....protocol.headers import read_request_header
+from ....protocol.varints import encode_unsigned_varint
 from ....replication.partition.partition import FetchIsolation
 from ....replication.read.fetch import FetchPartitionData
 from ....replication.read.fetch_counting import count_idle
@@ -240,7 +240,9 @@ class ReadingShortcut:
         route.errors.count_one(ErrorCode.NONE, 2)  # of the answer, and of its partition
         route.times.instant += 1
         if size != self._length_of:
-            self._length = encode_varint(size + 1) if self._is_flexible else _pack_length(size)
+            self._length = (
+                encode_unsigned_varint(size + 1) if self._is_flexible else _pack_length(size)
+            )
             self._length_of = size
         length = self._length
         size += self._answer_bytes + len(length)

@@ -179,7 +179,7 @@ def compression_is_unknown(talk: Talk) -> None:
     cases={
         "a wrong count": (RECORDS_COUNT_AT, 49),
         "a wrong last offset": (LAST_OFFSET_DELTA_AT, 49),
-        "no payload that could be unfolded": (PAYLOAD_AT, 0x7FFFFFFF),
+        "no payload that could be decompressed": (PAYLOAD_AT, 0x7FFFFFFF),
     },
 )
 def compressed_batch_has(talk: Talk, change: tuple[int, int]) -> None:

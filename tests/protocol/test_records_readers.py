@@ -16,31 +16,31 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.compression.codecs import Compression, compress
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.builder import write_crc
-from odradek.protocol.records.light_records import iter_keys, iter_offsets_and_timestamps
+from odradek.protocol.records.records import iter_keys, iter_offsets_and_timestamps
 from odradek.protocol.records.validation import (
     RECORDS_AT_LEAST,
+    decompressed_bytes_max,
     records_max,
     summarize_records,
-    unfolded_bytes_max,
 )
-from odradek.protocol.records.varint import append_varint
+from odradek.protocol.varints import append_zigzag_varint
 
 BASE_TIMESTAMP = 1_700_000_000_000
 FOREVER = 1 << 60
 
 
-def random_batch(codec: Compression, chance: Random, value_bytes: int) -> bytearray:
-    """Records with and without keys, values and headers; some larger than what is unfolded."""
+def random_batch(codec: Compression, rng: Random, value_bytes: int) -> bytearray:
+    """Records with and without keys, values and headers; some larger than what is decompressed."""
     records = [
         (
-            chance.choice((None, b"", b"key", chance.randbytes(chance.choice((1, 200, 70_000))))),
-            chance.choice((None, b"", bytes(chance.randrange(1 + value_bytes)))),
-            BASE_TIMESTAMP + chance.choice((0, -5, 63, 64, -8192, 2**31, 2**40)),
-            [("header", None), ("größe", b"v" * chance.randrange(200))][: chance.randrange(3)],
+            rng.choice((None, b"", b"key", rng.randbytes(rng.choice((1, 200, 70_000))))),
+            rng.choice((None, b"", bytes(rng.randrange(1 + value_bytes)))),
+            BASE_TIMESTAMP + rng.choice((0, -5, 63, 64, -8192, 2**31, 2**40)),
+            [("header", None), ("größe", b"v" * rng.randrange(200))][: rng.randrange(3)],
         )
-        for _ in range(chance.choice((1, 2, 50, 300)))
+        for _ in range(rng.choice((1, 2, 50, 300)))
     ]
-    return build_batch(records, base_offset=chance.randrange(1 << 40), compression=codec)
+    return build_batch(records, base_offset=rng.randrange(1 << 40), compression=codec)
 
 
 @pytest.mark.parametrize("codec", Compression)
@@ -108,12 +108,12 @@ def test_damaged_records_end_a_walk_with_an_error_or_not_at_all(
     codec: Compression, walk: Callable[[RecordBatch], Iterator[Any]]
 ) -> None:
     """Never with anything else than a domain error; lz4 keeps small batches as they are."""
-    chance = Random(7)
+    rng = Random(7)
     raw = build_batch([(b"key", b"value", n, [("h", b"v")]) for n in range(20)], compression=codec)
     for _ in range(3000):
         damaged = bytearray(raw)
-        for _ in range(chance.randint(1, 3)):
-            damaged[chance.randrange(61, len(raw))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+        for _ in range(rng.randint(1, 3)):
+            damaged[rng.randrange(61, len(raw))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
         with suppress(KafkaError):
             list(walk(RecordBatch(damaged)))
 
@@ -122,11 +122,11 @@ def one_large_record(codec: Compression, value_bytes: int) -> bytes:
     """A sound batch of one record whose value is zeros."""
     head = bytearray(1)  # attributes
     for number in (0, 0, 3):
-        append_varint(head, number)
+        append_zigzag_varint(head, number)
     head += b"key"
-    append_varint(head, value_bytes)
+    append_zigzag_varint(head, value_bytes)
     length = bytearray()
-    append_varint(length, len(head) + value_bytes + 1)
+    append_zigzag_varint(length, len(head) + value_bytes + 1)
     payload = compress(codec, bytes(length + head) + bytes(value_bytes) + b"\0")
     batch = build_batch([(None, b"", 0, [])], compression=codec)[:61] + payload
     batch[8:12] = struct.pack(">i", len(batch) - 12)
@@ -154,17 +154,21 @@ def test_a_record_of_a_hundred_megabytes_is_walked_over_in_little_memory(
 
 
 @pytest.mark.parametrize("codec", BOUNDED)
-def test_what_a_client_may_send_unfolds_no_further_than_time_allows(codec: Compression) -> None:
+def test_a_clients_batch_decompresses_no_further_than_time_allows(
+    codec: Compression,
+) -> None:
     small = RecordBatch(one_large_record(codec, 1 << 20))
     assert (
-        summarize_records(small, 0, FOREVER, unfolded_bytes_max(small.size_in_bytes)).out_of_range
+        summarize_records(
+            small, 0, FOREVER, decompressed_bytes_max(small.size_in_bytes)
+        ).out_of_range
         == []
     )
     large = RecordBatch(one_large_record(codec, 100 << 20))
 
     def refuse() -> None:
         with pytest.raises(KafkaError) as refused:
-            summarize_records(large, 0, FOREVER, unfolded_bytes_max(large.size_in_bytes))
+            summarize_records(large, 0, FOREVER, decompressed_bytes_max(large.size_in_bytes))
         assert refused.value.code is ErrorCode.INVALID_RECORD
 
     if large.size_in_bytes < 1 << 20:
@@ -172,8 +176,8 @@ def test_what_a_client_may_send_unfolds_no_further_than_time_allows(codec: Compr
 
 
 def test_the_limits_of_what_is_opened_grow_with_the_batch() -> None:
-    assert unfolded_bytes_max(0) == 16 << 20
-    assert unfolded_bytes_max(1 << 20) == 80 << 20
-    assert unfolded_bytes_max(1 << 30) == 128 << 20
+    assert decompressed_bytes_max(0) == 16 << 20
+    assert decompressed_bytes_max(1 << 20) == 80 << 20
+    assert decompressed_bytes_max(1 << 30) == 128 << 20
     assert records_max(0) == RECORDS_AT_LEAST
     assert records_max(1 << 20) == RECORDS_AT_LEAST + (1 << 20)

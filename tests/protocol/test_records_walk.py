@@ -17,7 +17,7 @@ from odradek.protocol.records.layouts import (
     WALKS_MIN,
     RecordLayouts,
 )
-from odradek.protocol.records.validation import RECORDS_APART, RUN_RECORDS, records_tile
+from odradek.protocol.records.walk import ALIKE_RECORDS, RECORDS_APART, lengths_add_up
 
 RECORD_BYTES_MIN = 6
 LENGTH_BYTES_MAX = 5
@@ -25,7 +25,7 @@ LENGTH_BYTES_MAX = 5
 Buffer = bytes | bytearray | memoryview
 
 
-def tile_plainly(buffer: bytes, position: int, end: int, count: int) -> bool:
+def add_up_plainly(buffer: bytes, position: int, end: int, count: int) -> bool:
     """One record after the other, a byte at a time: what the walk has to prove."""
     for _ in range(count):
         if position >= end:
@@ -63,7 +63,7 @@ RUNS = st.lists(
         st.sampled_from([6, 7, 8, 62, 63, 64, 65, 127, 128, 140, 8191, 8192]),
         st.integers(1, 3),  # bytes of its length, of which some are needless
         st.sampled_from([0, 12, 0x0C, 0x80, 0xFF]),  # what a record is made of looks like a length
-        st.sampled_from([1, 1, 2, 5, 6, 7, 8, 20, RUN_RECORDS, RUN_RECORDS + 1, 200]),
+        st.sampled_from([1, 1, 2, 5, 6, 7, 8, 20, ALIKE_RECORDS, ALIKE_RECORDS + 1, 200]),
     ),
     max_size=6,
 )
@@ -76,15 +76,17 @@ def built(runs: list[tuple[int, int, int, int]]) -> tuple[bytearray, int]:
 
 @given(RUNS, st.integers(0, 80))
 @settings(max_examples=150, deadline=None)
-def test_runs_of_records_of_one_size_tile(runs: list[tuple[int, int, int, int]], at: int) -> None:
+def test_lengths_of_records_of_one_size_add_up(
+    runs: list[tuple[int, int, int, int]], at: int
+) -> None:
     data, count = built(runs)
     buffer = bytes(at) + data
     for kind in (bytes, bytearray, memoryview):
-        assert records_tile(kind(buffer), at, len(buffer), count)
+        assert lengths_add_up(kind(buffer), at, len(buffer), count)
     for wrong in (count - 1, count + 1):
-        assert not records_tile(buffer, at, len(buffer), wrong) or wrong < 0
-    assert not data or not records_tile(buffer, at, len(buffer) - 1, count)
-    assert not records_tile(buffer + b"\x0c" + bytes(6), at, len(buffer) + 7, count)
+        assert not lengths_add_up(buffer, at, len(buffer), wrong) or wrong < 0
+    assert not data or not lengths_add_up(buffer, at, len(buffer) - 1, count)
+    assert not lengths_add_up(buffer + b"\x0c" + bytes(6), at, len(buffer) + 7, count)
 
 
 @given(
@@ -109,8 +111,8 @@ def test_damaged_records_are_judged_as_by_the_plain_walk(
     end = len(data) + min(moved_end, 0)
     for buffer in (data, data[: len(data) - cut]):  # the end may lie behind the bytes
         for number in (count, count + miscounted):
-            found = records_tile(memoryview(buffer), 0, end, number)
-            assert found == tile_plainly(bytes(buffer), 0, end, number)
+            found = lengths_add_up(memoryview(buffer), 0, end, number)
+            assert found == add_up_plainly(bytes(buffer), 0, end, number)
 
 
 @given(st.binary(max_size=600), st.integers(-3, 90), st.integers(0, 40), st.integers(0, 700))
@@ -122,20 +124,20 @@ def test_damaged_records_are_judged_as_by_the_plain_walk(
 def test_any_bytes_are_judged_as_by_the_plain_walk(
     data: bytes, count: int, start: int, end: int
 ) -> None:
-    expected = tile_plainly(data, start, end, count)
-    assert records_tile(memoryview(data), start, end, count) == expected
+    expected = add_up_plainly(data, start, end, count)
+    assert lengths_add_up(memoryview(data), start, end, count) == expected
 
 
-@pytest.mark.parametrize("at", [1, 5, 7, RUN_RECORDS, RUN_RECORDS + RECORDS_APART, 250, 299])
+@pytest.mark.parametrize("at", [1, 5, 7, ALIKE_RECORDS, ALIKE_RECORDS + RECORDS_APART, 250, 299])
 @pytest.mark.parametrize("size", [50, 100])
 def test_one_length_that_differs_in_a_long_run_is_found(size: int, at: int) -> None:
     one = record(size)
     good = bytearray(one * 300)
-    assert records_tile(good, 0, len(good), 300)
+    assert lengths_add_up(good, 0, len(good), 300)
     for byte in range(len(one) - size):
         damaged = bytearray(good)
         damaged[at * len(one) + byte] ^= 2
-        assert not records_tile(damaged, 0, len(damaged), 300)
+        assert not lengths_add_up(damaged, 0, len(damaged), 300)
 
 
 @pytest.mark.parametrize("period", [1, 2, 3, 7, 17, 33])
@@ -143,7 +145,7 @@ def test_sizes_that_deceive_the_walk_cost_little_more_than_others(period: int) -
     def slowest_of_few(data: bytes, count: int) -> float:
         view = memoryview(data)
         return min(
-            timeit.repeat(lambda: records_tile(view, 0, len(view), count), number=5, repeat=5)
+            timeit.repeat(lambda: lengths_add_up(view, 0, len(view), count), number=5, repeat=5)
         )
 
     count = 4000
@@ -158,27 +160,27 @@ def batch_of(sizes: list[int]) -> bytearray:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_layouts_remember_never_passes_other_records(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     layouts = RecordLayouts()
     forms = []
     for _ in range(3):
-        sizes = [chance.choice([6, 63, 64, 70, 8191, 8192]) for _ in range(chance.randint(4, 12))]
-        forms += [sizes, chance.sample(sizes, len(sizes))]  # of the same size and count
+        sizes = [rng.choice([6, 63, 64, 70, 8191, 8192]) for _ in range(rng.randint(4, 12))]
+        forms += [sizes, rng.sample(sizes, len(sizes))]  # of the same size and count
     for _ in range(300):
-        sizes = chance.choice(forms)
+        sizes = rng.choice(forms)
         batch, count = batch_of(sizes), len(sizes)
-        if chance.random() < 0.5:
+        if rng.random() < 0.5:
             begins = BATCH_HEADER_BYTES
-            for size in chance.sample(sizes, chance.randrange(count)):
+            for size in rng.sample(sizes, rng.randrange(count)):
                 begins += len(record(size))
-            where = min(begins + chance.choice([0, 0, 1, 2, 5]), len(batch) - 1)
-            batch[where] = chance.choice([batch[where] ^ 0x80, batch[where] ^ 2, 0, 12, 0xFF])
-        if chance.random() < 0.1:
-            count += chance.choice([-1, 1, 256, -300])
-        if chance.random() < 0.1:
-            del batch[-chance.randint(1, len(batch)) :]
-        expected = tile_plainly(bytes(batch), BATCH_HEADER_BYTES, len(batch), count)
-        assert layouts.tile(memoryview(batch), count) == expected
+            where = min(begins + rng.choice([0, 0, 1, 2, 5]), len(batch) - 1)
+            batch[where] = rng.choice([batch[where] ^ 0x80, batch[where] ^ 2, 0, 12, 0xFF])
+        if rng.random() < 0.1:
+            count += rng.choice([-1, 1, 256, -300])
+        if rng.random() < 0.1:
+            del batch[-rng.randint(1, len(batch)) :]
+        expected = add_up_plainly(bytes(batch), BATCH_HEADER_BYTES, len(batch), count)
+        assert layouts.lengths_add_up(memoryview(batch), count) == expected
 
 
 @pytest.mark.parametrize("count", [RECORDS_MIN - 1, RECORDS_MIN, RECORDS_MAX, RECORDS_MAX + 1])
@@ -186,11 +188,11 @@ def test_a_batch_that_comes_again_is_checked_again(count: int) -> None:
     layouts = RecordLayouts()
     batch = batch_of([100] * (count - 1) + [101])
     for _ in range(3 * WALKS_MIN):
-        assert layouts.tile(batch, count)
-        assert not layouts.tile(batch, count - 1)
-        assert not layouts.tile(batch, count + 1)
+        assert layouts.lengths_add_up(batch, count)
+        assert not layouts.lengths_add_up(batch, count - 1)
+        assert not layouts.lengths_add_up(batch, count + 1)
     batch[BATCH_HEADER_BYTES + 1] ^= 1
-    assert not layouts.tile(batch, count)
+    assert not layouts.lengths_add_up(batch, count)
 
 
 def test_layouts_of_more_forms_than_are_remembered_are_checked_all_the_same() -> None:
@@ -198,8 +200,8 @@ def test_layouts_of_more_forms_than_are_remembered_are_checked_all_the_same() ->
     forms = [batch_of([6 + more] * 8) for more in range(2 * LAYOUTS_MAX)]
     for _ in range(WALKS_MIN + 1):
         for batch in forms:
-            assert all(layouts.tile(batch, 8) for _ in range(WALKS_MIN))
-            assert not layouts.tile(batch[:-1], 8)
+            assert all(layouts.lengths_add_up(batch, 8) for _ in range(WALKS_MIN))
+            assert not layouts.lengths_add_up(batch[:-1], 8)
     assert len(layouts) <= LAYOUTS_MAX
 
 
@@ -217,7 +219,7 @@ def test_a_batch_of_one_record_is_judged_as_by_the_plain_walk(first: int) -> Non
                 batch = bytearray(end)
                 batch[BATCH_HEADER_BYTES : BATCH_HEADER_BYTES + len(tail)] = tail
                 batch = batch[:end]
-                whole = tile_plainly(batch, BATCH_HEADER_BYTES, end, 1)
-                assert layouts.tile(memoryview(batch), 1) == whole, (size, length, tail)
+                whole = add_up_plainly(batch, BATCH_HEADER_BYTES, end, 1)
+                assert layouts.lengths_add_up(memoryview(batch), 1) == whole, (size, length, tail)
                 taken += whole
     assert taken > 300
