@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .client_settings import TlsFiles, client_settings
-from .inspection.inspected_cluster import InspectedCluster
+from .inspection.cluster_inspection import ClusterInspection
 from .outages.cluster_outages import ClusterOutages
 from .running_broker import Broker
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .faults.cluster_faults import ClusterFaults
 
 
-class Cluster(ClusterOutages, InspectedCluster):
+class Cluster(ClusterOutages, ClusterInspection):
     """Brokers with the ids 1, 2, ... that know each other; ready when the constructor returns.
 
     Args:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .client_settings import TlsFiles, client_settings
-from .control.controlled_broker import ControlledBroker
+from .control.broker_under_test import BrokerUnderTest
 from .control.framing import TOKEN_VARIABLE
 from .outages.breakable_process import BreakableProcess
 from .process.broker_process import BrokerStartError
@@ -42,7 +42,7 @@ TEST_SETTINGS = {
 internal topics have few partitions. A test's own settings stand before these."""
 
 
-class Broker(ControlledBroker, BreakableProcess):
+class Broker(BrokerUnderTest, BreakableProcess):
     """A broker for tests; it is ready when the constructor returns.
 
     Args:
@@ -180,7 +180,7 @@ class Broker(ControlledBroker, BreakableProcess):
         return self._control
 
     def reset(self) -> None:
-        """Empty it; see `Inspected.reset`. Its clock is right then, also after a restart."""
+        """Empty it; see `BrokerInspection.reset`. Its clock is right then, also after a restart."""
         super().reset()
         self.start_state = self.start_state._replace(ahead_ms=0, skew_ms=0)
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 FRAME_BYTES_MAX = 64 << 20
 """Of one request or answer, without its length."""
@@ -73,4 +77,56 @@ def _as_json(value: Any) -> Any:
 def _from_json(value: dict[str, Any]) -> Any:
     if len(value) == 1 and isinstance(value.get(_BYTES_MARK), str):
         return base64.b64decode(value[_BYTES_MARK], validate=True)
+    return value
+
+
+def to_wire(value: Any) -> Any:
+    """A value as JSON can say it: tuples and dataclasses as lists of their fields.
+
+    A mapping whose keys are no text becomes a list of pairs.
+    """
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {key: to_wire(each) for key, each in value.items()}
+        return [[to_wire(key), to_wire(each)] for key, each in value.items()]
+    if isinstance(value, list | tuple):
+        return [to_wire(each) for each in value]
+    if is_dataclass(value):
+        return [to_wire(getattr(value, field.name)) for field in fields(value)]
+    return value
+
+
+@cache
+def _field_types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def from_wire(value: Any, hint: Any) -> Any:
+    """The value that `to_wire` was given.
+
+    Args:
+        value: from JSON.
+        hint: its type: what `to_wire` takes, or one of those or None.
+
+    Raises:
+        ValueError: it does not have the fields of the type.
+    """
+    if value is None:
+        return None
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        (hint,) = (each for each in arguments if each is not type(None))
+        return from_wire(value, hint)
+    if isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields")):
+        types = _field_types(hint)
+        if not isinstance(value, list) or len(value) != len(types):
+            raise ValueError(f"{hint.__name__} has {len(types)} fields, which {value!r} has not")
+        return hint(*(from_wire(*each) for each in zip(value, types.values(), strict=True)))
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return tuple(from_wire(*each) for each in zip(value, arguments, strict=True))
+    if origin in (list, tuple):
+        return origin(from_wire(each, arguments[0]) for each in value)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        pairs = value.items() if isinstance(value, dict) else value
+        return {from_wire(key, arguments[0]): from_wire(each, arguments[1]) for key, each in pairs}
     return value

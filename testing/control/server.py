@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from ..inspection.request_log import request_log_of
-from .hooks import RequestHooks
-from .verbs import Controlled, VerbError, find_verb
+from .target import ControlTarget
+from .verbs import VerbError, find_verb
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
@@ -50,14 +49,12 @@ class ControlServer:
         self._token = token
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
-        self.target: Controlled
+        self.target: ControlTarget
         self._connections = 0
 
     def attach(self, broker: Broker) -> None:
         """Fill the hooks of the broker, before it serves."""
-        hooks = RequestHooks(broker.dispatcher)
-        hooks.watchers.append(request_log_of(broker))
-        self.target = Controlled(broker, hooks)
+        self.target = ControlTarget(broker)
 
     def start(self) -> None:
         """Serve from now on, until the broker ends; the broker is running."""
@@ -141,13 +138,16 @@ class ControlServer:
         return answer
 
     async def _answer(self, request: Any) -> dict[str, Any]:
+        from .framing import to_wire
+
         try:
             name, arguments = request["verb"], request["arguments"]
             if not isinstance(name, str) or not isinstance(arguments, dict):
                 raise VerbError("a request is a verb and its arguments")
-            result = find_verb(name)(self.target, **arguments)
+            result = find_verb(name).carry_out(self.target, arguments)
             if type(result) is CoroutineType:
                 result = await result
+            return {"result": to_wire(result)}
         except (VerbError, ValueError) as error:
             return {"error": str(error)}
         except TimeoutError as error:
@@ -157,7 +157,6 @@ class ControlServer:
             return {"error": f"{type(error).__name__} in the broker's process: {error}"}
         finally:
             self.target.broker.server.finish_outside_work()
-        return {"result": result}
 
 
 async def _receive(stream: trio.SocketStream, length_max: int) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import trio
+from typing import TYPE_CHECKING
 
 from ...broker.handlers.registry import REGISTRATIONS
 from ...protocol.api_keys import ApiKey
 from ..control.request_names import RequestNames, nameable
+from .broker_faults import FaultStatus
 from .fault import Fault
 from .matcher import VERSION_MAX, Match
 from .triggers import TriggerState
@@ -38,7 +37,6 @@ class ActiveFault:
         self.strikes = 0
         self.is_lifted = False
         self.trigger = TriggerState(fault.trigger)
-        self._struck = trio.Event()
         self._api_key = fault.match.api_key
         self._versions = fault.match.version_range
 
@@ -62,35 +60,28 @@ class ActiveFault:
         if self.is_lifted or not self.trigger.fires():
             return False
         self.strikes += 1
-        self._struck.set()
-        self._struck = trio.Event()
         return True
 
-    async def wait_until_struck(self, times: int) -> None:
-        """Wait until it has struck so often."""
-        while self.strikes < times:
-            await self._struck.wait()
-
-    def to_json(self) -> dict[str, Any]:
-        """What goes over the control channel."""
-        return {
-            "id": self.number,
-            "fault": self.fault.to_json(),
-            "owner": self.owner,
-            "matches": self.trigger.matches,
-            "strikes": self.strikes,
-            "is_lifted": self.is_lifted,
-        }
+    def status(self) -> FaultStatus:
+        """The fault as it is now."""
+        return FaultStatus(
+            self.number,
+            self.fault,
+            self.owner,
+            self.trigger.matches,
+            self.strikes,
+            self.is_lifted,
+        )
 
 
 def _names_match(match: Match, names: RequestNames) -> bool:
     if match.topic is not None and match.topic not in names.topics:
         return False
     if match.partition is not None:
-        wanted = {
+        partitions = {
             partition for topic, partition in names.partitions if match.topic in (None, topic)
         }
-        if match.partition not in wanted:
+        if match.partition not in partitions:
             return False
     if match.group is not None and match.group not in names.groups:
         return False

@@ -1,22 +1,111 @@
-"""`broker.faults`: what a test says to add, see and lift faults."""
+"""`broker.faults`: faults are added to a broker, looked at and lifted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..control.client import ControlError
-from .fault import Fault, fault_from_json
+from ..control.verbs import verb
+from .fault import Fault
 
 if TYPE_CHECKING:
     from ..control.client import ControlClient
+    from ..control.target import ControlTarget
+    from .fault_table import FaultTable
 
 STRIKE_SECONDS = 30.0
 """How long a strike is waited for, unless the call says otherwise."""
 ANSWER_SECONDS = 30.0
-"""How much longer the control channel may take to tell of it."""
+"""How much longer the control channel may take to say so."""
+
+
+class FaultStatus(NamedTuple):
+    """A fault of a broker, as the broker knows it at one moment.
+
+    Attributes:
+        id: its number on this broker.
+        owner: the text it was added with.
+        matches: how many requests it was about, whether or not they were struck.
+        strikes: how often it has struck.
+        is_lifted: whether it is over.
+    """
+
+    id: int
+    fault: Fault
+    owner: str
+    matches: int
+    strikes: int
+    is_lifted: bool
+
+
+# -- in the broker's process ----------------------------------------------------------------------
+
+
+@verb
+def add(target: ControlTarget, fault: Fault, owner: str = "") -> FaultStatus:
+    """Have a fault strike from now on."""
+    fault.check()
+    return _table(target).add(fault, owner).status()
+
+
+@verb
+def show(target: ControlTarget, number: int) -> FaultStatus:
+    """The fault of a number."""
+    return _table(target).find(number).status()
+
+
+@verb
+def known(target: ControlTarget, owner: str | None = None) -> list[FaultStatus]:
+    """All that are not lifted, or an owner's."""
+    return [
+        fault.status() for fault in _table(target).known() if owner is None or fault.owner == owner
+    ]
+
+
+@verb
+def lift(target: ControlTarget, number: int) -> None:
+    """Have a fault strike no more."""
+    table = _table(target)
+    table.lift(table.find(number))
+
+
+@verb
+def lift_all(target: ControlTarget, owner: str | None = None) -> int:
+    """Lift all, or an owner's; returns how many were lifted."""
+    table = _table(target)
+    lifted = [fault for fault in table.known() if owner is None or fault.owner == owner]
+    for fault in lifted:
+        table.lift(fault)
+    return len(lifted)
+
+
+@verb
+async def wait(target: ControlTarget, number: int, times: int, timeout: float) -> None:
+    """Wait until a fault has struck so often.
+
+    Raises:
+        TimeoutError: it has not, within `timeout` seconds.
+    """
+    fault = _table(target).find(number)
+    if not await target.wait_until(lambda: fault.strikes >= times, timeout):
+        raise TimeoutError(
+            f"within {timeout:g} s the fault has struck {fault.strikes} of {times} times, of "
+            f"{fault.trigger.matches} requests that it was about: {fault.fault}"
+        )
+
+
+def _table(target: ControlTarget) -> FaultTable:
+    from .fault_table import FaultTable
+
+    if target.faults is None:
+        target.faults = FaultTable(target.broker)
+    return target.faults
+
+
+# -- in a test's process --------------------------------------------------------------------------
 
 
 class AddedFault:
@@ -28,33 +117,33 @@ class AddedFault:
         owner: the text it was added with.
     """
 
-    def __init__(self, control: ControlClient, facts: dict[str, Any]) -> None:
-        self.id: int = facts["id"]
-        self.fault: Fault = fault_from_json(facts["fault"])
-        self.owner: str = facts["owner"]
+    def __init__(self, control: ControlClient, status: FaultStatus) -> None:
+        self.id = status.id
+        self.fault = status.fault
+        self.owner = status.owner
         self._control = control
 
     @property
     def strikes(self) -> int:
         """How often it has struck so far."""
-        strikes: int = self._facts()["strikes"]
-        return strikes
+        return self._status().strikes
 
     @property
     def matches(self) -> int:
         """How many requests it was about so far, whether or not they were struck."""
-        matches: int = self._facts()["matches"]
-        return matches
+        return self._status().matches
 
     @property
     def is_lifted(self) -> bool:
         """Whether it is over."""
-        is_lifted: bool = self._facts()["is_lifted"]
-        return is_lifted
+        return self._status().is_lifted
+
+    def _status(self) -> FaultStatus:
+        return show.on(self._control)(self.id)
 
     def lift(self) -> None:
         """Have it strike no more; nothing happens if it is lifted already."""
-        self._control.call("faults.lift", number=self.id)
+        lift.on(self._control)(self.id)
 
     def wait_until_struck(self, times: int = 1, timeout: float = STRIKE_SECONDS) -> None:
         """Wait until it has struck so often, since it was added.
@@ -62,17 +151,7 @@ class AddedFault:
         Raises:
             ControlTimeout: a TimeoutError: it has not, within `timeout` seconds.
         """
-        self._control.call(
-            "faults.wait",
-            answer_within=timeout + ANSWER_SECONDS,
-            number=self.id,
-            times=times,
-            timeout=timeout,
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = self._control.call("faults.show", number=self.id)
-        return facts
+        wait.on(self._control, timeout + ANSWER_SECONDS)(self.id, times, timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +212,7 @@ class BrokerFaults:
             )
         owner = self._owner if owner is None else owner
         control = self._control()
-        return AddedFault(control, control.call("faults.add", fault=fault.to_json(), owner=owner))
+        return AddedFault(control, add.on(control)(fault, owner))
 
     @contextmanager
     def during(self, fault: Fault, owner: str | None = None) -> Iterator[AddedFault]:
@@ -148,7 +227,7 @@ class BrokerFaults:
             owner: only those that were added with this text.
         """
         control = self._control()
-        found = control.call("faults.known", owner=owner or self._owner or None)
+        found = known.on(control)(owner or self._owner or None)
         return [AddedFault(control, each) for each in found]
 
     def lift(self, fault: AddedFault) -> None:
@@ -162,5 +241,4 @@ class BrokerFaults:
             owner: only those that were added with this text.
         """
         owner = owner or self._owner or None
-        lifted: int = self._control().call("faults.lift_all", owner=owner)
-        return lifted
+        return lift_all.on(self._control())(owner)

@@ -20,8 +20,8 @@ from .strikes import ANSWER_ACTIONS, CORRUPTIONS, HELD_ACTIONS, RECORDS_ACTIONS,
 from .triggers import ordinal
 
 if TYPE_CHECKING:
+    from ...broker.broker import Broker
     from ...broker.request.requests import Request
-    from ..control.verbs import Controlled
 
 logger = logging.getLogger("odradek.testing.faults")
 
@@ -35,16 +35,15 @@ class FaultTable:
     """All faults of a broker.
 
     Args:
-        target: the broker.
+        broker: whose they are.
     """
 
-    def __init__(self, target: Controlled) -> None:
-        self._target = target
-        self._broker = target.broker
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._faults: dict[int, ActiveFault] = {}
         self._last_number = 0
         self._pending: dict[Request, list[ActiveFault]] = {}
-        self.strikes = Strikes(target.broker)
+        self.strikes = Strikes(broker)
 
     def add(self, fault: Fault, owner: str) -> ActiveFault:
         """Have a fault strike from now on.
@@ -54,16 +53,15 @@ class FaultTable:
             VerbError: there are too many.
         """
         check_can_strike(fault.match)
-        self._make_room()
+        self._drop_lifted()
         self._last_number += 1
         added = ActiveFault(self._last_number, fault, owner)
         self._faults[added.number] = added
-        self._target.hooks.breaker = self
         self._broker.server.refuses = self._refuses
         logger.info("fault %d is added: %s", added.number, fault)
         return added
 
-    def _make_room(self) -> None:
+    def _drop_lifted(self) -> None:
         while len(self._faults) >= FAULTS_MAX:
             oldest = next((fault for fault in self._faults.values() if fault.is_lifted), None)
             if oldest is None:

@@ -1,5 +1,5 @@
-"""Looking into a broker without a client: its topics, groups, transactions, producers, requests.
+"""Looking into brokers from a test: topics, records, groups, transactions, requests.
 
-`inspected` is what a test calls. Everything is read in the broker's process, over the control
-channel, and changes nothing there but what `reset` and `restore` say.
+`broker_inspection` and `cluster_inspection` are what a test calls; `broker_state`, `topic_admin`
+and `request_log` hold the verbs that do it in the broker's process.
 """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from .broker_state import records
 
 if TYPE_CHECKING:
     from ...protocol.records.batch import RecordBatch
@@ -53,21 +55,15 @@ def read_partition(
     from ...protocol.records.batch import iter_batches
 
     while True:
-        page: dict[str, Any] = control.call(
-            "look.records",
-            topic=topic,
-            partition=partition,
-            offset=offset,
-            committed_only=committed_only,
-        )
-        skipped = _Aborted(page["aborted"])
-        begin = offset = max(offset, page["start"])
-        for batch in iter_batches(page["batches"]):
+        page = records.on(control)(topic, partition, offset, committed_only)
+        skipped = _Aborted(page.aborted)
+        begin = offset = max(offset, page.start)
+        for batch in iter_batches(page.batches):
             if not batch.is_control and not skipped.has(batch):
                 yield from _records(batch, topic, partition, offset)
             skipped.pass_over(batch)
             begin = batch.next_offset
-        if begin <= offset or begin >= page["end"]:
+        if begin <= offset or begin >= page.end:
             return
         offset = begin
 

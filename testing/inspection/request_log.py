@@ -1,83 +1,87 @@
-"""The requests that a broker was sent, and what it answered: the last thousands of them."""
+"""The last requests of a broker and what it answered: `broker.requests.of("Produce").count()`."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..control.verbs import verb
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
     from ...broker.request.error_counts import ErrorCounts
     from ...broker.request.requests import Request
+    from ..control.client import ControlClient
+    from ..control.target import ControlTarget
 
 CAPACITY = 20_000
 """How many requests are remembered; one takes about a kilobyte."""
 NAMES_MAX = 500_000
 """How many names they may have together: one request can name all topics there are."""
+LINES_MAX = 50
+"""How many lines are shown unless the call says otherwise."""
+
+Lines = list[str]
 
 
+@dataclass(slots=True)
 class LoggedRequest:
-    """One request.
+    """A request that a broker was sent.
 
     Attributes:
         number: counts all requests of the broker, from 1.
-        time_ms: when it came, by the broker's clock.
-        api: Kafka's name.
+        time: when it came, by the broker's clock, in seconds since the epoch.
+        api: Kafka's name, such as "Produce".
         peer: the client's address.
         topics, partitions, groups, transactional_ids: what it names.
-        errors: in its answer, by their names; None: not answered (yet).
-        took_ms: until it was answered.
+        errors: in the broker's answer, by Kafka's names; None: it is not answered.
+        took: until the broker answered, in seconds.
     """
 
-    __slots__ = (
-        "api",
-        "client_id",
-        "correlation_id",
-        "errors",
-        "groups",
-        "key",
-        "number",
-        "partitions",
-        "peer",
-        "time_ms",
-        "took_ms",
-        "topics",
-        "transactional_ids",
-        "version",
-    )
-
-    def __init__(self, number: int, request: Request, broker: Broker) -> None:
-        from ..control.request_names import names_in
-
-        names = names_in(request, broker)
-        self.number = number
-        self.key = id(request)
-        self.time_ms = broker.clock.now_ms()
-        self.api: str = type(request.body).__name__.removesuffix("Request")
-        self.version = request.api_version
-        self.client_id = request.client_id
-        self.correlation_id = request.correlation_id
-        self.peer = request.connection.peer
-        self.topics = sorted(names.topics)
-        self.partitions = sorted(names.partitions)
-        self.groups = sorted(names.groups)
-        self.transactional_ids = sorted(names.transactional_ids)
-        self.errors: list[str] | None = None
-        self.took_ms: int | None = None
+    number: int
+    time: float
+    api: str
+    version: int
+    client_id: str
+    correlation_id: int
+    peer: str
+    topics: tuple[str, ...]
+    partitions: tuple[tuple[str, int], ...]
+    groups: tuple[str, ...]
+    transactional_ids: tuple[str, ...]
+    errors: tuple[str, ...] | None = None
+    took: float | None = None
 
     @property
-    def names(self) -> int:
-        """How many names it takes to tell of it."""
+    def name_count(self) -> int:
+        """How many names it holds."""
         return len(self.topics) + len(self.partitions) + len(self.groups) + 1
 
-    def as_json(self) -> dict[str, Any]:
-        """All of it, for the control channel."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "key"}
+    def __str__(self) -> str:
+        when = time.strftime("%H:%M:%S", time.localtime(self.time))
+        named = [f"{topic}-{partition}" for topic, partition in self.partitions]
+        on = {topic for topic, _ in self.partitions}
+        named += [topic for topic in self.topics if topic not in on]
+        parts = [f"on {', '.join(named)}"] if named else []
+        parts += [f"group {name}" for name in self.groups]
+        parts += [f"transactional id {name}" for name in self.transactional_ids]
+        if self.errors is None or self.took is None:
+            parts.append("is not answered")
+        else:
+            outcome = ", ".join(self.errors) or "answered"
+            parts.append(f"{outcome} after {self.took * 1000:.0f} ms")
+        milliseconds = round(self.time % 1 * 1000) % 1000
+        return (
+            f"#{self.number} {when}.{milliseconds:03d} {self.api} v{self.version} from "
+            f"{self.client_id or 'nobody'} at {self.peer} {', '.join(parts)}"
+        )
 
 
 class RequestFilter(NamedTuple):
-    """Which requests are meant: those that all of these are true of; None lets all pass.
+    """The requests that all of these are true of; None lets all pass.
 
     Attributes:
         since: only those after the request of this number.
@@ -94,7 +98,7 @@ class RequestFilter(NamedTuple):
     since: int = 0
 
     def passes(self, logged: LoggedRequest) -> bool:
-        """Whether a request is meant."""
+        """Whether a request is one of them."""
         return (
             logged.number > self.since
             and self.api in (None, logged.api)
@@ -115,53 +119,77 @@ class RequestFilter(NamedTuple):
         )
 
 
+ALL_REQUESTS = RequestFilter()
+
+
+# -- in the broker's process ----------------------------------------------------------------------
+
+
 class RequestLog:
-    """Remembers the last requests of a broker; it is shown them by the control channel's hooks.
+    """Remembers the last requests of a broker.
 
     Args:
         broker: whose requests they are.
-        capacity: how many it remembers.
 
     Attributes:
         latest: the number of the latest request.
         capacity: how many it remembers.
     """
 
-    def __init__(self, broker: Broker, capacity: int = CAPACITY) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.latest = 0
+        self.capacity = CAPACITY
         self._broker = broker
-        self.capacity = capacity
-        self._logged: deque[LoggedRequest] = deque()
+        self._logged: deque[tuple[int, LoggedRequest]] = deque()
+        """With the identity of the request, which `_unanswered` has as a key."""
         self._unanswered: dict[int, LoggedRequest] = {}
         self._names = 0
         self._errors: dict[tuple[int, int], ErrorCounts] = {}
         self._forgotten = 0
 
     def note(self, request: Request) -> None:
-        """A request has come."""
+        """A request has come, and nothing was done with it yet.
+
+        What its body refers to is valid only until this returns: records lie in memory that is
+        used again.
+        """
+        from ..control.request_names import names_in
+
         if request.body is None:  # of a version that is not known
             return
         self.latest += 1
-        logged = LoggedRequest(self.latest, request, self._broker)
-        self._logged.append(logged)
-        self._names += logged.names
-        self._unanswered[logged.key] = logged
+        names = names_in(request, self._broker)
+        logged = LoggedRequest(
+            self.latest,
+            self._broker.clock.now_ms() / 1000,
+            type(request.body).__name__.removesuffix("Request"),
+            request.api_version,
+            request.client_id,
+            request.correlation_id,
+            request.connection.peer,
+            tuple(sorted(names.topics)),
+            tuple(sorted(names.partitions)),
+            tuple(sorted(names.groups)),
+            tuple(sorted(names.transactional_ids)),
+        )
+        self._logged.append((id(request), logged))
+        self._names += logged.name_count
+        self._unanswered[id(request)] = logged
         while len(self._logged) > self.capacity or self._names > NAMES_MAX:
-            oldest = self._logged.popleft()
-            self._names -= oldest.names
+            key, oldest = self._logged.popleft()
+            self._names -= oldest.name_count
             self._forgotten = oldest.number
-            if self._unanswered.get(oldest.key) is oldest:
-                del self._unanswered[oldest.key]
+            if self._unanswered.get(key) is oldest:
+                del self._unanswered[key]
 
     def note_answer(self, request: Request, response: Any) -> None:
-        """The broker answers it."""
+        """The broker answers a request; a fault may still change or lose the answer."""
         logged = self._unanswered.pop(id(request), None)
-        if logged is None:
-            return
-        logged.took_ms = self._broker.clock.now_ms() - logged.time_ms
-        logged.errors = self._errors_in(request, response)
+        if logged is not None:
+            logged.took = self._broker.clock.now_ms() / 1000 - logged.time
+            logged.errors = self._errors_in(request, response)
 
-    def _errors_in(self, request: Request, response: Any) -> list[str]:
+    def _errors_in(self, request: Request, response: Any) -> tuple[str, ...]:
         from ...broker.request.error_counts import ErrorCounts
         from ...protocol.messages import response_message
 
@@ -172,29 +200,29 @@ class RequestLog:
             counts = self._errors[key] = ErrorCounts(message, request.api_version)
         counts.counts.clear()
         counts.count(response)
-        return [name for name, _ in counts.by_name() if name != "NONE"]
+        return tuple(name for name, _ in counts.by_name() if name != "NONE")
 
-    def find(self, wanted: RequestFilter) -> Iterator[LoggedRequest]:
-        """The requests that are meant, oldest first.
+    def find(self, which: RequestFilter) -> Iterator[LoggedRequest]:
+        """The requests that pass a filter, oldest first.
 
         Raises:
-            ValueError: some that may have been meant are forgotten.
+            ValueError: some that may have passed are forgotten.
         """
-        if wanted.since < self._forgotten:
+        if which.since < self._forgotten:
             raise ValueError(
                 f"the broker remembers its last {self.capacity} requests, and number "
                 f"{self._forgotten} and all before it are forgotten: ask only for those since a "
                 "mark, as in requests.since(mark), or clear() it now and then"
             )
-        return (logged for logged in self._logged if wanted.passes(logged))
+        return (logged for _, logged in self._logged if which.passes(logged))
 
-    def last(self, wanted: RequestFilter, limit: int) -> list[LoggedRequest]:
-        """The last requests that are meant, oldest first, as far as they are remembered."""
+    def last(self, which: RequestFilter, limit: int) -> list[LoggedRequest]:
+        """The last requests that pass a filter, oldest first, as far as they are remembered."""
         found: list[LoggedRequest] = []
-        for logged in reversed(self._logged):
-            if len(found) >= limit or logged.number <= wanted.since:
+        for _, logged in reversed(self._logged):
+            if len(found) >= limit or logged.number <= which.since:
                 break
-            if wanted.passes(logged):
+            if which.passes(logged):
                 found.append(logged)
         return found[::-1]
 
@@ -205,6 +233,155 @@ class RequestLog:
         self._forgotten = self._names = 0
 
 
-def request_log_of(broker: Broker) -> RequestLog:
-    """A log for the requests of a broker."""
-    return RequestLog(broker)
+@verb
+def mark(target: ControlTarget) -> int:
+    """The number of the latest request."""
+    return target.request_log.latest
+
+
+@verb
+def count(target: ControlTarget, which: RequestFilter) -> int:
+    """How many requests pass a filter."""
+    return sum(1 for _ in target.request_log.find(which))
+
+
+@verb
+def find(target: ControlTarget, which: RequestFilter, limit: int) -> list[LoggedRequest]:
+    """The last requests that pass a filter, oldest first."""
+    return target.request_log.last(which, limit)
+
+
+@verb
+def remember(target: ControlTarget, most: int) -> None:
+    """Remember no more than so many requests from now on."""
+    target.request_log.capacity = most
+
+
+@verb
+def clear(target: ControlTarget) -> None:
+    """Forget all requests."""
+    target.request_log.clear()
+
+
+# -- in a test's process --------------------------------------------------------------------------
+
+
+class Requests:
+    """The requests of a broker, all of them or those that `of` and `since` leave.
+
+    Args:
+        control: gives the channel of the broker.
+        forget: how `clear` forgets them where the broker is to keep them for others: it is given
+            the number of the latest.
+        which: all of them pass it.
+    """
+
+    def __init__(
+        self,
+        control: Callable[[], ControlClient],
+        forget: Callable[[int], None] | None = None,
+        which: RequestFilter = ALL_REQUESTS,
+    ) -> None:
+        self._control = control
+        self._forget = forget
+        self._which = which
+
+    def of(
+        self,
+        api: str | None = None,
+        *,
+        version: int | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        error: str | None = None,
+    ) -> Requests:
+        """Those of them that are of this API and name all of this.
+
+        Args:
+            api: Kafka's name, such as "Produce".
+            client_id: of the client.
+            error: that is in the broker's answer, by Kafka's name.
+
+        Raises:
+            ValueError: there is no such API or error; the sentence names the nearest.
+        """
+        if api is not None:
+            from ..faults.matcher import api_name
+
+            api = api_name(api)
+        if error is not None:
+            error = _error_name(error)
+        named = {
+            "api": api,
+            "version": version,
+            "client_id": client_id,
+            "topic": topic,
+            "partition": partition,
+            "group": group,
+            "transactional_id": transactional_id,
+            "error": error,
+        }
+        return self._narrowed(**{key: each for key, each in named.items() if each is not None})
+
+    def since(self, mark: int) -> Requests:
+        """Those of them that came after the request of this number."""
+        return self._narrowed(since=mark)
+
+    def _narrowed(self, **named: Any) -> Requests:
+        return Requests(self._control, self._forget, self._which._replace(**named))
+
+    def count(self) -> int:
+        """How many there are.
+
+        Raises:
+            ControlError: the broker has forgotten some that may be meant.
+        """
+        return count.on(self._control())(self._which)
+
+    def list(self, limit: int = 1000) -> list[LoggedRequest]:
+        """The last of them, oldest first."""
+        return find.on(self._control())(self._which, limit)
+
+    def last(self) -> LoggedRequest | None:
+        """The latest of them; None: there is none."""
+        found = self.list(1)
+        return found[0] if found else None
+
+    def __iter__(self) -> Iterator[LoggedRequest]:
+        return iter(self.list())
+
+    def lines(self, since: int | None = None, limit: int = LINES_MAX) -> Lines:
+        """The last of them as lines to read."""
+        requests = self if since is None else self.since(since)
+        return [str(each) for each in requests.list(limit)]
+
+    def mark(self) -> int:
+        """The number of the broker's latest request, for `since`."""
+        return mark.on(self._control())()
+
+    def clear(self) -> None:
+        """Have the broker forget all its requests; their numbers go on."""
+        if self._forget is not None:
+            self._forget(self.mark())
+        else:
+            clear.on(self._control())()
+
+    def __repr__(self) -> str:
+        which = ", ".join(
+            f"{name}={value!r}" for name, value in self._which._asdict().items() if value
+        )
+        return f"<requests of the broker{' with ' + which if which else ''}>"
+
+
+def _error_name(name: str) -> str:
+    from difflib import get_close_matches
+
+    from ...common.errors import ErrorCode
+
+    if name.upper() in ErrorCode.__members__:
+        return name.upper()
+    near = get_close_matches(name.upper(), ErrorCode.__members__, n=1)
+    raise ValueError(f"there is no error {name!r}" + (f": did you mean {near[0]}?" if near else ""))

@@ -6,20 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ...common.topic_partition import TopicPartition
+
 UNKNOWN = -1
-
-
-class TopicPartition(NamedTuple):
-    """One partition of one topic; equal to clients' own, which are pairs, too.
-
-    A test's process does without the broker's: that comes with all of storage.
-    """
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+DEAD = "Dead"
+"""The state of a group that is not there."""
 
 
 class PartitionState(NamedTuple):
@@ -32,6 +23,7 @@ class PartitionState(NamedTuple):
         high_watermark: consumers read what lies before it.
         last_stable_offset: consumers of committed records read what lies before it.
         size: of its log, in bytes.
+        is_leader: whether the broker that says all this leads it.
     """
 
     partition: int
@@ -44,6 +36,7 @@ class PartitionState(NamedTuple):
     log_end_offset: int = UNKNOWN
     last_stable_offset: int = UNKNOWN
     size: int = UNKNOWN
+    is_leader: bool = False
 
 
 class TopicState(NamedTuple):
@@ -84,7 +77,7 @@ class GroupState(NamedTuple):
 
     name: str
     kind: str = "classic"
-    state: str = "Dead"
+    state: str = DEAD
     protocol: str = ""
     generation: int = 0
     leader: str | None = None
@@ -135,3 +128,13 @@ class ProducerState(NamedTuple):
     last_sequence: int
     last_timestamp: int
     transaction_start: int | None
+
+
+class Snapshot(NamedTuple):
+    """What `broker.restore` is given; the broker keeps it until it is closed.
+
+    Attributes:
+        name: the broker's for it.
+    """
+
+    name: str

@@ -1,6 +1,6 @@
 """What happens to brokers on purpose: their time, their disks, their links, their leaders.
 
-`broker_outages` and `cluster_outages` are what a test calls; the other modules do it, most of
-them in the broker's process, where they are called over the control channel. Each says in the
-broker's log what it does. What goes wrong on a client's connection is in `faults`.
+`broker_outages` and `cluster_outages` are what a test calls; `clock`, `connections`,
+`coordinators`, `disks` and `replicas` hold the verbs that do it in the broker's process. The
+broker logs each of them. What goes wrong on a client's connection is in `faults`.
 """

@@ -6,16 +6,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..control.client import ControlError, ControlTimeout
+from ..control.verbs import Verb
+from ..inspection import broker_state
+from ..inspection.states import PartitionState
+from . import connections, replicas
 
 if TYPE_CHECKING:
     from ..running_broker import Broker
 
 SETTLE_SECONDS = 40.0
 """How long to wait until all brokers know of what was done."""
-LOOK_SECONDS = 0.005
+POLL_INTERVAL_S = 0.005
 
 FoundT = TypeVar("FoundT")
 
@@ -50,7 +54,7 @@ class ClusterOutages:
 
         def find() -> Broker | None:
             for each in self.running():
-                if each.control().call("look.cluster")["is_controller"]:
+                if broker_state.is_controller.on(each.control())():
                     return each
             return None
 
@@ -67,7 +71,7 @@ class ClusterOutages:
 
         def find() -> Broker | None:
             for each in self.running():
-                if self._hosted(each, topic, partition)["is_leader"]:
+                if self._partition(each, topic, partition).is_leader:
                     return each
             return None
 
@@ -75,22 +79,22 @@ class ClusterOutages:
 
     def coordinator_of(self, group: str, *, timeout: float = SETTLE_SECONDS) -> Broker:
         """The broker that coordinates a group. Raises ControlTimeout."""
-        return self._coordinator("group", group, timeout)
+        return self._coordinator(broker_state.coordinates_group, group, timeout)
 
     def transaction_coordinator_of(
         self, transactional_id: str, *, timeout: float = SETTLE_SECONDS
     ) -> Broker:
         """The broker that coordinates a transactional id. Raises ControlTimeout."""
-        return self._coordinator("transaction", transactional_id, timeout)
+        return self._coordinator(broker_state.coordinates_transactions, transactional_id, timeout)
 
-    def _coordinator(self, kind: str, key: str, timeout: float) -> Broker:
+    def _coordinator(self, coordinates: Verb[[str], bool], key: str, timeout: float) -> Broker:
         def find() -> Broker | None:
             for each in self.running():
-                if each.control().call("look.coordinates", kind=kind, key=key):
+                if coordinates.on(each.control())(key):
                     return each
             return None
 
-        return _wait_for(find, timeout, f"no broker is the coordinator of {kind} {key}")
+        return _wait_for(find, timeout, f"no broker is the coordinator of {key}")
 
     # -- links --------------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ class ClusterOutages:
             cuts = {**near.start_state.cuts, far.port: silent}
             near.start_state = near.start_state._replace(cuts=cuts)
             if near.is_running:
-                near.control().call("links.cut", port=far.port, silent=silent)
+                connections.cut_link.on(near.control())(far.port, silent=silent)
 
     def heal(self, one: int | None = None, other: int | None = None) -> None:
         """Heal the link between two brokers, all links of one, or all there are."""
@@ -122,7 +126,7 @@ class ClusterOutages:
                     cuts = {p: each for p, each in near.start_state.cuts.items() if p != far.port}
                     near.start_state = near.start_state._replace(cuts=cuts)
                     if near.is_running:
-                        near.control().call("links.heal", port=far.port)
+                        connections.heal_link.on(near.control())(far.port)
 
     @contextmanager
     def link_cut(self, one: int, other: int, *, silent: bool = False) -> Iterator[None]:
@@ -157,11 +161,11 @@ class ClusterOutages:
             ControlTimeout: it does not lead yet.
         """
         target = self.broker(to)
-        self.controller().control().call("partitions.lead", topic=topic, partition=partition, to=to)
+        replicas.elect.on(self.controller().control())(topic, partition, to)
 
         def has_moved() -> bool:
-            return bool(self._hosted(target, topic, partition)["is_leader"]) and all(
-                self._hosted(each, topic, partition)["known_leader"] == to
+            return self._partition(target, topic, partition).is_leader and all(
+                self._partition(each, topic, partition).leader == to
                 for each in self.running()
                 if not each.start_state.cuts
             )
@@ -175,12 +179,9 @@ class ClusterOutages:
             The ISR then.
         """
         follower = self.broker(without)
-        follower.control().call("partitions.hold", topic=topic, partition=partition)
+        replicas.hold.on(follower.control())(topic, partition)
         leader = self.leader_of(topic, partition)
-        isr: list[int] = leader.control().call(
-            "partitions.drop_from_isr", topic=topic, partition=partition, broker=without
-        )
-        return isr
+        return replicas.drop_from_isr.on(leader.control())(topic, partition, without)
 
     def restore_isr(self, topic: str, partition: int, broker_id: int) -> None:
         """Have a follower fetch again; returns when it is in the ISR.
@@ -188,22 +189,17 @@ class ClusterOutages:
         Raises:
             ControlTimeout: it is not yet.
         """
-        self.broker(broker_id).control().call(
-            "partitions.release", topic=topic, partition=partition
-        )
+        replicas.release.on(self.broker(broker_id).control())(topic, partition)
 
         def is_back() -> bool:
             leader = self.leader_of(topic, partition)
-            return broker_id in self._hosted(leader, topic, partition)["isr"]
+            return broker_id in self._partition(leader, topic, partition).isr
 
         _wait_for(is_back, SETTLE_SECONDS, f"broker {broker_id} is not in sync yet")
 
-    def _hosted(self, broker: Broker, topic: str, partition: int) -> dict[str, Any]:
+    def _partition(self, broker: Broker, topic: str, partition: int) -> PartitionState:
         """What a broker knows of a partition."""
-        known: dict[str, Any] = broker.control().call(
-            "look.partition", topic=topic, partition=partition
-        )
-        return known
+        return broker_state.partition.on(broker.control())(topic, partition)
 
     # -- time, groups and producers -------------------------------------------------------------
 
@@ -252,4 +248,4 @@ def _wait_for(find: Callable[[], FoundT | None], timeout: float, otherwise: str)
             trouble = f" ({error})"
         if time.monotonic() > deadline:
             raise ControlTimeout(f"after {timeout:g} s {otherwise}{trouble}")
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_INTERVAL_S)

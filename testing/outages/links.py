@@ -126,11 +126,6 @@ class Links:
         """The link to a port."""
         return self._links.setdefault(port, Link())
 
-    def heal_all(self) -> None:
-        """Make all of them whole."""
-        for link in self._links.values():
-            link.heal()
-
     async def connect(self, host: str, port: int) -> trio.abc.Stream:
         """Open a stream to another broker. Raises OSError: nobody listens, or the link is cut."""
         link = self.link(port)

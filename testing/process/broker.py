@@ -89,9 +89,9 @@ def _surroundings(
     """What the broker lives in if it may be broken; the operating system's if not."""
     if control is None:
         return None
-    from ..outages.surroundings import breakable_surroundings
+    from ..outages.environment import breakable_environment
 
-    return breakable_surroundings(
+    return breakable_environment(
         control.attach,
         ahead_ms=options.time_ahead,
         skew_ms=options.clock_wrong,

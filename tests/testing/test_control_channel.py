@@ -127,10 +127,10 @@ def test_a_wrong_token_is_told_to_the_caller_in_a_sentence(broker: Broker) -> No
 @pytest.mark.parametrize(
     ("verb", "sentence"),
     [
-        ("nothing", "'nothing' is nothing to ask of a broker: the groups are .*control.*faults"),
+        ("nothing", "unknown verb 'nothing': the groups are .*control.*faults"),
         ("control.dance", "control has ping"),
         ("faults._table", "faults has add, known, lift, lift_all, show, wait"),
-        ("faults.FaultTable", "faults has add"),
+        ("faults.AddedFault", "faults has add"),
     ],
 )
 def test_an_unknown_verb_is_refused_with_what_there_is(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 
@@ -10,7 +11,8 @@ import pytest
 from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
 from odradek.testing import faults
-from odradek.testing.faults.fault import ACTIONS, fault_from_json
+from odradek.testing.control.framing import from_wire, to_wire
+from odradek.testing.faults.fault import ACTIONS, Fault
 from odradek.testing.faults.matcher import API_NAMES, parse_versions
 from odradek.testing.faults.table_of_faults import FAULTS, FETCH_FAULTS, TRIGGERS
 from odradek.testing.faults.triggers import TriggerState, ordinal
@@ -69,15 +71,18 @@ def test_a_fault_is_the_same_after_its_way_over_the_channel() -> None:
     for row in FAULTS:
         for trigger in TRIGGERS:
             fault = trigger.apply(row.make("orders"))
-            assert fault_from_json(fault.to_json()) == fault
+            assert from_wire(json.loads(json.dumps(to_wire(fault))), Fault) == fault
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"action": "delay"}, {"action": "explode", "match": {}, "trigger": {}}], ids=str
-)
-def test_what_is_no_fault_is_refused(given: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="this is no fault"):
-        fault_from_json(given)
+@pytest.mark.parametrize("given", [{}, {"action": "delay"}, ["delay"], 3], ids=str)
+def test_what_is_no_fault_is_refused(given: object) -> None:
+    with pytest.raises(ValueError, match="Fault has 7 fields"):
+        from_wire(given, Fault)
+
+
+def test_a_fault_of_an_unknown_action_is_refused() -> None:
+    with pytest.raises(ValueError, match="this is no fault: 'explode'"):
+        faults.drop()._replace(action="explode").check()
 
 
 def test_faults_are_values_and_methods_leave_them_as_they_were() -> None:

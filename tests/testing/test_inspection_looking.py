@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
+from odradek.testing.inspection.states import Snapshot
 
 WAIT_SECONDS_MAX = 60.0
 
@@ -157,7 +158,7 @@ def test_a_topic_and_its_settings(broker: Broker) -> None:
         (lambda broker: broker.create_topic("a/b"), "topic a/b is not made: .*a/b"),
         (lambda broker: broker.create_topic("x", 0), "0 partitions are not possible"),
         (lambda broker: broker.delete_topic("none"), "there is no topic none"),
-        (lambda broker: broker.restore(type("S", (), {"name": "9"})()), "has no snapshot '9'"),
+        (lambda broker: broker.restore(Snapshot("9")), "has no snapshot '9'"),
     ],
     ids=["topic", "read", "name", "partitions", "delete", "snapshot"],
 )

@@ -115,7 +115,7 @@ def test_requests_that_were_forgotten_are_not_passed_over_in_silence(broker: Bro
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     capacity = request_log.CAPACITY
     control = broker.control()
-    control.call("requests.remember", most=5)
+    request_log.remember.on(control)(5)
     try:
         for _ in range(6):
             producer.produce("orders", b"value")
@@ -127,4 +127,4 @@ def test_requests_that_were_forgotten_are_not_passed_over_in_silence(broker: Bro
         mark = broker.requests.mark()
         assert broker.requests.since(mark).count() == 0
     finally:
-        control.call("requests.remember", most=capacity)
+        request_log.remember.on(control)(capacity)

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
 from odradek.testing import Broker
+from odradek.testing.inspection import topic_admin
 
 WAIT_SECONDS_MAX = 60.0
 TOPICS = 100
@@ -40,7 +41,7 @@ def test_a_hundred_topics_are_gone_in_fifty_milliseconds(broker: Broker) -> None
     took = []
     for number in range(TRIES):
         names = [f"topic-{number}-{index}" for index in range(TOPICS)]
-        broker.control().call("topics.create_many", names=names)
+        topic_admin.create_topics.on(broker.control())(names)
         assert broker.topics() == sorted(names)
         began = processor_milliseconds(broker)
         broker.reset()

@@ -14,7 +14,7 @@ from odradek.protocol import messages
 from odradek.testing import Broker, faults
 from odradek.testing.control.client import ControlError
 from odradek.testing.fixtures.shared_broker import SharedBroker, SharedBrokerError, shared_broker_of
-from odradek.testing.inspection.request_log import CAPACITY
+from odradek.testing.inspection.request_log import CAPACITY, remember
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_a_test_sees_the_requests_since_it_began_though_earlier_ones_are_forgott
     broker: Broker, shared: SharedBroker
 ) -> None:
     other = shared.for_test("one beside it")
-    broker.control().call("requests.remember", most=100)
+    remember.on(broker.control())(100)
     try:
         with FaultPeer(broker.port, "earlier") as peer:
             for _ in range(101):
@@ -169,4 +169,4 @@ def test_a_test_sees_the_requests_since_it_began_though_earlier_ones_are_forgott
         assert mine.requests.of("ApiVersions").count() == 0
         assert other.requests.of(client_id="mine").list()
     finally:
-        broker.control().call("requests.remember", most=CAPACITY)
+        remember.on(broker.control())(CAPACITY)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...broker.environment import Surroundings
-from .broker_clock import BrokerClock
+from .clock import BrokerClock
 from .faulty_files import FaultyFiles
 from .links import Links
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NO_CUTS: Mapping[int, bool] = MappingProxyType({})
 
 
-def breakable_surroundings(
+def breakable_environment(
     on_made: Callable[[Broker], None],
     *,
     ahead_ms: int = 0,

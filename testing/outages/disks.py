@@ -6,35 +6,42 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-import trio
-
-from ..control.verbs import VerbError
-from .faulty_files import FaultyFiles
+from ..control.verbs import VerbError, verb
 
 if TYPE_CHECKING:
     from ...common.topic_partition import TopicPartition
-    from ..control.verbs import Controlled
+    from ..control.target import ControlTarget
+    from .faulty_files import FaultyFiles
 
 logger = logging.getLogger(__name__)
 
 NOTICED_SECONDS_MAX = 30.0
 SETTLED_SECONDS_MAX = 2.0
 """How long the controller, which may be out of reach, is waited for."""
-LOOK_SECONDS = 0.002
 ANSWER_SECONDS = 0.02
 """How long a broker that is about to end takes to say so."""
 
 
-def fill(target: Controlled, room_bytes: int = 0, number: int | None = None) -> None:
-    """Leave so much room on the disk of a log directory, or on those of all."""
+@verb
+def fill_disk(target: ControlTarget, *, room_bytes: int = 0, number: int | None = None) -> None:
+    """Fill the disks of the log directories: appends are refused until there is room.
+
+    Producers get KAFKA_STORAGE_ERROR; what was acknowledged stays, and can be read. The
+    cluster's metadata are on another disk.
+
+    Args:
+        room_bytes: how much can still be written.
+        number: of the log directory, from 0; None: all of them.
+    """
     files = _files(target)
     for path in _paths(target, number):
         files.disk(path).room_bytes = room_bytes
         logger.warning("outage: the disk of %s is full but for %d bytes", path, room_bytes)
 
 
-def free(target: Controlled, number: int | None = None) -> None:
-    """Give room again to a log directory, or to all."""
+@verb
+def free_disk(target: ControlTarget, *, number: int | None = None) -> None:
+    """Give the disks of a log directory, or of all, room again."""
     files = _files(target)
     for path in _paths(target, number):
         disk = files.disk(path)
@@ -44,11 +51,18 @@ def free(target: Controlled, number: int | None = None) -> None:
         logger.warning("outage: the disk of %s has room again", path)
 
 
-async def fail(target: Controlled, number: int = 0) -> str:
-    """Break the disk of a log directory, and write there, so that the broker notices.
+@verb
+async def fail_log_dir(target: ControlTarget, number: int = 0) -> str:
+    """Break the disk of a log directory: it is offline until a restart.
 
-    Answers when it has taken the directory offline, which it stays until a restart; where it is
-    the last one, before that, for the broker ends with it.
+    Others lead its partitions then, if there are others. With its last log directory a broker
+    ends, as Kafka does, a moment after this returns.
+
+    Args:
+        number: of the log directory, from 0.
+
+    Returns:
+        Its path.
     """
     files = _files(target)
     (path,) = _paths(target, number)
@@ -62,17 +76,14 @@ async def fail(target: Controlled, number: int = 0) -> str:
         return path
     led = _led_from(target, directory.logs)
     _write(target, path)
-    with trio.fail_after(NOTICED_SECONDS_MAX):
-        while directory.is_online:
-            await trio.sleep(LOOK_SECONDS)
-    with trio.move_on_after(SETTLED_SECONDS_MAX):
-        while not _are_given_up(target, led):
-            await trio.sleep(LOOK_SECONDS)
+    if not await target.wait_until(lambda: not directory.is_online, NOTICED_SECONDS_MAX):
+        raise TimeoutError(f"the log directory {path} is still online")
+    await target.wait_until(lambda: _are_led_by_others(target, led), SETTLED_SECONDS_MAX)
     return path
 
 
 def _led_from(
-    target: Controlled, topic_partitions: Iterable[TopicPartition]
+    target: ControlTarget, topic_partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Which partitions this broker leads, and in which leader epochs."""
     cache, broker_id = target.broker.metadata_cache, target.broker.broker_id
@@ -84,7 +95,7 @@ def _led_from(
     }
 
 
-def _are_given_up(target: Controlled, led: Mapping[TopicPartition, int]) -> bool:
+def _are_led_by_others(target: ControlTarget, led: Mapping[TopicPartition, int]) -> bool:
     """Whether the controller has heard of it, and said who leads now."""
     cache, broker_id = target.broker.metadata_cache, target.broker.broker_id
     states = [(cache.get_partition_info(*each), epoch) for each, epoch in led.items()]
@@ -94,7 +105,7 @@ def _are_given_up(target: Controlled, led: Mapping[TopicPartition, int]) -> bool
     )
 
 
-def _write(target: Controlled, path: str) -> None:
+def _write(target: ControlTarget, path: str) -> None:
     """Touch a log directory as a checkpoint does, and tell what the disk says of it."""
     try:
         _files(target).sync_directory(path)
@@ -103,20 +114,24 @@ def _write(target: Controlled, path: str) -> None:
     target.broker.server.finish_outside_work()
 
 
-async def _write_soon(target: Controlled, path: str) -> None:
+async def _write_soon(target: ControlTarget, path: str) -> None:
     """The same once the answer has gone out."""
+    import trio
+
     await trio.sleep(ANSWER_SECONDS)
     _write(target, path)
 
 
-def _files(target: Controlled) -> FaultyFiles:
+def _files(target: ControlTarget) -> FaultyFiles:
+    from .faulty_files import FaultyFiles
+
     files = target.broker.log_manager.files
     if not isinstance(files, FaultyFiles):
         raise VerbError("this broker has the system's files, with which nothing goes wrong at will")
     return files
 
 
-def _paths(target: Controlled, number: int | None) -> list[str]:
+def _paths(target: ControlTarget, number: int | None) -> list[str]:
     """The log directory of a number, or all of them."""
     paths = target.broker.log_manager.log_dirs
     if number is None:

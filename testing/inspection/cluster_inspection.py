@@ -6,16 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .inspected import group_state, producer_states, topic_state, transaction_state
-from .states import GroupState, PartitionState, ProducerState, TopicState, TransactionState
+from . import broker_state, topic_admin
+from .states import DEAD, GroupState, ProducerState, TopicState, TransactionState
 
 if TYPE_CHECKING:
+    from ..conditions import Condition
     from ..running_broker import Broker
-    from .conditions import Condition
     from .records import Record
 
 
-class InspectedCluster(ABC):
+class ClusterInspection(ABC):
     """Looking into a cluster whose brokers are processes of their own.
 
     All raise `ControlError` where no broker can tell, with a sentence that says why.
@@ -32,16 +32,6 @@ class InspectedCluster(ABC):
     @abstractmethod
     def leader_of(self, topic: str, partition: int = 0) -> Broker:
         """The broker that leads a partition."""
-
-    @abstractmethod
-    def coordinator_of(self, group: str) -> Broker:
-        """The broker that coordinates a group."""
-
-    @abstractmethod
-    def transaction_coordinator_of(self, transactional_id: str) -> Broker:
-        """The broker that coordinates a transactional id."""
-
-    # -- topics and records -------------------------------------------------------------------
 
     def create_topic(
         self,
@@ -61,16 +51,16 @@ class InspectedCluster(ABC):
         factor = min(len(running), 3) if replication_factor is None else replication_factor
         self.controller().create_topic(name, partitions, factor, config)
         for broker in running:
-            broker.control().call("topics.wait_for", name=name, partitions=partitions)
+            topic_admin.wait_until_led.on(broker.control())(name, partitions)
 
     def delete_topic(self, *names: str) -> None:
         """Delete topics; returns when they and their logs are gone."""
         self.controller().delete_topic(*names)
-        self._wait_gone(names)
+        self._wait_until_gone(names)
 
-    def _wait_gone(self, names: Sequence[str]) -> None:
+    def _wait_until_gone(self, names: Sequence[str]) -> None:
         for broker in self.running():
-            broker.control().call("topics.wait_gone", names=list(names))
+            topic_admin.wait_until_gone.on(broker.control())(list(names))
 
     def topics(self, *, internal: bool = False) -> list[str]:
         """The names of the topics, in order."""
@@ -78,16 +68,16 @@ class InspectedCluster(ABC):
 
     def topic(self, name: str) -> TopicState:
         """A topic and its partitions, as far as their leaders run as these see them."""
-        best = topic_state(self.controller().control().call("look.topic", name=name))
-        seen: dict[int, PartitionState] = {}
-        for broker in self.running():
-            found = broker.control().call("look.topic", name=name)
-            leads = {each["partition"] for each in found["partitions"] if each["is_leader"]}
-            for partition in topic_state(found).partitions:
-                if partition.partition in leads:
-                    seen[partition.partition] = partition
-        partitions = tuple(seen.get(each.partition, each) for each in best.partitions)
-        return best._replace(partitions=partitions)
+        known = self.controller().topic(name)
+        led = {
+            each.partition: each
+            for broker in self.running()
+            for each in broker.topic(name).partitions
+            if each.is_leader
+        }
+        return known._replace(
+            partitions=tuple(led.get(each.partition, each) for each in known.partitions)
+        )
 
     def read(
         self,
@@ -97,7 +87,7 @@ class InspectedCluster(ABC):
         offset: int = 0,
         committed_only: bool = False,
     ) -> list[Record]:
-        """The records of a topic that consumers could read now; see `Inspected.read`."""
+        """The records of a topic that consumers could read now; see `BrokerInspection.read`."""
         numbers = [partition]
         if partition is None:
             numbers = [each.partition for each in self.controller().topic(topic).partitions]
@@ -107,8 +97,6 @@ class InspectedCluster(ABC):
             found += leader.read(topic, number, offset=offset, committed_only=committed_only)
         return found
 
-    # -- groups, transactions, producers ------------------------------------------------------
-
     def groups(self) -> list[str]:
         """The ids of all groups, in order."""
         return sorted(name for broker in self.running() for name in broker.groups())
@@ -116,55 +104,44 @@ class InspectedCluster(ABC):
     def group(self, name: str) -> GroupState:
         """A group as it is now; its state is "Dead" where there is no such group."""
         for broker in self.running():
-            found = broker.control().call("look.group", name=name)
-            if found is not None:
-                return group_state(name, found, self._end)
+            found = broker.group(name)
+            if found.state != DEAD:
+                return found._replace(ends={each: self._end(*each) for each in found.offsets})
         return GroupState(name)
 
     def _end(self, topic: str, partition: int) -> int:
         """How far readers can go."""
         for broker in self.running():
-            known = broker.control().call("look.partition", topic=topic, partition=partition)
-            if known["is_leader"]:
-                end: int = known["high_watermark"]
-                return end
+            state = broker_state.partition.on(broker.control())(topic, partition)
+            if state.is_leader:
+                return state.high_watermark
         return 0
 
     def transactions(self) -> list[TransactionState]:
         """All transactional ids, in order."""
-        found = [
-            transaction_state(each)
-            for broker in self.running()
-            for each in broker.control().call("look.transactions")
-        ]
-        return sorted(found)
+        return sorted(each for broker in self.running() for each in broker.transactions())
 
     def transaction(self, transactional_id: str) -> TransactionState | None:
         """A transactional id as it is now; None: no broker knows it."""
-        for each in self.transactions():
-            if each.transactional_id == transactional_id:
-                return each
-        return None
+        found = [each for each in self.transactions() if each.transactional_id == transactional_id]
+        return found[0] if found else None
 
     def producers(self, topic: str, partition: int = 0) -> list[ProducerState]:
         """The idempotent producers that the leader of a partition remembers."""
-        control = self.leader_of(topic, partition).control()
-        return producer_states(control.call("look.producers", topic=topic, partition=partition))
-
-    # -- waiting, as it was -----------------------------------------------------------------------
+        return self.leader_of(topic, partition).producers(topic, partition)
 
     def wait_until(
         self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
     ) -> None:
-        """Wait until all conditions hold of the cluster at once; see `Inspected.wait_until`."""
-        from .waiting import wait_until
+        """Wait until all conditions hold of the cluster; see `BrokerInspection.wait_until`."""
+        from ..conditions import wait_until
 
         wait_until(self, conditions, timeout)
 
     def reset(self) -> None:
         """Empty the cluster: topics, groups, transactions and settings of topics are gone."""
         names = self.topics(internal=True)
-        self.controller().control().call("topics.reset_cluster", answer_within=60.0)
-        self._wait_gone(names)
+        topic_admin.delete_all_topics.on(self.controller().control())()
+        self._wait_until_gone(names)
         for broker in self.running():
             broker.requests.clear()

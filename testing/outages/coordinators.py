@@ -1,0 +1,149 @@
+"""Outages of groups and producers: sessions expire, producers are fenced."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ..control.verbs import VerbError, verb
+
+if TYPE_CHECKING:
+    from ...common.errors import ErrorCode
+    from ...coordinator.group.classic.group import Group
+    from ...coordinator.group.consumer.group import ConsumerGroup
+    from ...coordinator.transaction.state.transaction import TransactionalId
+    from ..control.target import ControlTarget
+
+logger = logging.getLogger(__name__)
+
+END_SECONDS_MAX = 30.0
+"""How long a transaction that ends may take to have its markers."""
+POLL_INTERVAL_S = 0.002
+
+
+@verb
+def expire_session(target: ControlTarget, group: str, member: str | None = None) -> list[str]:
+    """End the session of a group's member now: it is out, and its partitions go to others.
+
+    The member gets UNKNOWN_MEMBER_ID for its next heartbeat, and joins again.
+
+    Args:
+        member: a member id, an instance id or a client id; None: all of them.
+
+    Returns:
+        The member ids of those that are out.
+    """
+    known = _group(target, group)
+    expired = [
+        member_id
+        for member_id, each in known.members.items()
+        if member in (None, member_id, _instance_id(each), each.client_id)
+    ]
+    if not expired:
+        there = ", ".join(known.members) or "nobody"
+        raise VerbError(f"group {group} has no member {member or ''}: in it is {there}")
+    for member_id in expired:
+        logger.warning("outage: the session of %s in group %s expires", member_id, group)
+        target.broker.group_coordinator.interventions.expire_session(group, member_id)
+    return expired
+
+
+def _instance_id(member: object) -> str | None:
+    found: str | None = getattr(member, "group_instance_id", getattr(member, "instance_id", None))
+    return found
+
+
+@verb
+def force_rebalance(target: ControlTarget, group: str) -> None:
+    """Have a group's members share its partitions anew."""
+    if not _group(target, group).members:
+        raise VerbError(f"group {group} has no members to share anything")
+    logger.warning("outage: group %s rebalances", group)
+    target.broker.group_coordinator.interventions.rebalance(group, "a test asked for it")
+
+
+def _group(target: ControlTarget, name: str) -> Group | ConsumerGroup:
+    """The group of a name. Raises VerbError: this broker does not know it."""
+    coordinator = target.broker.group_coordinator
+    found: list[Group | ConsumerGroup] = [*coordinator.groups, *coordinator.consumer_groups]
+    for each in found:
+        if each.group_id == name:
+            return each
+    raise VerbError(f"there is no group {name} on this broker")
+
+
+@verb
+async def fence_producer(target: ControlTarget, transactional_id: str) -> tuple[int, int]:
+    """Fence a producer off, as another one with its transactional id does at its start.
+
+    What it has open is aborted; whatever it does next, it gets PRODUCER_FENCED.
+
+    Returns:
+        The producer id and epoch that are valid now.
+    """
+    import trio
+
+    from ...common.errors import ErrorCode
+
+    try_again = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    known = _known(target, transactional_id)
+    logger.warning("outage: the producer of transactional id %s is fenced", transactional_id)
+    with trio.move_on_after(END_SECONDS_MAX):
+        while True:
+            error, producer_id, epoch = await _initialize(target, known)
+            if not error:
+                return producer_id, epoch
+            if error not in try_again:
+                raise VerbError(f"{transactional_id} cannot be fenced: {error.name}")
+            await trio.sleep(POLL_INTERVAL_S)
+    raise TimeoutError(f"{transactional_id} was not fenced within {END_SECONDS_MAX:g} s")
+
+
+async def _initialize(target: ControlTarget, known: TransactionalId) -> tuple[ErrorCode, int, int]:
+    """What another producer's InitProducerId is answered."""
+    import trio
+
+    done = trio.Event()
+    answers: list[tuple[ErrorCode, int, int]] = []
+
+    def respond(error: ErrorCode, producer_id: int, epoch: int) -> None:
+        answers.append((error, producer_id, epoch))
+        done.set()
+
+    target.broker.transaction_coordinator.init_producer_id(
+        known.name, known.transaction.timeout_ms, None, respond
+    )
+    target.broker.server.finish_outside_work()
+    await done.wait()
+    return answers[0]
+
+
+@verb
+async def expire_transaction(target: ControlTarget, transactional_id: str) -> None:
+    """Abort a producer's open transaction as one that took too long; its producer is fenced."""
+    from ...common.errors import KafkaError
+    from ...coordinator.transaction.state.states import PREPARED
+
+    known = _known(target, transactional_id)
+    logger.warning("outage: the transaction of %s expires", transactional_id)
+    try:
+        target.broker.transaction_coordinator.expire_transaction(transactional_id)
+    except KafkaError as refusal:
+        state = known.transaction.state.shown
+        raise VerbError(
+            f"{transactional_id} has no transaction that could expire: it is {state} "
+            f"({refusal.code.name})"
+        ) from None
+    target.broker.server.finish_outside_work()
+    if not await target.wait_until(
+        lambda: not (known.pending in PREPARED or known.transaction.state in PREPARED),
+        END_SECONDS_MAX,
+    ):
+        raise TimeoutError(f"the markers of {transactional_id} were not written in time")
+
+
+def _known(target: ControlTarget, transactional_id: str) -> TransactionalId:
+    for each in target.broker.transaction_coordinator.ids:
+        if each.name == transactional_id:
+            return each
+    raise VerbError(f"there is no transactional id {transactional_id} on this broker")
