@@ -138,10 +138,7 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.tools.docs.api_table > docs/apis.md
 	$(BIN)/python -m odradek.tools.docs.metrics_page > docs/metrics.md
 	$(BIN)/python -m odradek.tools.docs.faults_page > docs/faults.md
-	$(BIN)/python -m odradek.tools.docs.group_diagram
-	$(BIN)/python -m odradek.tools.docs.consumer_group_diagram
-	$(BIN)/python -m odradek.tools.docs.transaction_diagram
-	$(BIN)/python -m odradek.tools.docs.controller_diagram
+	$(BIN)/python -m odradek.tools.docs.state_diagram
 	$(BIN)/python -m odradek.tools.docs.stubs
 
 bench: $(VENV)/test.stamp

@@ -66,7 +66,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "replication": set(),
     "metadata_store": {"trio", "kazoo"},
     "controller": {"trio"},
-    "coordinator": {"trio", "re2"},
+    "coordinator": {"re2", "xxhash"},
     "security": {"trio"},
     "log_tools": set(),
     "broker": {"trio", "prometheus_client"},

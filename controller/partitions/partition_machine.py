@@ -11,7 +11,7 @@ from ..channel.request_batch import RequestBatch
 from ..context import ControllerContext, Replica, Topic
 from .leadership import Election, Electorate, elect_for_offline
 from .leadership_writer import LeadershipWriter, PartitionOf
-from .states import PARTITION_TRANSITIONS, PartitionStatus, require_transition
+from .states import PARTITION_TRANSITIONS, PartitionStatus
 
 logger = logging.getLogger(__name__)
 state_change_logger = logging.getLogger("odradek.state_change")
@@ -69,7 +69,7 @@ class PartitionMachine:
         """Take partitions to a state that nobody has to be elected for."""
         for item in partitions:
             topic, partition = item
-            require_transition(PARTITION_TRANSITIONS, topic.status(partition), target, item)
+            PARTITION_TRANSITIONS.require(topic.status(partition), target, item)
             if target is PartitionStatus.NON_EXISTENT:
                 topic.statuses.pop(partition, None)
             else:
@@ -88,7 +88,7 @@ class PartitionMachine:
         others: list[PartitionOf] = []
         for item in partitions:
             status = item.topic.status(item.partition)
-            require_transition(PARTITION_TRANSITIONS, status, PartitionStatus.ONLINE, item)
+            PARTITION_TRANSITIONS.require(status, PartitionStatus.ONLINE, item)
             (new if status is PartitionStatus.NEW else others).append(item)
         led = await self._leaderships.create(new) if new else []
         for topic, partition in led:

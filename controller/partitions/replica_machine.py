@@ -10,7 +10,7 @@ from ..channel.request_batch import RequestBatch
 from ..context import ControllerContext, Replica, Topic
 from .leadership import without_replica
 from .leadership_writer import LeadershipWriter, PartitionOf
-from .states import REPLICA_TRANSITIONS, ReplicaStatus, require_transition
+from .states import REPLICA_TRANSITIONS, ReplicaStatus
 
 state_change_logger = logging.getLogger("odradek.state_change")
 
@@ -45,12 +45,12 @@ class ReplicaMachine:
         """Take replicas to a state, each from one that it may follow.
 
         Raises:
-            IllegalTransition: it may not follow the state of one of them.
+            IllegalTransitionError: it may not follow the state of one of them.
         """
         chosen = list(replicas)
         for replica in chosen:
             former = self._context.status(replica)
-            require_transition(REPLICA_TRANSITIONS, former, target, replica)
+            REPLICA_TRANSITIONS.require(former, target, replica)
         if target is ReplicaStatus.OFFLINE:
             await self._take_offline(chosen)
         else:

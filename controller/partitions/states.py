@@ -1,14 +1,14 @@
 """The states of partitions and replicas as the controller sees them, as two tables.
 
-A cell that is not in a table is no transition: asking for it raises. After Kafka's
-PartitionStateMachine and ReplicaStateMachine; drawn in docs/controller_states.md.
+After Kafka's PartitionStateMachine and ReplicaStateMachine; drawn in docs/controller_states.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
-from typing import Final, TypeVar
+from operator import attrgetter
+
+from ...common.state_table import StateTable
 
 
 class PartitionStatus(Enum):
@@ -32,47 +32,57 @@ class ReplicaStatus(Enum):
     DELETION_INELIGIBLE = "it cannot be deleted now; tried again when its broker returns"
 
 
-class IllegalTransition(Exception):
-    """A state was to follow one that it cannot follow: the controller has a bug."""
+_P = PartitionStatus
+_R = ReplicaStatus
 
+PARTITION_TRANSITIONS = StateTable(
+    "a partition",
+    {
+        _P.NON_EXISTENT: (("", _P.NEW, "the topic is made, or grows"),),
+        _P.NEW: (
+            ("", _P.ONLINE, "the first live replica leads"),
+            ("", _P.OFFLINE, "its topic is being deleted"),
+        ),
+        _P.ONLINE: (
+            ("", _P.ONLINE, "another leader: preferred, reassigned, or the former one shuts down"),
+            ("", _P.OFFLINE, "the leader's broker or disk fails"),
+        ),
+        _P.OFFLINE: (
+            ("", _P.ONLINE, "a replica in sync is alive again"),
+            ("", _P.OFFLINE, "its topic is being deleted as well"),
+            ("", _P.NON_EXISTENT, "all its replicas are deleted"),
+        ),
+    },
+    label=attrgetter("name"),
+)
 
-PARTITION_TRANSITIONS: Final[Mapping[tuple[PartitionStatus, PartitionStatus], str]] = {
-    (PartitionStatus.NON_EXISTENT, PartitionStatus.NEW): "the topic is made, or grows",
-    (PartitionStatus.NEW, PartitionStatus.ONLINE): "the first live replica leads",
-    (PartitionStatus.ONLINE, PartitionStatus.ONLINE): (
-        "another leader: preferred, reassigned, or the former one shuts down"
-    ),
-    (PartitionStatus.OFFLINE, PartitionStatus.ONLINE): "a replica in sync is alive again",
-    (PartitionStatus.NEW, PartitionStatus.OFFLINE): "its topic is being deleted",
-    (PartitionStatus.ONLINE, PartitionStatus.OFFLINE): "the leader's broker or disk fails",
-    (PartitionStatus.OFFLINE, PartitionStatus.OFFLINE): "its topic is being deleted as well",
-    (PartitionStatus.OFFLINE, PartitionStatus.NON_EXISTENT): "all its replicas are deleted",
-}
-"""From and to, with the reason there is for it."""
-
-REPLICA_TRANSITIONS: Final[Mapping[tuple[ReplicaStatus, ReplicaStatus], str]] = {
-    (ReplicaStatus.NON_EXISTENT, ReplicaStatus.NEW): "the partition is made, or gets a replica",
-    (ReplicaStatus.NEW, ReplicaStatus.ONLINE): "the partition has a leader, or it caught up",
-    (ReplicaStatus.ONLINE, ReplicaStatus.ONLINE): "it is told again what to do",
-    (ReplicaStatus.OFFLINE, ReplicaStatus.ONLINE): "its broker is back",
-    (ReplicaStatus.DELETION_INELIGIBLE, ReplicaStatus.ONLINE): "its broker is back",
-    (ReplicaStatus.NEW, ReplicaStatus.OFFLINE): "its broker fails before it is in use",
-    (ReplicaStatus.ONLINE, ReplicaStatus.OFFLINE): "its broker fails, or it is to be stopped",
-    (ReplicaStatus.OFFLINE, ReplicaStatus.OFFLINE): "its broker fails as well",
-    (ReplicaStatus.DELETION_INELIGIBLE, ReplicaStatus.OFFLINE): "its deletion is tried again",
-    (ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED): "its broker is told to delete it",
-    (ReplicaStatus.DELETION_STARTED, ReplicaStatus.DELETION_SUCCESSFUL): "its broker did",
-    (ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_INELIGIBLE): "its broker is not alive",
-    (ReplicaStatus.DELETION_STARTED, ReplicaStatus.DELETION_INELIGIBLE): "its broker failed",
-    (ReplicaStatus.DELETION_SUCCESSFUL, ReplicaStatus.NON_EXISTENT): "it is forgotten",
-}
-
-StatusT = TypeVar("StatusT", PartitionStatus, ReplicaStatus)
-
-
-def require_transition(
-    table: Mapping[tuple[StatusT, StatusT], str], former: StatusT, target: StatusT, what: object
-) -> None:
-    """Raise IllegalTransition unless `table` knows the way from `former` to `target`."""
-    if (former, target) not in table:
-        raise IllegalTransition(f"{what} cannot go from {former.name} to {target.name}")
+REPLICA_TRANSITIONS = StateTable(
+    "a replica",
+    {
+        _R.NON_EXISTENT: (("", _R.NEW, "the partition is made, or gets a replica"),),
+        _R.NEW: (
+            ("", _R.ONLINE, "the partition has a leader, or it caught up"),
+            ("", _R.OFFLINE, "its broker fails before it is in use"),
+        ),
+        _R.ONLINE: (
+            ("", _R.ONLINE, "it is told again what to do"),
+            ("", _R.OFFLINE, "its broker fails, or it is to be stopped"),
+        ),
+        _R.OFFLINE: (
+            ("", _R.ONLINE, "its broker is back"),
+            ("", _R.OFFLINE, "its broker fails as well"),
+            ("", _R.DELETION_STARTED, "its broker is told to delete it"),
+            ("", _R.DELETION_INELIGIBLE, "its broker is not alive"),
+        ),
+        _R.DELETION_INELIGIBLE: (
+            ("", _R.ONLINE, "its broker is back"),
+            ("", _R.OFFLINE, "its deletion is tried again"),
+        ),
+        _R.DELETION_STARTED: (
+            ("", _R.DELETION_SUCCESSFUL, "its broker did"),
+            ("", _R.DELETION_INELIGIBLE, "its broker failed"),
+        ),
+        _R.DELETION_SUCCESSFUL: (("", _R.NON_EXISTENT, "it is forgotten"),),
+    },
+    label=attrgetter("name"),
+)

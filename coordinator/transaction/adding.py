@@ -12,9 +12,9 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from .context import TransactionContext
 from .keeping import Keeping
-from .state.states import PREPARED, TransactionState
 from .state.steps import with_partitions
 from .state.transaction import Transaction, TransactionalId
+from .states import PREPARED, TransactionState
 
 AddCallback = Callable[[ErrorCode], None]
 """Called once: NONE when the partitions are in the transaction."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
-from .state.states import BY_SHOWN, TransactionState
 from .state.transaction import NO_PARTITIONS, TransactionalId
+from .states import BY_SHOWN, TransactionState
 
 NO_DURATION = -1
 """No filter by duration; so is any other negative number."""

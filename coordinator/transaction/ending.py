@@ -19,14 +19,14 @@ from .context import TransactionContext
 from .keeping import Keeping
 from .markers.completing import Completing
 from .shards import Shards
-from .state.end_table import (
+from .state.steps import fence_epoch, fenced, prepared
+from .state.transaction import LAST_USABLE_EPOCH, Transaction, TransactionalId
+from .states import (
     FIRST_GENERATION,
     SECOND_GENERATION_AGAIN,
     SECOND_GENERATION_NEW,
     EndCell,
 )
-from .state.steps import fence_epoch, fenced, prepared
-from .state.transaction import LAST_USABLE_EPOCH, Transaction, TransactionalId
 
 logger = logging.getLogger(__name__)
 

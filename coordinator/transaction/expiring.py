@@ -15,8 +15,8 @@ from .ending import Ending
 from .settings import NO_TIME_LIMIT_MS, TOMBSTONE_BATCH_BYTES
 from .shards import Shards
 from .state.records import tombstone
-from .state.states import AT_REST, TransactionEvent, TransactionState, next_state
 from .state.transaction import TransactionalId
+from .states import AT_REST, TRANSITIONS, TransactionEvent, TransactionState
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,9 @@ class Expiring:
     def _remove(self, partition: int, batch: list[TransactionalId]) -> None:
         records: list[CoordinatorRecord] = []
         for known in batch:
-            known.pending = next_state(known.transaction.state, TransactionEvent.EXPIRED)
+            known.pending = TRANSITIONS.next_state(
+                known.transaction.state, TransactionEvent.EXPIRED
+            )
             records.append(tombstone(known.name))
 
         def removed(error: ErrorCode, _: int) -> None:

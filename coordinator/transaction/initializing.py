@@ -18,9 +18,9 @@ from .ending import Ending
 from .keeping import Keeping
 from .shards import Shards
 from .state.records import transaction_key
-from .state.states import PREPARED, TransactionState
 from .state.steps import initialized, rotated
 from .state.transaction import LAST_USABLE_EPOCH, Transaction, TransactionalId
+from .states import PREPARED, TransactionState
 
 InitCallback = Callable[[ErrorCode, int, int], None]
 """Called once with the outcome, the producer id and its epoch (-1 after an error)."""

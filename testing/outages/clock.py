@@ -117,7 +117,7 @@ def _keep_followers(broker: Broker, milliseconds: int) -> None:
 
 
 def _are_ending(broker: Broker) -> bool:
-    from ...coordinator.transaction.state.states import PREPARED
+    from ...coordinator.transaction.states import PREPARED
 
     return any(
         known.pending in PREPARED or known.transaction.state in PREPARED

@@ -122,7 +122,7 @@ async def _initialize(target: ControlTarget, known: TransactionalId) -> tuple[Er
 async def expire_transaction(target: ControlTarget, transactional_id: str) -> None:
     """Abort a producer's open transaction as one that took too long; its producer is fenced."""
     from ...common.errors import KafkaError
-    from ...coordinator.transaction.state.states import PREPARED
+    from ...coordinator.transaction.states import PREPARED
 
     known = _known(target, transactional_id)
     logger.warning("outage: the transaction of %s expires", transactional_id)

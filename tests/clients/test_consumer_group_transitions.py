@@ -144,7 +144,7 @@ CHANGES = {
 
 def test_every_transition_but_those_of_moving_groups_is_shown() -> None:
     moving = {(state, DEAD) for state in (ASSIGNING, RECONCILING, STABLE)}
-    assert set(CHANGES) | moving == set(GROUP_TRANSITIONS)
+    assert set(CHANGES) | moving == set(GROUP_TRANSITIONS.by_target)
 
 
 @pytest.mark.parametrize(("before", "after"), CHANGES, ids=lambda state: state.value)
@@ -240,4 +240,4 @@ def test_a_member_that_waits_gives_up_when_the_target_moves_on(
 
 def test_every_state_of_a_member_has_its_transitions_here() -> None:
     # A member of an unknown state takes a newer broker's record: see the tests of the machine.
-    assert {state for state, _ in MEMBER_TRANSITIONS} == set(MemberState)
+    assert {state for state, _ in MEMBER_TRANSITIONS.by_event} == set(MemberState)

@@ -14,7 +14,7 @@ from support.cluster_topics import create_topic_on
 from support.transaction_cells import STATES, Cell, Topics, observe
 
 from odradek.common.errors import ErrorCode as E
-from odradek.coordinator.transaction.state.states import (
+from odradek.coordinator.transaction.states import (
     TRANSITIONS,
     TransactionEvent,
     TransactionState,
@@ -89,12 +89,12 @@ CELLS: dict[tuple[str, str], Cell] = {
 SHOWN_BY: dict[tuple[TransactionState, TransactionEvent], tuple[str, str]] = {
     (TransactionState.EMPTY, TransactionEvent.INITIALIZED): ("Empty", "init"),
     (TransactionState.EMPTY, TransactionEvent.PARTITIONS_ADDED): ("Empty", "add partitions"),
-    (TransactionState.EMPTY, TransactionEvent.EMPTY_ABORT_ASKED): ("Empty", "abort 5"),
+    (TransactionState.EMPTY, TransactionEvent.EMPTY_ABORT_REQUESTED): ("Empty", "abort 5"),
     (TransactionState.ONGOING, TransactionEvent.PARTITIONS_ADDED): ("Ongoing", "add partitions"),
-    (TransactionState.ONGOING, TransactionEvent.COMMIT_ASKED): ("Ongoing", "commit"),
-    (TransactionState.ONGOING, TransactionEvent.ABORT_ASKED): ("Ongoing", "abort"),
+    (TransactionState.ONGOING, TransactionEvent.COMMIT_REQUESTED): ("Ongoing", "commit"),
+    (TransactionState.ONGOING, TransactionEvent.ABORT_REQUESTED): ("Ongoing", "abort"),
     (TransactionState.ONGOING, TransactionEvent.FENCED): ("Ongoing", "init"),
-    (TransactionState.PREPARE_EPOCH_FENCE, TransactionEvent.ABORT_ASKED): ("Ongoing", "init"),
+    (TransactionState.PREPARE_EPOCH_FENCE, TransactionEvent.ABORT_REQUESTED): ("Ongoing", "init"),
     (TransactionState.PREPARE_COMMIT, TransactionEvent.MARKERS_WRITTEN): (
         "PrepareCommit",
         "verify",
@@ -108,7 +108,7 @@ SHOWN_BY: dict[tuple[TransactionState, TransactionEvent], tuple[str, str]] = {
         "CompleteCommit",
         "add offsets",
     ),
-    (TransactionState.COMPLETE_COMMIT, TransactionEvent.EMPTY_ABORT_ASKED): (
+    (TransactionState.COMPLETE_COMMIT, TransactionEvent.EMPTY_ABORT_REQUESTED): (
         "CompleteCommit",
         "abort 5",
     ),
@@ -117,7 +117,7 @@ SHOWN_BY: dict[tuple[TransactionState, TransactionEvent], tuple[str, str]] = {
         "CompleteAbort",
         "add offsets",
     ),
-    (TransactionState.COMPLETE_ABORT, TransactionEvent.EMPTY_ABORT_ASKED): (
+    (TransactionState.COMPLETE_ABORT, TransactionEvent.EMPTY_ABORT_REQUESTED): (
         "CompleteAbort",
         "abort 5",
     ),
@@ -138,7 +138,7 @@ AT_REST = {
     TransactionState.COMPLETE_COMMIT,
     TransactionState.COMPLETE_ABORT,
 }
-BY_ITSELF = {TransactionEvent.MARKERS_WRITTEN, TransactionEvent.ABORT_ASKED}
+BY_ITSELF = {TransactionEvent.MARKERS_WRITTEN, TransactionEvent.ABORT_REQUESTED}
 """What the coordinator does unasked, once a transaction is ending."""
 
 
@@ -158,14 +158,14 @@ def test_each_request_in_each_state_does_what_it_does_in_kafka(cluster: BrokerCl
 @pytest.mark.short
 def test_each_transition_is_shown() -> None:
     expired = {(state, TransactionEvent.EXPIRED) for state in EXPIRING}
-    assert TRANSITIONS.keys() == SHOWN_BY.keys() | expired
+    assert TRANSITIONS.by_event.keys() == SHOWN_BY.keys() | expired
     assert {state for state, _ in CELLS} == set(STATES)
     for (state, event), cell in SHOWN_BY.items():
-        target = TRANSITIONS[state, event].target
+        target = TRANSITIONS.next_state(state, event)
         while target not in AT_REST:  # what follows by itself
             (target,) = {
-                each.target
-                for (source, by), each in TRANSITIONS.items()
-                if source == target and by in BY_ITSELF
+                row.target
+                for row in TRANSITIONS.transitions
+                if row.source == target and row.event in BY_ITSELF
             }
         assert CELLS[cell].state == target.shown, (state, event)

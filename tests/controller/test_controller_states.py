@@ -9,15 +9,14 @@ import pytest
 from support.cluster import Cluster
 from support.elected import ElectedController, elected_controller
 
+from odradek.common.state_table import IllegalTransitionError
 from odradek.controller.context import Replica
 from odradek.controller.partitions.leadership_writer import PartitionOf
 from odradek.controller.partitions.states import (
     PARTITION_TRANSITIONS,
     REPLICA_TRANSITIONS,
-    IllegalTransition,
     PartitionStatus,
     ReplicaStatus,
-    require_transition,
 )
 
 KAFKAS_PARTITIONS: Mapping[PartitionStatus, set[PartitionStatus]] = {
@@ -64,22 +63,22 @@ def test_partitions_go_the_ways_that_kafkas_go(
     former: PartitionStatus, target: PartitionStatus
 ) -> None:
     if former in KAFKAS_PARTITIONS[target]:
-        require_transition(PARTITION_TRANSITIONS, former, target, "t-0")
-        assert PARTITION_TRANSITIONS[former, target]
+        PARTITION_TRANSITIONS.require(former, target, "t-0")
+        assert PARTITION_TRANSITIONS.by_target[former, target].reason
     else:
-        with pytest.raises(IllegalTransition, match=f"t-0.*{former.name}.*{target.name}"):
-            require_transition(PARTITION_TRANSITIONS, former, target, "t-0")
+        with pytest.raises(IllegalTransitionError, match=f"t-0.*{former.name}.*{target.name}"):
+            PARTITION_TRANSITIONS.require(former, target, "t-0")
 
 
 @pytest.mark.parametrize("target", ReplicaStatus)
 @pytest.mark.parametrize("former", ReplicaStatus)
 def test_replicas_go_the_ways_that_kafkas_go(former: ReplicaStatus, target: ReplicaStatus) -> None:
     if former in KAFKAS_REPLICAS[target]:
-        require_transition(REPLICA_TRANSITIONS, former, target, "t-0 on 1")
-        assert REPLICA_TRANSITIONS[former, target]
+        REPLICA_TRANSITIONS.require(former, target, "t-0 on 1")
+        assert REPLICA_TRANSITIONS.by_target[former, target].reason
     else:
-        with pytest.raises(IllegalTransition, match=f"t-0 on 1.*{former.name}.*{target.name}"):
-            require_transition(REPLICA_TRANSITIONS, former, target, "t-0 on 1")
+        with pytest.raises(IllegalTransitionError, match=f"t-0 on 1.*{former.name}.*{target.name}"):
+            REPLICA_TRANSITIONS.require(former, target, "t-0 on 1")
 
 
 # -- the machines ------------------------------------------------------------
@@ -97,14 +96,14 @@ async def test_the_machines_refuse_what_the_tables_do_not_know_and_do_nothing(
 ) -> None:
     item = PartitionOf(controller.topic("t"), 0)
     online, unknown = Replica("t", 0, 1), Replica("t", 0, 3)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTransitionError):
         controller.term.partitions.set_status([item], PartitionStatus.NEW)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTransitionError):
         await controller.term.replicas.change([online], ReplicaStatus.DELETION_STARTED)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTransitionError):
         await controller.term.replicas.change([online, unknown], ReplicaStatus.OFFLINE)
     item.topic.statuses[0] = PartitionStatus.NON_EXISTENT
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTransitionError):
         await controller.term.partitions.bring_online([item])
     assert controller.term.context.status(online) is ReplicaStatus.ONLINE
     assert await controller.state() == (1, 0, (1, 2))

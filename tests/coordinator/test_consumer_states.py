@@ -9,6 +9,7 @@ import pytest
 from support.consumer_bench import GROUP, ORDERS, PAYMENTS, ConsumerBench
 
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.state_table import IllegalTransitionError
 from odradek.coordinator.group.consumer.assignment.current_assignment import (
     Reconciliation,
     reconcile,
@@ -18,22 +19,12 @@ from odradek.coordinator.group.consumer.states import (
     GROUP_TRANSITIONS,
     MEMBER_TRANSITIONS,
     ConsumerGroupState,
-    IllegalTransitionError,
     MemberEvent,
     MemberState,
-    check_group_transition,
-    next_member_state,
 )
-from odradek.tools.docs.consumer_group_diagram import DOCUMENT, render
 
 EMPTY, ASSIGNING, RECONCILING, STABLE, DEAD = ConsumerGroupState
 MUST_REVOKE, MUST_WAIT, COMPLETE = MemberEvent
-
-
-def test_the_document_is_drawn_from_the_tables() -> None:
-    assert DOCUMENT.read_text() == render(), (
-        "run python -m odradek.tools.docs.consumer_group_diagram"
-    )
 
 
 def test_the_names_and_numbers_are_kafkas() -> None:
@@ -60,14 +51,14 @@ def test_the_names_and_numbers_are_kafkas() -> None:
     [
         cell
         for cell in itertools.product(ConsumerGroupState, repeat=2)
-        if cell not in GROUP_TRANSITIONS and cell[0] is not cell[1]
+        if cell not in GROUP_TRANSITIONS.by_target and cell[0] is not cell[1]
     ],
 )
 def test_a_change_that_is_not_in_the_table_raises(
     state: ConsumerGroupState, target: ConsumerGroupState
 ) -> None:
     with pytest.raises(IllegalTransitionError, match=state.value):
-        check_group_transition(state, target)
+        GROUP_TRANSITIONS.require(state, target)
 
 
 def in_empty(bench: ConsumerBench) -> None:
@@ -204,7 +195,7 @@ def test_a_group_is_dead_where_another_broker_leads_its_partition(
 def test_every_change_of_the_table_is_tested() -> None:
     tested = {*CHANGES, (EMPTY, ASSIGNING), (EMPTY, RECONCILING)}
     tested |= {(state, DEAD) for state in ConsumerGroupState if state is not DEAD}
-    assert tested == set(GROUP_TRANSITIONS)
+    assert tested == set(GROUP_TRANSITIONS.by_target)
 
 
 # -- a member --------------------------------------------------------------------------------
@@ -215,12 +206,12 @@ def test_every_change_of_the_table_is_tested() -> None:
     [
         cell
         for cell in itertools.product(MemberState, MemberEvent)
-        if cell not in MEMBER_TRANSITIONS
+        if cell not in MEMBER_TRANSITIONS.by_event
     ],
 )
 def test_a_cell_that_is_not_in_the_table_raises(state: MemberState, event: MemberEvent) -> None:
     with pytest.raises(IllegalTransitionError, match=state.name):
-        next_member_state(state, event)
+        MEMBER_TRANSITIONS.next_state(state, event)
 
 
 def step(
@@ -306,14 +297,14 @@ CELLS = {
 
 
 def test_every_cell_of_a_member_is_tested() -> None:
-    assert set(CELLS) == set(MEMBER_TRANSITIONS)
+    assert set(CELLS) == set(MEMBER_TRANSITIONS.by_event)
 
 
 @pytest.mark.parametrize(("state", "event"), CELLS, ids=lambda cell: cell.name)
 def test_a_member_goes_where_the_table_says(state: MemberState, event: MemberEvent) -> None:
     before, circumstances = CELLS[state, event]
     after = step(before, **circumstances)
-    assert after.state is MEMBER_TRANSITIONS[state, event][0]
+    assert after.state is MEMBER_TRANSITIONS.next_state(state, event)
     # Whoever has to give up stays in its epoch; everybody else takes the target's.
     expected_epoch = before.member_epoch if event is MUST_REVOKE else circumstances.get("epoch", 5)
     assert after.member_epoch == expected_epoch

@@ -4,7 +4,7 @@ import pytest
 from support.transaction_bench import FIRST, NOW_MS, SECOND, A, B, TransactionBench
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.transaction.state.states import TransactionState
+from odradek.coordinator.transaction.states import TransactionState
 
 AT_REST = [
     TransactionState.EMPTY,

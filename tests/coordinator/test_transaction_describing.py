@@ -5,7 +5,7 @@ from support.transaction_bench import ID, NOW_MS, TIMEOUT_MS, A, B, TransactionB
 
 from odradek.common.errors import ErrorCode
 from odradek.coordinator.transaction.describing import TransactionFilter
-from odradek.coordinator.transaction.state.states import TransactionState
+from odradek.coordinator.transaction.states import TransactionState
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from support.transaction_bench import (
 )
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.transaction.state.states import TransactionState
+from odradek.coordinator.transaction.states import TransactionState
 
 EMPTY = TransactionState.EMPTY
 ONGOING = TransactionState.ONGOING

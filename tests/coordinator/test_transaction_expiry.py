@@ -4,7 +4,7 @@ import pytest
 from support.transaction_bench import FIRST, ID, TIMEOUT_MS, A, TransactionBench
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.transaction.state.states import TransactionState
+from odradek.coordinator.transaction.states import TransactionState
 
 CHECK_MS = 10_000
 WEEK_MS = 7 * 24 * 60 * 60 * 1000

@@ -22,7 +22,7 @@ from support.transaction_bench import (
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite
-from odradek.coordinator.transaction.state.states import AT_REST, TransactionState
+from odradek.coordinator.transaction.states import AT_REST, TransactionState
 
 STEPS = 300
 PARTITIONS = [TopicPartition("orders", number) for number in range(4)]

@@ -11,7 +11,7 @@ from support.transaction_bench import (
 )
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.transaction.state.states import TransactionState
+from odradek.coordinator.transaction.states import TransactionState
 
 LAST_USABLE = 32_766
 

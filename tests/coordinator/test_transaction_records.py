@@ -18,8 +18,8 @@ from odradek.coordinator.transaction.state.records import (
     transaction_record,
     transaction_value,
 )
-from odradek.coordinator.transaction.state.states import TransactionState
 from odradek.coordinator.transaction.state.transaction import Transaction
+from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.internal.transactions import TransactionLogKey, TransactionLogValue
 
 STORED = [

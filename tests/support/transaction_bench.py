@@ -15,8 +15,8 @@ from odradek.coordinator.transaction.initializing import ProducerIdAndEpoch
 from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite, MarkersWritten
 from odradek.coordinator.transaction.settings import TransactionSettings
 from odradek.coordinator.transaction.state.records import read_key, read_value
-from odradek.coordinator.transaction.state.states import TransactionState
 from odradek.coordinator.transaction.state.transaction import Transaction, TransactionalId
+from odradek.coordinator.transaction.states import TransactionState
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 

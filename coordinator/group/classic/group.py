@@ -16,7 +16,7 @@ from ..offsets.offsets import GroupOffsets
 from ..subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from .join_request import MemberProtocol
 from .member import GroupMember, JoinCallback
-from .states import ANSWERS, GroupEvent, GroupState, next_state
+from .states import ANSWERS, TRANSITIONS, GroupEvent, GroupState
 
 
 class Group:
@@ -94,9 +94,9 @@ class Group:
         """Move to the state where `event` leads.
 
         Raises:
-            IllegalTransitionError: the table has no such cell.
+            IllegalTransitionError: the table has no such row.
         """
-        self.enter(next_state(self.state, event), now_ms)
+        self.enter(TRANSITIONS.next_state(self.state, event), now_ms)
 
     def enter(self, state: GroupState, timestamp_ms: int) -> None:
         """Be in `state`, since wall time `timestamp_ms`; for `take` and for loading."""

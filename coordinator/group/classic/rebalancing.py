@@ -20,7 +20,7 @@ from ..records import group_record
 from .group import Group
 from .member import GroupMember
 from .sessions import Sessions
-from .states import GroupEvent, GroupState, can_rebalance
+from .states import TRANSITIONS, GroupEvent, GroupState
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Rebalancing:
 
     def prepare_or_complete(self, group: Group, reason: str) -> None:
         """Begin a rebalance, or, where one is under way, see whether all have joined."""
-        if can_rebalance(group.state):
+        if TRANSITIONS.takes(group.state, GroupEvent.MEMBERSHIP_CHANGED):
             self.prepare(group, reason)
         else:
             self.complete_if_all_joined(group)
@@ -80,7 +80,7 @@ class Rebalancing:
         """Give up a member whose session is over."""
         logger.info("group %s gives up member %s", group.group_id, member.member_id)
         group.remove(member.member_id)
-        if can_rebalance(group.state):
+        if TRANSITIONS.takes(group.state, GroupEvent.MEMBERSHIP_CHANGED):
             self.prepare(group, f"the session of {member.member_id} is over")
         elif group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined():
             self.complete_join(group)

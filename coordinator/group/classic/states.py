@@ -1,18 +1,18 @@
-"""The states of a classic group, as a table.
+"""The states of a classic group, as a table, and what each state answers its members.
 
-Rule 1: a group changes its state through `next_state` alone, and a cell that is missing
-here raises. Rule 2: what a state answers to a member that is known and in its generation
-stands here too, so that a handler never asks which state a group is in.
-`diagram.py` draws `docs/group_states.md` from these tables. Source: Kafka's
+What a state answers to a member that is known and in its generation stands here too, so that
+no verb tests which state a group is in. Drawn in `docs/group_states.md`. Source: Kafka's
 ClassicGroupState.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from operator import attrgetter
 from typing import NamedTuple
 
 from ....common.errors import ErrorCode
+from ....common.state_table import StateTable
 
 
 class GroupState(Enum):
@@ -40,49 +40,64 @@ class GroupEvent(Enum):
     """The group was deleted, has expired, or its partition is led elsewhere now."""
 
 
-class Transition(NamedTuple):
-    """One cell: where the event leads, and why."""
+_S = GroupState
+_E = GroupEvent
 
-    target: GroupState
-    reason: str
-
-
-TRANSITIONS: dict[tuple[GroupState, GroupEvent], Transition] = {
-    (GroupState.EMPTY, GroupEvent.MEMBERSHIP_CHANGED): Transition(
-        GroupState.PREPARING_REBALANCE,
-        "the first member came; others that start with it get group.initial.rebalance.delay.ms",
-    ),
-    (GroupState.EMPTY, GroupEvent.REMOVED): Transition(
-        GroupState.DEAD, "deleted by request, or its last offset expired"
-    ),
-    (GroupState.PREPARING_REBALANCE, GroupEvent.MEMBERS_JOINED): Transition(
-        GroupState.COMPLETING_REBALANCE,
-        "everybody rejoined or the rebalance timeout is over: a new generation begins",
-    ),
-    (GroupState.PREPARING_REBALANCE, GroupEvent.MEMBERS_GONE): Transition(
-        GroupState.EMPTY, "the last member left or did not rejoin in time"
-    ),
-    (GroupState.PREPARING_REBALANCE, GroupEvent.REMOVED): Transition(
-        GroupState.DEAD, "another broker coordinates the group now; waiting joins are told so"
-    ),
-    (GroupState.COMPLETING_REBALANCE, GroupEvent.ASSIGNMENT_STORED): Transition(
-        GroupState.STABLE, "the leader's assignment survives a failure from here on"
-    ),
-    (GroupState.COMPLETING_REBALANCE, GroupEvent.MEMBERSHIP_CHANGED): Transition(
-        GroupState.PREPARING_REBALANCE,
-        "the generation is out of date before its assignment was made",
-    ),
-    (GroupState.COMPLETING_REBALANCE, GroupEvent.REMOVED): Transition(
-        GroupState.DEAD, "another broker coordinates the group now; waiting syncs are told so"
-    ),
-    (GroupState.STABLE, GroupEvent.MEMBERSHIP_CHANGED): Transition(
-        GroupState.PREPARING_REBALANCE,
-        "somebody came, went or changed; the leader may also ask for it by rejoining",
-    ),
-    (GroupState.STABLE, GroupEvent.REMOVED): Transition(
-        GroupState.DEAD, "another broker coordinates the group now"
-    ),
-}
+TRANSITIONS = StateTable(
+    "a group",
+    {
+        _S.EMPTY: (
+            (
+                _E.MEMBERSHIP_CHANGED,
+                _S.PREPARING_REBALANCE,
+                "the first member came; others get group.initial.rebalance.delay.ms to join it",
+            ),
+            (_E.REMOVED, _S.DEAD, "deleted by request, or its last offset expired"),
+        ),
+        _S.PREPARING_REBALANCE: (
+            (
+                _E.MEMBERS_JOINED,
+                _S.COMPLETING_REBALANCE,
+                "everybody rejoined or the rebalance timeout is over: a new generation begins",
+            ),
+            (_E.MEMBERS_GONE, _S.EMPTY, "the last member left or did not rejoin in time"),
+            (
+                _E.REMOVED,
+                _S.DEAD,
+                "another broker coordinates the group now; waiting joins are told so",
+            ),
+        ),
+        _S.COMPLETING_REBALANCE: (
+            (
+                _E.ASSIGNMENT_STORED,
+                _S.STABLE,
+                "the leader's assignment survives a failure from here on",
+            ),
+            (
+                _E.MEMBERSHIP_CHANGED,
+                _S.PREPARING_REBALANCE,
+                "the generation is out of date before its assignment was made",
+            ),
+            (
+                _E.REMOVED,
+                _S.DEAD,
+                "another broker coordinates the group now; waiting syncs are told so",
+            ),
+        ),
+        _S.STABLE: (
+            (
+                _E.MEMBERSHIP_CHANGED,
+                _S.PREPARING_REBALANCE,
+                "somebody came, went or changed; the leader may also ask for it by rejoining",
+            ),
+            (_E.REMOVED, _S.DEAD, "another broker coordinates the group now"),
+        ),
+    },
+    label=attrgetter("value"),
+    initial=_S.EMPTY,
+    final=_S.DEAD,
+)
+"""What moves a group."""
 
 
 class Answers(NamedTuple):
@@ -126,24 +141,3 @@ ANSWERS: dict[GroupState, Answers] = {
         "no longer kept here: the client is to look for the coordinator again",
     ),
 }
-
-
-class IllegalTransitionError(Exception):
-    """An event came in a state that has no cell for it: a fault of this broker."""
-
-
-def next_state(state: GroupState, event: GroupEvent) -> GroupState:
-    """Where `event` leads a group that is in `state`.
-
-    Raises:
-        IllegalTransitionError: the table has no such cell.
-    """
-    transition = TRANSITIONS.get((state, event))
-    if transition is None:
-        raise IllegalTransitionError(f"a group that is {state.value} cannot take '{event.value}'")
-    return transition.target
-
-
-def can_rebalance(state: GroupState) -> bool:
-    """Whether a change of membership may begin a rebalance in this state."""
-    return (state, GroupEvent.MEMBERSHIP_CHANGED) in TRANSITIONS

@@ -17,7 +17,7 @@ from .member import NO_TARGET, ConsumerGroupMember, OwnedPartitions, TargetAssig
 from .member_timers import MemberTimers
 from .records.in_flight_writes import InFlightWrites
 from .records.records import ResolvedExpression
-from .states import ConsumerGroupState, check_group_transition, state_of
+from .states import GROUP_TRANSITIONS, ConsumerGroupState, state_of
 
 FIRST_EPOCH = 1
 """The epoch of a group that has not begun; its first member counts it up (Kafka 4.3)."""
@@ -268,7 +268,7 @@ class ConsumerGroup:
             loading: whether the group is being read back, so that any state may follow.
 
         Raises:
-            IllegalTransitionError: the table has no such change.
+            IllegalTransitionError: the table has no such row.
         """
         state = state_of(
             has_members=bool(self.members),
@@ -276,8 +276,8 @@ class ConsumerGroup:
             target_epoch=self.target_epoch,
             is_reconciled=self._is_reconciled(),
         )
-        if not loading:
-            check_group_transition(self.state, state)
+        if not loading and state is not self.state:
+            GROUP_TRANSITIONS.require(self.state, state)
         self.state = state
 
     def _is_reconciled(self) -> bool:
@@ -302,7 +302,7 @@ class ConsumerGroup:
 
     def bury(self) -> None:
         """Be dead: deleted, or kept by another broker now."""
-        check_group_transition(self.state, ConsumerGroupState.DEAD)
+        GROUP_TRANSITIONS.require(self.state, ConsumerGroupState.DEAD)
         self.state = ConsumerGroupState.DEAD
 
     def image(self) -> GroupImage:

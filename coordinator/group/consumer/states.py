@@ -1,16 +1,17 @@
 """The states of a consumer group and of its members, as tables.
 
 Unlike a classic group's, these states are not moved by requests: what a group holds decides
-which one it is in (`state_of`), and a change from one to another must stand in the table, or
-it raises. A member's state says what it waits for on the way to its target assignment.
-`diagram.py` draws `docs/consumer_group_states.md` from these tables.
-Source: KIP-848; Kafka's ConsumerGroupState and MemberState.
+which one it is in (`state_of`), and a change from one to another must stand in the table. A
+member's state says what it waits for on the way to its target assignment. Drawn in
+`docs/consumer_group_states.md`. Source: KIP-848; Kafka's ConsumerGroupState and MemberState.
 """
 
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from operator import attrgetter
+
+from ....common.state_table import StateTable
 
 
 class ConsumerGroupState(Enum):
@@ -47,141 +48,140 @@ class MemberEvent(Enum):
     """All of its target is its own."""
 
 
-class Transition(NamedTuple):
-    """One cell: what a change from one state to another is due to."""
+_G = ConsumerGroupState
+_M = MemberState
+_E = MemberEvent
 
-    cause: str
-    reason: str
+GROUP_TRANSITIONS = StateTable(
+    "a consumer group",
+    {
+        _G.EMPTY: (
+            (
+                "member joined",
+                _G.ASSIGNING,
+                "the last assignment is younger than group.consumer.assignment.interval.ms",
+            ),
+            (
+                "classic group taken over",
+                _G.RECONCILING,
+                "its members go on, and one of them has a new target already",
+            ),
+            (
+                "member joined",
+                _G.STABLE,
+                "the first member gets everything at once: nobody has to give anything up",
+            ),
+            (
+                "removed",
+                _G.DEAD,
+                "deleted by request, expired with its last offset, or led elsewhere now",
+            ),
+        ),
+        _G.ASSIGNING: (
+            (
+                "last member gone",
+                _G.EMPTY,
+                "it left or was fenced before anybody asked for an assignment",
+            ),
+            (
+                "target computed",
+                _G.RECONCILING,
+                "some members have another target now than they own",
+            ),
+            (
+                "target computed",
+                _G.STABLE,
+                "the only member, or one that was last behind, reached it at once",
+            ),
+            ("removed", _G.DEAD, "another broker coordinates the group now"),
+        ),
+        _G.RECONCILING: (
+            ("last member gone", _G.EMPTY, "it left or was fenced on the way to its target"),
+            ("group epoch bumped", _G.ASSIGNING, "members, subscriptions or topics changed again"),
+            ("last member reconciled", _G.STABLE, "everybody owns its target"),
+            ("removed", _G.DEAD, "another broker coordinates the group now"),
+        ),
+        _G.STABLE: (
+            ("last member gone", _G.EMPTY, "it left or was fenced"),
+            (
+                "group epoch bumped",
+                _G.ASSIGNING,
+                "a member went, or the next target has to wait for its interval",
+            ),
+            (
+                "group epoch bumped",
+                _G.RECONCILING,
+                "the heartbeat that changed the group also computed its next target",
+            ),
+            ("removed", _G.DEAD, "another broker coordinates the group now"),
+        ),
+    },
+    label=attrgetter("value"),
+    initial=_G.EMPTY,
+    final=_G.DEAD,
+)
+"""How the state that follows from what a group holds may change."""
 
-
-GROUP_TRANSITIONS: dict[tuple[ConsumerGroupState, ConsumerGroupState], Transition] = {
-    (ConsumerGroupState.EMPTY, ConsumerGroupState.ASSIGNING): Transition(
-        "member joined",
-        "the last assignment is younger than group.consumer.assignment.interval.ms",
-    ),
-    (ConsumerGroupState.EMPTY, ConsumerGroupState.RECONCILING): Transition(
-        "classic group taken over",
-        "its members go on, and one of them has a new target already",
-    ),
-    (ConsumerGroupState.EMPTY, ConsumerGroupState.STABLE): Transition(
-        "member joined", "the first member gets everything at once: nobody has to give anything up"
-    ),
-    (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD): Transition(
-        "removed", "deleted by request, expired with its last offset, or led elsewhere now"
-    ),
-    (ConsumerGroupState.ASSIGNING, ConsumerGroupState.EMPTY): Transition(
-        "last member gone", "it left or was fenced before anybody asked for an assignment"
-    ),
-    (ConsumerGroupState.ASSIGNING, ConsumerGroupState.RECONCILING): Transition(
-        "target computed", "some members have another target now than they own"
-    ),
-    (ConsumerGroupState.ASSIGNING, ConsumerGroupState.STABLE): Transition(
-        "target computed", "the only member, or one that was last behind, reached it at once"
-    ),
-    (ConsumerGroupState.ASSIGNING, ConsumerGroupState.DEAD): Transition(
-        "removed", "another broker coordinates the group now"
-    ),
-    (ConsumerGroupState.RECONCILING, ConsumerGroupState.EMPTY): Transition(
-        "last member gone", "it left or was fenced on the way to its target"
-    ),
-    (ConsumerGroupState.RECONCILING, ConsumerGroupState.ASSIGNING): Transition(
-        "group epoch bumped", "members, subscriptions or topics changed again"
-    ),
-    (ConsumerGroupState.RECONCILING, ConsumerGroupState.STABLE): Transition(
-        "last member reconciled", "everybody owns its target"
-    ),
-    (ConsumerGroupState.RECONCILING, ConsumerGroupState.DEAD): Transition(
-        "removed", "another broker coordinates the group now"
-    ),
-    (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY): Transition(
-        "last member gone", "it left or was fenced"
-    ),
-    (ConsumerGroupState.STABLE, ConsumerGroupState.ASSIGNING): Transition(
-        "group epoch bumped", "a member went, or the next target has to wait for its interval"
-    ),
-    (ConsumerGroupState.STABLE, ConsumerGroupState.RECONCILING): Transition(
-        "group epoch bumped", "the heartbeat that changed the group also computed its next target"
-    ),
-    (ConsumerGroupState.STABLE, ConsumerGroupState.DEAD): Transition(
-        "removed", "another broker coordinates the group now"
-    ),
-}
-
-MEMBER_TRANSITIONS: dict[tuple[MemberState, MemberEvent], tuple[MemberState, str]] = {
-    (MemberState.STABLE, MemberEvent.MUST_REVOKE): (
-        MemberState.UNREVOKED_PARTITIONS,
-        "it keeps its epoch until it says that the partitions are given up, or is fenced when "
-        "its rebalance timeout is over",
-    ),
-    (MemberState.STABLE, MemberEvent.MUST_WAIT): (
-        MemberState.UNRELEASED_PARTITIONS,
-        "it takes the target's epoch and what is free, and asks again with each heartbeat",
-    ),
-    (MemberState.STABLE, MemberEvent.COMPLETE): (
-        MemberState.STABLE,
-        "it takes the target's epoch with all that the target gives it",
-    ),
-    (MemberState.UNREVOKED_PARTITIONS, MemberEvent.MUST_REVOKE): (
-        MemberState.UNREVOKED_PARTITIONS,
-        "what it gave up is free, but the target moved on and takes more",
-    ),
-    (MemberState.UNREVOKED_PARTITIONS, MemberEvent.MUST_WAIT): (
-        MemberState.UNRELEASED_PARTITIONS,
-        "it gave up what it had to; others have not yet",
-    ),
-    (MemberState.UNREVOKED_PARTITIONS, MemberEvent.COMPLETE): (
-        MemberState.STABLE,
-        "it gave up what it had to and owns its target",
-    ),
-    (MemberState.UNRELEASED_PARTITIONS, MemberEvent.MUST_REVOKE): (
-        MemberState.UNREVOKED_PARTITIONS,
-        "the target moved on while it waited, and takes partitions from it",
-    ),
-    (MemberState.UNRELEASED_PARTITIONS, MemberEvent.MUST_WAIT): (
-        MemberState.UNRELEASED_PARTITIONS,
-        "some of the partitions became free, others are not yet",
-    ),
-    (MemberState.UNRELEASED_PARTITIONS, MemberEvent.COMPLETE): (
-        MemberState.STABLE,
-        "the last partition it waited for became free",
-    ),
-    (MemberState.UNKNOWN, MemberEvent.MUST_WAIT): (
-        MemberState.UNRELEASED_PARTITIONS,
-        "it came back with nothing and starts over; others have to give up first",
-    ),
-    (MemberState.UNKNOWN, MemberEvent.COMPLETE): (
-        MemberState.STABLE,
-        "it came back with nothing and starts over with its target",
-    ),
-}
-
-
-class IllegalTransitionError(Exception):
-    """A group or member would change in a way that has no cell: a fault of this broker."""
-
-
-def check_group_transition(state: ConsumerGroupState, target: ConsumerGroupState) -> None:
-    """Make sure that a group may go from `state` to `target`.
-
-    Raises:
-        IllegalTransitionError: the table has no such cell.
-    """
-    if state is not target and (state, target) not in GROUP_TRANSITIONS:
-        raise IllegalTransitionError(
-            f"a consumer group that is {state.value} cannot become {target.value}"
-        )
-
-
-def next_member_state(state: MemberState, event: MemberEvent) -> MemberState:
-    """Where `event` leads a member that is in `state`.
-
-    Raises:
-        IllegalTransitionError: the table has no such cell.
-    """
-    cell = MEMBER_TRANSITIONS.get((state, event))
-    if cell is None:
-        raise IllegalTransitionError(f"a member that is {state.name} cannot take '{event.value}'")
-    return cell[0]
+MEMBER_TRANSITIONS = StateTable(
+    "a member",
+    {
+        _M.STABLE: (
+            (
+                _E.MUST_REVOKE,
+                _M.UNREVOKED_PARTITIONS,
+                "it keeps its epoch until it has given the partitions up, or is fenced when "
+                "its rebalance timeout is over",
+            ),
+            (
+                _E.MUST_WAIT,
+                _M.UNRELEASED_PARTITIONS,
+                "it takes the target's epoch and what is free, and asks again with each heartbeat",
+            ),
+            (
+                _E.COMPLETE,
+                _M.STABLE,
+                "it takes the target's epoch with all that the target gives it",
+            ),
+        ),
+        _M.UNREVOKED_PARTITIONS: (
+            (
+                _E.MUST_REVOKE,
+                _M.UNREVOKED_PARTITIONS,
+                "what it gave up is free, but the target moved on and takes more",
+            ),
+            (
+                _E.MUST_WAIT,
+                _M.UNRELEASED_PARTITIONS,
+                "it gave up what it had to; others have not yet",
+            ),
+            (_E.COMPLETE, _M.STABLE, "it gave up what it had to and owns its target"),
+        ),
+        _M.UNRELEASED_PARTITIONS: (
+            (
+                _E.MUST_REVOKE,
+                _M.UNREVOKED_PARTITIONS,
+                "the target moved on while it waited, and takes partitions from it",
+            ),
+            (
+                _E.MUST_WAIT,
+                _M.UNRELEASED_PARTITIONS,
+                "some of the partitions became free, others are not yet",
+            ),
+            (_E.COMPLETE, _M.STABLE, "the last partition it waited for became free"),
+        ),
+        _M.UNKNOWN: (
+            (
+                _E.MUST_WAIT,
+                _M.UNRELEASED_PARTITIONS,
+                "it came back with nothing and starts over; others have to give up first",
+            ),
+            (_E.COMPLETE, _M.STABLE, "it came back with nothing and starts over with its target"),
+        ),
+    },
+    label=attrgetter("name"),
+    initial=_M.STABLE,
+)
+"""What a member does next on the way to its target assignment."""
 
 
 def state_of(

@@ -16,9 +16,9 @@ from ..context import TransactionContext
 from ..keeping import Keeping
 from ..settings import APPEND_RETRY_BACKOFF_MS
 from ..shards import Shards
-from ..state.states import PREPARED, TransactionState
 from ..state.steps import completed
 from ..state.transaction import Transaction, TransactionalId
+from ..states import PREPARED, TransactionState
 from .marker_sender import MarkersToWrite
 
 logger = logging.getLogger(__name__)

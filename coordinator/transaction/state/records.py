@@ -16,7 +16,7 @@ from ....common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ....common.topic_partition import TopicPartition
 from ...log import CoordinatorRecord
 from ...record_reader import RecordFormatError, RecordReader
-from .states import TransactionState
+from ..states import TransactionState
 from .transaction import NO_PARTITIONS, Transaction
 
 KEY_VERSION = 0

@@ -11,7 +11,7 @@ from ....common.errors import ErrorCode, KafkaError
 from ....common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ....common.topic_partition import TopicPartition
 from ....metadata.features import SECOND_GENERATION
-from .states import TransactionEvent, next_state
+from ..states import TRANSITIONS, TransactionEvent
 from .transaction import NO_PARTITIONS, PRODUCER_EPOCH_MAX, Transaction
 
 
@@ -55,7 +55,7 @@ def _empty(
     before: Transaction, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
 ) -> Transaction:
     return before._replace(
-        state=next_state(before.state, TransactionEvent.INITIALIZED),
+        state=TRANSITIONS.next_state(before.state, TransactionEvent.INITIALIZED),
         producer_id=producer_id,
         previous_producer_id=before.producer_id,
         producer_epoch=epoch,
@@ -71,9 +71,11 @@ def with_partitions(
     before: Transaction, added: frozenset[TopicPartition], now_ms: int, client_version: int
 ) -> Transaction:
     """The transaction with more partitions, opened by them if it is not open."""
-    is_begun = next_state(before.state, TransactionEvent.PARTITIONS_ADDED) is not before.state
+    is_begun = (
+        TRANSITIONS.next_state(before.state, TransactionEvent.PARTITIONS_ADDED) is not before.state
+    )
     return before._replace(
-        state=next_state(before.state, TransactionEvent.PARTITIONS_ADDED),
+        state=TRANSITIONS.next_state(before.state, TransactionEvent.PARTITIONS_ADDED),
         previous_producer_id=before.producer_id,
         partitions=before.partitions | added,
         start_ms=now_ms if is_begun else before.start_ms,
@@ -92,7 +94,7 @@ def prepared(
     """The outcome decided: from here on markers are written, whoever crashes.
 
     Args:
-        event: COMMIT_ASKED, ABORT_ASKED or EMPTY_ABORT_ASKED.
+        event: COMMIT_REQUESTED, ABORT_REQUESTED or EMPTY_ABORT_REQUESTED.
         client_version: in the second generation the markers carry the next epoch, so
             that nothing written late can join the transaction.
         next_producer_id: of the second generation, where the epochs are used up.
@@ -100,9 +102,9 @@ def prepared(
     epoch, last_epoch = before.producer_epoch, before.last_producer_epoch
     if client_version >= SECOND_GENERATION:
         epoch, last_epoch = min(epoch + 1, PRODUCER_EPOCH_MAX), epoch
-    is_of_nothing = event is TransactionEvent.EMPTY_ABORT_ASKED
+    is_of_nothing = event is TransactionEvent.EMPTY_ABORT_REQUESTED
     return before._replace(
-        state=next_state(before.state, event),
+        state=TRANSITIONS.next_state(before.state, event),
         previous_producer_id=before.producer_id,
         next_producer_id=next_producer_id,
         producer_epoch=epoch,
@@ -134,8 +136,10 @@ def fenced(
         client_version: the generation to abort it in, 0 or 2.
         next_producer_id: see `prepared`.
     """
-    between = before._replace(state=next_state(before.state, TransactionEvent.FENCED))
-    return prepared(between, TransactionEvent.ABORT_ASKED, client_version, now_ms, next_producer_id)
+    between = before._replace(state=TRANSITIONS.next_state(before.state, TransactionEvent.FENCED))
+    return prepared(
+        between, TransactionEvent.ABORT_REQUESTED, client_version, now_ms, next_producer_id
+    )
 
 
 def completed(before: Transaction, now_ms: int) -> Transaction:
@@ -144,7 +148,7 @@ def completed(before: Transaction, now_ms: int) -> Transaction:
     if before.client_version >= SECOND_GENERATION and before.next_producer_id != NO_PRODUCER_ID:
         producer_id, epoch = before.next_producer_id, 0
     return before._replace(
-        state=next_state(before.state, TransactionEvent.MARKERS_WRITTEN),
+        state=TRANSITIONS.next_state(before.state, TransactionEvent.MARKERS_WRITTEN),
         producer_id=producer_id,
         previous_producer_id=before.producer_id,
         next_producer_id=NO_PRODUCER_ID,

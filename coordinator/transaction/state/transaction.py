@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ....common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ....common.topic_partition import TopicPartition
-from .states import TransactionState
+from ..states import TransactionState
 
 PRODUCER_EPOCH_MAX = 32_767
 LAST_USABLE_EPOCH = PRODUCER_EPOCH_MAX - 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .....common.errors import ErrorCode, KafkaError
 from ..member import NO_PARTITIONS, ConsumerGroupMember, OwnedPartitions, TargetAssignment
-from ..states import MemberEvent, MemberState, next_member_state
+from ..states import MEMBER_TRANSITIONS, MemberEvent, MemberState
 
 
 class Reconciliation(NamedTuple):
@@ -93,7 +93,7 @@ def _take_step(way: Reconciliation, member_epoch: int) -> ConsumerGroupMember:
             to_assign[topic_id] = free
     if to_revoke and _still_owns(way, to_revoke):
         return member.with_epoch(member_epoch)._replace(
-            state=next_member_state(member.state, MemberEvent.MUST_REVOKE),
+            state=MEMBER_TRANSITIONS.next_state(member.state, MemberEvent.MUST_REVOKE),
             assigned_partitions=assigned,
             partitions_pending_revocation=to_revoke,
         )
@@ -101,7 +101,7 @@ def _take_step(way: Reconciliation, member_epoch: int) -> ConsumerGroupMember:
         assigned.setdefault(topic_id, {}).update(dict.fromkeys(numbers, way.target_epoch))
     event = MemberEvent.MUST_WAIT if must_wait else MemberEvent.COMPLETE
     return member.with_epoch(way.target_epoch)._replace(
-        state=next_member_state(member.state, event),
+        state=MEMBER_TRANSITIONS.next_state(member.state, event),
         assigned_partitions=assigned,
         partitions_pending_revocation=NO_PARTITIONS,
     )
@@ -127,7 +127,7 @@ def _drop_unsubscribed(way: Reconciliation) -> ConsumerGroupMember:
     moved = member.with_epoch(member.member_epoch)
     if _still_owns(way, to_revoke):
         return moved._replace(
-            state=next_member_state(member.state, MemberEvent.MUST_REVOKE),
+            state=MEMBER_TRANSITIONS.next_state(member.state, MemberEvent.MUST_REVOKE),
             assigned_partitions=assigned,
             partitions_pending_revocation=to_revoke,
         )

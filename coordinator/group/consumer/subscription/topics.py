@@ -11,8 +11,6 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from .xxh3 import xxh3_64
-
 NO_TOPICS_HASH = 0
 """The hash of a group that reads no topic that is there."""
 
@@ -71,7 +69,7 @@ def topic_hash(topic: Topic) -> int:
         for rack in sorted(racks, key=_units):
             parts.append(_int32(_length(rack)))
             parts.append(_text(rack))
-    return _signed(xxh3_64(b"".join(parts)))
+    return xxh3(b"".join(parts))
 
 
 def group_hash(topic_hashes: Mapping[str, int]) -> int:
@@ -79,7 +77,7 @@ def group_hash(topic_hashes: Mapping[str, int]) -> int:
     if not topic_hashes:
         return NO_TOPICS_HASH
     ordered = sorted(topic_hashes.items(), key=lambda item: _units(item[0]))
-    return _signed(xxh3_64(b"".join(_int64(number) for _, number in ordered)))
+    return xxh3(b"".join(_int64(number) for _, number in ordered))
 
 
 class TopicHashes:
@@ -123,5 +121,9 @@ def _text(text: str) -> bytes:
     return text.encode("utf-16-le", "surrogatepass") + _int32(_length(text))
 
 
-def _signed(number: int) -> int:
+def xxh3(data: bytes) -> int:
+    """XXH3 of 64 bits without a seed, as Java's signed number."""
+    import xxhash  # only where a group is assigned: it takes a millisecond
+
+    number = xxhash.xxh3_64_intdigest(data)
     return number - 2**64 if number >= 2**63 else number
