@@ -1,7 +1,6 @@
-"""What the controller tells a broker of one partition: leader, epochs, ISR, replicas.
+"""Who leads a partition: as the metadata store holds it, and as the controller sends it.
 
-The domain form of LeaderAndIsr's partition state (article 001); the wire form is the
-broker's to translate.
+The wire form is the controller channel's to translate (article 001).
 """
 
 from __future__ import annotations
@@ -13,6 +12,33 @@ from .topic_partition import TopicPartition
 
 LEADER_DURING_DELETE = -2
 """The leader that UpdateMetadata names for a partition that is being deleted."""
+
+
+class LeaderAndIsr(NamedTuple):
+    """A partition's leader and in-sync replicas, as its state node in the store holds them.
+
+    Kafka's LeaderAndIsr and LeaderIsrAndControllerEpoch. The controller's elections make one
+    from another; a leader proposes one to change its ISR (KIP-497).
+
+    Attributes:
+        controller_epoch: of the controller that wrote the state, or that made the leader who did.
+        leader: broker id, or `NO_LEADER`.
+        isr: broker ids.
+        partition_epoch: the version of the node, and of a state to be written that of the node
+            it replaces by compare-and-set.
+    """
+
+    controller_epoch: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int = 0
+
+    def new_leader(self, controller_epoch: int, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+        """The state to write in place of this one, in the next leader epoch."""
+        return LeaderAndIsr(
+            controller_epoch, leader, self.leader_epoch + 1, isr, self.partition_epoch
+        )
 
 
 class PartitionState(NamedTuple):

@@ -237,7 +237,7 @@ class Term:
             replica
             for topic, partition in items
             if partition in topic.leaderships
-            for broker_id in topic.leaderships[partition].state.isr
+            for broker_id in topic.leaderships[partition].isr
             if (replica := Replica(topic.name, partition, broker_id))
             in self.context.replica_statuses
             and not self.context.is_online(replica)

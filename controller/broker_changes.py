@@ -112,10 +112,7 @@ class BrokerChanges:
         if topic.is_being_deleted or topic.status(partition) is PartitionStatus.NEW:
             return False
         leadership = topic.leaderships.get(partition)
-        return (
-            leadership is not None
-            and Replica(topic.name, partition, leadership.state.leader) in gone
-        )
+        return leadership is not None and Replica(topic.name, partition, leadership.leader) in gone
 
     async def _started(self, broker_ids: Collection[int]) -> None:
         logger.info("brokers %s are here", sorted(broker_ids))

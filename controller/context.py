@@ -10,19 +10,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..common.live_broker import LiveBroker
-from ..common.partition_state import LEADER_DURING_DELETE, PartitionState
+from ..common.partition_state import LEADER_DURING_DELETE, LeaderAndIsr, PartitionState
 from ..common.topic_partition import TopicPartition
-from ..metadata_store.znodes import LeaderAndIsrNode
 from .partitions.states import PartitionStatus, ReplicaStatus
 from .topics.assignment import Assignment, Racks
 from .topics.topic_names import collision_key
-
-
-class Leadership(NamedTuple):
-    """A partition's leader and ISR, in the version that the store holds."""
-
-    state: LeaderAndIsrNode
-    version: int
 
 
 class Reassignment(NamedTuple):
@@ -86,7 +78,7 @@ class Topic:
         self.assignment = assignment
         self.config = config
         self.version = version
-        self.leaderships: dict[int, Leadership] = {}
+        self.leaderships: dict[int, LeaderAndIsr] = {}
         self.reassignments: dict[int, Reassignment] = {}
         self.statuses: dict[int, PartitionStatus] = {}
         self.is_being_deleted = False
@@ -119,7 +111,7 @@ class Topic:
         self, partition: int, *, is_new: bool = False, offline: tuple[int, ...] = ()
     ) -> PartitionState:
         """What brokers are told of a partition that has a leadership."""
-        state, version = self.leaderships[partition]
+        state = self.leaderships[partition]
         reassignment = self.reassignments.get(partition, NO_REASSIGNMENT)
         return PartitionState(
             self.name,
@@ -129,7 +121,7 @@ class Topic:
             state.leader,
             state.leader_epoch,
             state.isr,
-            version,
+            state.partition_epoch,
             self.assignment[partition],
             is_new,
             self.config,
@@ -148,8 +140,8 @@ class Topic:
             controller_epoch,
             LEADER_DURING_DELETE,
             LEADER_DURING_DELETE,
-            () if leadership is None else leadership.state.isr,
-            -1 if leadership is None else leadership.version,
+            () if leadership is None else leadership.isr,
+            -1 if leadership is None else leadership.partition_epoch,
             self.assignment[partition],
         )
 

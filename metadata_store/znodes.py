@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
+from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
 from ..runtime.rng import uuid_from_text, uuid_to_text
 
@@ -107,15 +108,6 @@ class TopicNode(NamedTuple):
     removing_replicas: Mapping[int, tuple[int, ...]] = {}
 
 
-class LeaderAndIsrNode(NamedTuple):
-    """What a partition's state node says."""
-
-    controller_epoch: int
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-
-
 class ProducerIdBlock(NamedTuple):
     """The producer ids that were given to a broker last; both ends belong to it."""
 
@@ -170,7 +162,7 @@ def decode_topic(data: bytes) -> TopicNode:
         raise CorruptNode(f"no topic: {data[:80]!r}") from error
 
 
-def encode_partition_state(state: LeaderAndIsrNode) -> bytes:
+def encode_partition_state(state: LeaderAndIsr) -> bytes:
     """`/brokers/topics/T/partitions/N/state`."""
     return _dump(
         {
@@ -183,15 +175,16 @@ def encode_partition_state(state: LeaderAndIsrNode) -> bytes:
     )
 
 
-def decode_partition_state(data: bytes) -> LeaderAndIsrNode:
-    """`/brokers/topics/T/partitions/N/state`. Raises CorruptNode."""
+def decode_partition_state(data: bytes, partition_epoch: int = 0) -> LeaderAndIsr:
+    """`/brokers/topics/T/partitions/N/state`, with the node's version. Raises CorruptNode."""
     value = _load(data)
     try:
-        return LeaderAndIsrNode(
+        return LeaderAndIsr(
             int(value["controller_epoch"]),
             int(value["leader"]),
             int(value["leader_epoch"]),
             tuple(value["isr"]),
+            partition_epoch,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptNode(f"no partition state: {data[:80]!r}") from error

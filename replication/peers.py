@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
-from .partition.isr_change import IsrChange
 
 if TYPE_CHECKING:
     from .fetcher.fetcher_partition import InitialFetchState
@@ -19,7 +19,7 @@ class Peers(Protocol):
     def is_alive(self, broker_id: int) -> bool:
         """Whether a broker is alive, as far as is known here."""
 
-    def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
+    def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Have a change of the ISR written, and the partition told what became of it."""
 
     def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:
@@ -36,7 +36,7 @@ class NoPeers:
         """Nobody is."""
         return False
 
-    def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
+    def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
         """It stays pending: the stricter ISR holds until somebody can be told."""
 
     def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 import trio
 
+from ...common.partition_state import LeaderAndIsr
+from ...common.topic_partition import TopicPartition
 from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, MetadataStoreError, NoNode
 from ...metadata_store.store import MetadataStore
-from ...metadata_store.znodes import CorruptNode, LeaderAndIsrNode
-from ...replication.partition.isr_change import IsrChange, IsrChangeOutcome
+from ...metadata_store.znodes import CorruptNode
+from ...replication.partition.isr_change import IsrChangeOutcome
 from ...replication.partition.isr_propagation import CHECK_INTERVAL_MS, IsrPropagation
 from ...replication.partition.partition import Partition
 from ...runtime.clock import Clock
@@ -51,38 +53,38 @@ class IsrWriter:
         self._propagation = IsrPropagation(clock.monotonic_ms())
         self._is_scheduled = False
 
-    def submit(self, partition: Partition, change: IsrChange) -> None:
+    def submit(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Have a change written; the partition is told what became of it."""
         self._start_task(self._write, partition, change)
 
-    async def _write(self, partition: Partition, change: IsrChange) -> None:
+    async def _write(self, partition: Partition, change: LeaderAndIsr) -> None:
+        topic_partition = partition.topic_partition
         while partition.pending_isr_change is change:
             try:
-                version = await self._compare_and_set(change)
+                version = await self._compare_and_set(topic_partition, change)
             except MetadataStoreError as error:
-                logger.warning("the ISR of %s is not written: %s", change.topic_partition, error)
+                logger.warning("the ISR of %s is not written: %s", topic_partition, error)
                 await trio.sleep(RETRY_SECONDS)
                 continue
             if version is None:
                 partition.isr_change_failed(change, IsrChangeOutcome.REFUSED)
             else:
                 partition.isr_changed(change, version)
-                self._record(change)
+                self._record(topic_partition)
             return
 
-    async def _compare_and_set(self, change: IsrChange) -> int | None:
+    async def _compare_and_set(
+        self, topic_partition: TopicPartition, change: LeaderAndIsr
+    ) -> int | None:
         """The new version; None if the state was not as the leader knew it.
 
         Raises:
             MetadataStoreError: it is not known.
         """
-        path = znodes.partition_state_path(*change.topic_partition)
-        state = LeaderAndIsrNode(
-            change.controller_epoch, change.leader, change.leader_epoch, change.isr
-        )
+        path = znodes.partition_state_path(*topic_partition)
         try:
             return await self._store.set(
-                path, znodes.encode_partition_state(state), change.partition_epoch
+                path, znodes.encode_partition_state(change), change.partition_epoch
             )
         except NoNode:
             return None
@@ -91,13 +93,13 @@ class IsrWriter:
         # It may be this very change, whose answer was lost.
         try:
             node = await self._store.get(path)
-            written = znodes.decode_partition_state(node.data)
+            written = znodes.decode_partition_state(node.data, change.partition_epoch)
         except (NoNode, CorruptNode):
             return None
-        return node.version if written == state else None
+        return node.version if written == change else None
 
-    def _record(self, change: IsrChange) -> None:
-        self._propagation.record_isr_change(change.topic_partition, self._clock.monotonic_ms())
+    def _record(self, topic_partition: TopicPartition) -> None:
+        self._propagation.record_isr_change(topic_partition, self._clock.monotonic_ms())
         self._schedule()
 
     def _schedule(self) -> None:

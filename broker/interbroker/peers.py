@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from ...common.partition_state import LeaderAndIsr
 from ...common.topic_partition import TopicPartition
 from ...config.definition import ConfigError
 from ...replication.alter_log_dirs.future_replica_tasks import FutureReplicaTasks
@@ -17,7 +18,6 @@ from ...replication.fetcher.fetcher_partition import InitialFetchState
 from ...replication.fetcher.fetcher_settings import FetcherSettings
 from ...replication.fetcher.fetcher_task import BYTES_PER_STEP, FetcherTasks
 from ...replication.fetcher.leader_endpoint import LeaderEndpoint
-from ...replication.partition.isr_change import IsrChange
 from ...replication.partition.partition import Partition
 from ...replication.read.replica_selector import (
     LEADER_ONLY,
@@ -99,7 +99,7 @@ class BrokerPeers:
         """Whether the controller said so last."""
         return broker_id in self._cache.snapshot.alive_brokers
 
-    def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
+    def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Have it written."""
         self.isr_writer.submit(partition, change)
 

@@ -50,7 +50,7 @@ def imbalanced_partitions(topic: Topic) -> int:
     ControllerContext.hasPreferredLeader).
     """
     count = 0
-    for partition, (state, _) in topic.leaderships.items():
+    for partition, state in topic.leaderships.items():
         replicas = topic.assignment.get(partition)
         if not replicas or state.leader == replicas[0]:
             continue

@@ -20,7 +20,7 @@ PartitionErrors = Mapping[TopicPartition, ErrorCode]
 """What a broker says of each partition; every one has the same code if all was refused."""
 
 
-class LeaderAndIsr(NamedTuple):
+class BecomeLeaderOrFollower(NamedTuple):
     """Become leader or follower of these partitions."""
 
     controller_id: int
@@ -53,7 +53,7 @@ class UpdateMetadata(NamedTuple):
     """Whether there are no partitions but these."""
 
 
-ControllerRequest = LeaderAndIsr | StopReplica | UpdateMetadata
+ControllerRequest = BecomeLeaderOrFollower | StopReplica | UpdateMetadata
 OnAnswer = Callable[[PartitionErrors], None]
 
 

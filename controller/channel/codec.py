@@ -18,7 +18,13 @@ from ...metadata.metadata_cache import MetadataUpdate
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...replication.partition.hosted_partitions import StoppedReplica
-from .channel import ControllerRequest, LeaderAndIsr, PartitionErrors, StopReplica, UpdateMetadata
+from .channel import (
+    BecomeLeaderOrFollower,
+    ControllerRequest,
+    PartitionErrors,
+    StopReplica,
+    UpdateMetadata,
+)
 
 LEADER_AND_ISR_VERSION: Final = 7
 UPDATE_METADATA_VERSION: Final = 8
@@ -54,7 +60,7 @@ def encode(request: ControllerRequest, listener_name: str) -> Generator[None, No
     Args:
         listener_name: where brokers reach each other.
     """
-    if isinstance(request, LeaderAndIsr):
+    if isinstance(request, BecomeLeaderOrFollower):
         led = yield from _leader_and_isr(request, listener_name)
         return led, LEADER_AND_ISR_VERSION
     if isinstance(request, UpdateMetadata):
@@ -71,7 +77,7 @@ def _by_topic(states: Iterable[PartitionState]) -> dict[tuple[str, bytes], list[
 
 
 def _leader_and_isr(
-    request: LeaderAndIsr, listener_name: str
+    request: BecomeLeaderOrFollower, listener_name: str
 ) -> Generator[None, None, messages.LeaderAndIsrRequest]:
     make = messages.LeaderAndIsrRequest
     message = make(

@@ -16,7 +16,13 @@ from ...common.partition_state import PartitionState
 from ...common.topic_partition import TopicPartition
 from ...replication.partition.hosted_partitions import StoppedReplica
 from ..context import ControllerContext, Topic
-from .channel import ControllerChannel, LeaderAndIsr, PartitionErrors, StopReplica, UpdateMetadata
+from .channel import (
+    BecomeLeaderOrFollower,
+    ControllerChannel,
+    PartitionErrors,
+    StopReplica,
+    UpdateMetadata,
+)
 
 state_change_logger = logging.getLogger("odradek.state_change")
 
@@ -80,7 +86,7 @@ class RequestBatch:
         if topic.is_being_deleted:
             leader_epoch = LEADER_EPOCH_DURING_DELETE
         else:
-            leader_epoch = -1 if leadership is None else leadership.state.leader_epoch
+            leader_epoch = -1 if leadership is None else leadership.leader_epoch
         for broker_id in broker_ids:
             stopped = self._stopped.setdefault(broker_id, {})
             former = stopped.get(topic_partition)
@@ -140,7 +146,7 @@ class RequestBatch:
     def _send_lead(
         self, broker_id: int, states: Mapping[TopicPartition, PartitionState], *, is_full: bool
     ) -> None:
-        request = LeaderAndIsr(
+        request = BecomeLeaderOrFollower(
             self._controller_id,
             self._context.epoch,
             self._context.live_brokers[broker_id].epoch,

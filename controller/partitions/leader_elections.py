@@ -89,9 +89,9 @@ class TermLeaders:
         topic, partition = item
         leadership = topic.leaderships.get(partition)
         if kind is ElectionType.PREFERRED:
-            return leadership is None or leadership.state.leader != topic.assignment[partition][0]
+            return leadership is None or leadership.leader != topic.assignment[partition][0]
         return leadership is None or not self._context.is_online(
-            Replica(topic.name, partition, leadership.state.leader)
+            Replica(topic.name, partition, leadership.leader)
         )
 
     async def rebalance(self) -> None:
@@ -124,7 +124,7 @@ class TermLeaders:
             leadership is not None
             and partition not in topic.reassignments
             and topic.status(partition) is PartitionStatus.ONLINE
-            and topic.assignment[partition][0] in leadership.state.isr
+            and topic.assignment[partition][0] in leadership.isr
             and topic.assignment[partition][0] in self._context.electable(topic, partition)
         )
 
@@ -172,7 +172,7 @@ class TermLeaders:
             for partition, replicas in topic.assignment.items():
                 leadership = topic.leaderships.get(partition)
                 if broker_id in replicas and len(replicas) > 1 and leadership is not None:
-                    leads = leadership.state.leader == broker_id
+                    leads = leadership.leader == broker_id
                     (led if leads else followed).append(PartitionOf(topic, partition))
         return led, followed
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
+from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
-from ...metadata_store.znodes import LeaderAndIsrNode
 
 
 class Electorate(NamedTuple):
@@ -25,32 +25,32 @@ class Electorate(NamedTuple):
         allows_unclean: whether a replica out of sync may lead where no other can.
     """
 
-    former: LeaderAndIsrNode
+    former: LeaderAndIsr
     replicas: Sequence[int]
     live: Container[int]
     shutting_down: Container[int] = ()
     controller_epoch: int = 0
     allows_unclean: bool = False
 
-    def led_by(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsrNode:
+    def led_by(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
         """The state with this leader, in the next epoch."""
-        return LeaderAndIsrNode(self.controller_epoch, leader, self.former.leader_epoch + 1, isr)
+        return self.former.new_leader(self.controller_epoch, leader, isr)
 
 
-Election = Callable[[Electorate], LeaderAndIsrNode | None]
+Election = Callable[[Electorate], LeaderAndIsr | None]
 
 
 def first_leadership(
     replicas: Sequence[int], live: Container[int], controller_epoch: int
-) -> LeaderAndIsrNode | None:
+) -> LeaderAndIsr | None:
     """The leadership of a partition that never had one: its first live replica."""
     alive = tuple(replica for replica in replicas if replica in live)
     if not alive:
         return None
-    return LeaderAndIsrNode(controller_epoch, alive[0], 0, alive)
+    return LeaderAndIsr(controller_epoch, alive[0], 0, alive)
 
 
-def elect_for_offline(electorate: Electorate) -> LeaderAndIsrNode | None:
+def elect_for_offline(electorate: Electorate) -> LeaderAndIsr | None:
     """The leader is gone: the first live replica in sync, or any live one if that is allowed.
 
     An unclean leader is its whole ISR: what others hold beyond it is cut away.
@@ -67,7 +67,7 @@ def elect_for_offline(electorate: Electorate) -> LeaderAndIsrNode | None:
     return None
 
 
-def elect_preferred(electorate: Electorate) -> LeaderAndIsrNode | None:
+def elect_preferred(electorate: Electorate) -> LeaderAndIsr | None:
     """The first of the assignment, if it is alive and in sync."""
     preferred = electorate.replicas[0]
     if preferred in electorate.live and preferred in electorate.former.isr:
@@ -75,7 +75,7 @@ def elect_preferred(electorate: Electorate) -> LeaderAndIsrNode | None:
     return None
 
 
-def elect_for_reassignment(electorate: Electorate) -> LeaderAndIsrNode | None:
+def elect_for_reassignment(electorate: Electorate) -> LeaderAndIsr | None:
     """The first of the new replicas that is alive and in sync; the ISR stays as it is."""
     for replica in electorate.replicas:
         if replica in electorate.live and replica in electorate.former.isr:
@@ -83,7 +83,7 @@ def elect_for_reassignment(electorate: Electorate) -> LeaderAndIsrNode | None:
     return None
 
 
-def elect_for_controlled_shutdown(electorate: Electorate) -> LeaderAndIsrNode | None:
+def elect_for_controlled_shutdown(electorate: Electorate) -> LeaderAndIsr | None:
     """Another replica in sync, before the leader's broker stops; those that stop leave the ISR."""
     former, stopping = electorate.former, electorate.shutting_down
     for replica in electorate.replicas:
@@ -93,9 +93,7 @@ def elect_for_controlled_shutdown(electorate: Electorate) -> LeaderAndIsrNode | 
     return None
 
 
-def without_replica(
-    former: LeaderAndIsrNode, replica: int, controller_epoch: int
-) -> LeaderAndIsrNode:
+def without_replica(former: LeaderAndIsr, replica: int, controller_epoch: int) -> LeaderAndIsr:
     """The leadership after a replica went offline: out of the ISR, unless it is the last in it.
 
     The last one stays, so that what it alone holds is not given up.
@@ -104,4 +102,4 @@ def without_replica(
     isr = former.isr
     if len(isr) > 1:
         isr = tuple(member for member in isr if member != replica)
-    return LeaderAndIsrNode(controller_epoch, leader, former.leader_epoch + 1, isr)
+    return former.new_leader(controller_epoch, leader, isr)

@@ -11,11 +11,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from ...common.partition_state import LeaderAndIsr
 from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, NodeExists, NoNode
 from ...metadata_store.store import Operation
-from ...metadata_store.znodes import LeaderAndIsrNode
-from ..context import ControllerContext, Leadership, Topic
+from ..context import ControllerContext, Topic
 from ..fenced_store import ControllerMoved, FencedStore
 from ..topics.topic_nodes import (
     create_leadership_operation,
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 PARTITIONS_PER_TRANSACTION = 500
 """ZooKeeper refuses a request of more than a megabyte; one partition takes some 300 bytes."""
 
-Decision = Callable[[Topic, int], LeaderAndIsrNode | None]
+Decision = Callable[[Topic, int], LeaderAndIsr | None]
 """The new leadership of a partition, from what the context now says; None to leave it."""
 
 ItemT = TypeVar("ItemT")
@@ -70,7 +70,7 @@ class LeadershipWriter:
         return led
 
     async def _create_step(self, step: Sequence[PartitionOf]) -> list[PartitionOf]:
-        first: list[tuple[PartitionOf, LeaderAndIsrNode]] = []
+        first: list[tuple[PartitionOf, LeaderAndIsr]] = []
         for item in step:
             replicas = item.topic.assignment[item.partition]
             live = self._context.electable(item.topic, item.partition)
@@ -89,11 +89,11 @@ class LeadershipWriter:
         except NodeExists:
             return await self._create_each(first)
         for (topic, partition), state in first:
-            topic.leaderships[partition] = Leadership(state, 0)
+            topic.leaderships[partition] = state
         return [item for item, _ in first]
 
     async def _create_each(
-        self, first: Sequence[tuple[PartitionOf, LeaderAndIsrNode]]
+        self, first: Sequence[tuple[PartitionOf, LeaderAndIsr]]
     ) -> list[PartitionOf]:
         """Some of the nodes are there: make the others."""
         paths = [znodes.partition_path(item.topic.name, item.partition) for item, _ in first]
@@ -110,7 +110,7 @@ class LeadershipWriter:
             except NodeExists:
                 await self.read([item])
             else:
-                item.topic.leaderships[item.partition] = Leadership(state, 0)
+                item.topic.leaderships[item.partition] = state
             if item.partition in item.topic.leaderships:
                 led.append(item)
         return led
@@ -150,16 +150,18 @@ class LeadershipWriter:
                 if decided:
                     await self._store.multi(
                         [
-                            set_leadership_operation(topic.name, partition, state, version)
-                            for (topic, partition), state, version in decided
+                            set_leadership_operation(topic.name, partition, state)
+                            for (topic, partition), state in decided
                         ]
                     )
             except (BadVersion, NoNode):
-                await self.read([item for item, _, _ in decided])
+                await self.read([item for item, _ in decided])
                 continue
-            for (topic, partition), state, version in decided:
-                topic.leaderships[partition] = Leadership(state, version + 1)
-            changed += [item for item, _, _ in decided]
+            for (topic, partition), state in decided:
+                topic.leaderships[partition] = state._replace(
+                    partition_epoch=state.partition_epoch + 1
+                )
+            changed += [item for item, _ in decided]
             left += undecided
             return
 
@@ -177,7 +179,7 @@ class LeadershipWriter:
             leadership = decode_leadership(topic.name, partition, node)
             if leadership is None:
                 topic.leaderships.pop(partition, None)
-            elif leadership.state.controller_epoch > self._context.epoch:
+            elif leadership.controller_epoch > self._context.epoch:
                 raise ControllerMoved
             else:
                 topic.leaderships[partition] = leadership
@@ -185,17 +187,17 @@ class LeadershipWriter:
 
 def _decide(
     items: Sequence[PartitionOf], decide: Decision
-) -> tuple[list[tuple[PartitionOf, LeaderAndIsrNode, int]], list[PartitionOf]]:
-    """The new leaderships with the versions they replace, and the partitions that get none."""
-    decided: list[tuple[PartitionOf, LeaderAndIsrNode, int]] = []
+) -> tuple[list[tuple[PartitionOf, LeaderAndIsr]], list[PartitionOf]]:
+    """The new leaderships, and the partitions that get none."""
+    decided: list[tuple[PartitionOf, LeaderAndIsr]] = []
     undecided: list[PartitionOf] = []
     for item in items:
-        leadership = item.topic.leaderships.get(item.partition)
-        state = None if leadership is None else decide(item.topic, item.partition)
-        if leadership is None or state is None:
+        is_led = item.partition in item.topic.leaderships
+        state = decide(item.topic, item.partition) if is_led else None
+        if state is None:
             undecided.append(item)
         else:
-            decided.append((item, state, leadership.version))
+            decided.append((item, state))
     return decided, undecided
 
 

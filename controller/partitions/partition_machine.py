@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
-from ...metadata_store.znodes import LeaderAndIsrNode
 from ..channel.request_batch import RequestBatch
 from ..context import ControllerContext, Replica, Topic
 from .leadership import Election, Electorate, elect_for_offline
@@ -58,7 +58,7 @@ class PartitionMachine:
         leadership = topic.leaderships.get(partition)
         if leadership is None:
             return PartitionStatus.NEW
-        leader = leadership.state.leader
+        leader = leadership.leader
         if leader not in restarted and self._context.is_online(
             Replica(topic.name, partition, leader)
         ):
@@ -106,7 +106,7 @@ class PartitionMachine:
         if not partitions:
             return [], []
 
-        def decide(topic: Topic, partition: int) -> LeaderAndIsrNode | None:
+        def decide(topic: Topic, partition: int) -> LeaderAndIsr | None:
             return elect(self._electorate(topic, partition))
 
         changed, left = await self._leaderships.change(partitions, decide)
@@ -117,7 +117,7 @@ class PartitionMachine:
     def _electorate(self, topic: Topic, partition: int) -> Electorate:
         context = self._context
         return Electorate(
-            topic.leaderships[partition].state,
+            topic.leaderships[partition],
             topic.assignment[partition],
             context.electable(topic, partition),
             context.shutting_down,
@@ -161,9 +161,8 @@ class PartitionMachine:
             leadership = topic.leaderships.get(partition)
             if topic.is_being_deleted or leadership is None:
                 continue
-            state = leadership.state
             electable = self._context.electable(topic, partition)
-            if state.leader == NO_LEADER and any(each in electable for each in state.isr):
+            if leadership.leader == NO_LEADER and any(each in electable for each in leadership.isr):
                 found.append(item)
         await self.bring_online(found)
 
@@ -174,5 +173,5 @@ class PartitionMachine:
             self._context.epoch,
             item,
             target.name,
-            "never led" if leadership is None else leadership.state,
+            "never led" if leadership is None else leadership,
         )

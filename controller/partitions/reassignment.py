@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
-from ...metadata_store.znodes import LeaderAndIsrNode
 from ..channel.request_batch import RequestBatch
 from ..context import NO_REASSIGNMENT, ControllerContext, Reassignment, Replica, Topic
 from ..fenced_store import FencedStore
@@ -84,8 +84,8 @@ class Reassignments:
                 unclean election.
         """
 
-        def decide(topic: Topic, partition: int) -> LeaderAndIsrNode | None:
-            former = topic.leaderships[partition].state
+        def decide(topic: Topic, partition: int) -> LeaderAndIsr | None:
+            former = topic.leaderships[partition]
             isr = tuple(each for each in former.isr if each not in dropped)
             live = self._context.electable(topic, partition)
             leader = former.leader
@@ -96,7 +96,7 @@ class Reassignments:
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                     f"{item} cannot give up {list(dropped)}: no other replica is in sync.",
                 )
-            return LeaderAndIsrNode(self._context.epoch, leader, former.leader_epoch + 1, isr)
+            return former.new_leader(self._context.epoch, leader, isr)
 
         await self._leaderships.change([item], decide)
 
@@ -172,7 +172,7 @@ class Reassignments:
         topic, partition = item
         leadership = topic.leaderships.get(partition)
         return leadership is not None and set(topic.target_replicas(partition)) <= set(
-            leadership.state.isr
+            leadership.isr
         )
 
     async def _move_epoch(self, item: PartitionOf) -> None:
@@ -180,9 +180,9 @@ class Reassignments:
         epoch = self._context.epoch
         changed, _ = await self._leaderships.change(
             [item],
-            lambda topic, partition: topic.leaderships[partition].state._replace(
+            lambda topic, partition: topic.leaderships[partition]._replace(
                 controller_epoch=epoch,
-                leader_epoch=topic.leaderships[partition].state.leader_epoch + 1,
+                leader_epoch=topic.leaderships[partition].leader_epoch + 1,
             ),
         )
         for topic, partition in changed:
@@ -218,7 +218,7 @@ class Reassignments:
     async def _lead_from_target(self, item: PartitionOf) -> bool:
         """See to it that one of the new replicas leads, and tell them all; whether one does."""
         topic, partition = item
-        leader = topic.leaderships[partition].state.leader
+        leader = topic.leaderships[partition].leader
         left: list[PartitionOf] = []
         if leader in topic.assignment[partition] and self._context.is_online(
             Replica(topic.name, partition, leader)

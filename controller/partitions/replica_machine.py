@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ...metadata_store.znodes import LeaderAndIsrNode
+from ...common.partition_state import LeaderAndIsr
 from ..channel.request_batch import RequestBatch
 from ..context import ControllerContext, Replica, Topic
 from .leadership import without_replica
@@ -113,8 +113,8 @@ class ReplicaMachine:
             await self._leave_isr(broker_id, partitions)
 
     async def _leave_isr(self, broker_id: int, partitions: Sequence[PartitionOf]) -> None:
-        def decide(topic: Topic, partition: int) -> LeaderAndIsrNode | None:
-            former = topic.leaderships[partition].state
+        def decide(topic: Topic, partition: int) -> LeaderAndIsr | None:
+            former = topic.leaderships[partition]
             if broker_id not in former.isr:
                 return None
             return without_replica(former, broker_id, self._context.epoch)

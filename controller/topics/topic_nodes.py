@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from ...common.partition_state import LeaderAndIsr
 from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, NoNode
 from ...metadata_store.store import Create, Delete, MetadataStore, Node, Operation, SetData
-from ...metadata_store.znodes import CorruptNode, LeaderAndIsrNode, TopicNode
-from ..context import Leadership, Reassignment, Topic
+from ...metadata_store.znodes import CorruptNode, TopicNode
+from ..context import Reassignment, Topic
 from ..fenced_store import FencedStore
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ def create_partition_operation(topic: str, partition: int) -> Operation:
     return Create(znodes.partition_path(topic, partition))
 
 
-def create_leadership_operation(topic: str, partition: int, state: LeaderAndIsrNode) -> Operation:
+def create_leadership_operation(topic: str, partition: int, state: LeaderAndIsr) -> Operation:
     """Write a partition's state for the first time."""
     path = znodes.partition_state_path(topic, partition)
     return Create(path, znodes.encode_partition_state(state))
@@ -72,12 +73,10 @@ def _set_assignment_operation(topic: Topic) -> Operation:
     return SetData(znodes.topic_path(topic.name), znodes.encode_topic(node), topic.version)
 
 
-def set_leadership_operation(
-    topic: str, partition: int, state: LeaderAndIsrNode, version: int
-) -> Operation:
+def set_leadership_operation(topic: str, partition: int, state: LeaderAndIsr) -> Operation:
     """Write a partition's state anew, if nobody else did meanwhile."""
     path = znodes.partition_state_path(topic, partition)
-    return SetData(path, znodes.encode_partition_state(state), version)
+    return SetData(path, znodes.encode_partition_state(state), state.partition_epoch)
 
 
 async def remove_topic_nodes(fenced: FencedStore, topic: str) -> None:
@@ -165,12 +164,12 @@ async def _read_leaderships(store: MetadataStore, topics: Sequence[Topic]) -> No
             topic.leaderships[partition] = leadership
 
 
-def decode_leadership(topic: str, partition: int, node: Node | None) -> Leadership | None:
+def decode_leadership(topic: str, partition: int, node: Node | None) -> LeaderAndIsr | None:
     """What a partition's state node says; None where there is none, or nothing to be read."""
     if node is None:
         return None
     try:
-        return Leadership(znodes.decode_partition_state(node.data), node.version)
+        return znodes.decode_partition_state(node.data, node.version)
     except CorruptNode as error:
         logger.error("%s-%d has no leader: its node is corrupt: %s", topic, partition, error)
         return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.partition_state import PartitionState
+from ...common.partition_state import LeaderAndIsr, PartitionState
 from ...common.sentinels import NO_LEADER, ZERO_UUID
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
@@ -23,7 +23,6 @@ from ..fetcher.fetcher_partition import InitialFetchState
 from ..peers import NoPeers, Peers
 from ..quota.replication_quota import ReplicationQuotas
 from ..topic_stats import TopicStatsTable
-from .isr_change import IsrChange
 from .partition import Partition
 from .partition_table import PartitionTable
 
@@ -116,7 +115,7 @@ class HostedPartitions:
         """Whether a broker is alive, as far as is known here."""
         return self.peers.is_alive(broker_id)
 
-    def isr_change_proposed(self, partition: Partition, change: IsrChange) -> None:
+    def isr_change_proposed(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Have a change of the ISR written."""
         self.peers.submit_isr_change(partition, change)
 

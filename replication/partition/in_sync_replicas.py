@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from ...common.partition_state import PartitionState
+from ...common.partition_state import LeaderAndIsr, PartitionState
 from ...common.sentinels import NO_EPOCH, NO_LEADER
 from ...common.topic_partition import TopicPartition
 from ...storage.log.log import Log
-from .isr_change import IsrChange, IsrChangeOutcome
+from .isr_change import IsrChangeOutcome
 from .partition_host import NoHost, PartitionHost
 from .replica import Replica
 
@@ -76,7 +76,7 @@ class InSyncReplicas:
         self.partition_epoch = NO_EPOCH
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
-        self.pending_isr_change: IsrChange | None = None
+        self.pending_isr_change: LeaderAndIsr | None = None
         self.replicas: tuple[int, ...] = ()
         self.adding_replicas: tuple[int, ...] = ()
         self.removing_replicas: tuple[int, ...] = ()
@@ -185,7 +185,7 @@ class InSyncReplicas:
 
     # -- changes of the ISR -----------------------------------------------------------
 
-    def maybe_expand_isr(self, replica: Replica) -> IsrChange | None:
+    def maybe_expand_isr(self, replica: Replica) -> LeaderAndIsr | None:
         """Propose to have a follower in the ISR, if it may be there.
 
         It has to have reached the high watermark and the offset at which this leader began:
@@ -202,7 +202,7 @@ class InSyncReplicas:
             return None
         return self._propose((*self.isr, replica.broker_id))
 
-    def maybe_shrink_isr(self, now_ms: int) -> IsrChange | None:
+    def maybe_shrink_isr(self, now_ms: int) -> LeaderAndIsr | None:
         """Propose an ISR without those that did not keep up, if there are any."""
         if not self.is_leader or self.pending_isr_change is not None:
             return None
@@ -241,20 +241,19 @@ class InSyncReplicas:
             return f"broker {broker_id} is no replica"
         return f"broker {broker_id} is at {replica.log_end_offset}"
 
-    def _propose(self, isr: Iterable[int]) -> IsrChange:
-        change = IsrChange(
-            self.topic_partition,
-            self.broker_id,
-            tuple(isr),
+    def _propose(self, isr: Iterable[int]) -> LeaderAndIsr:
+        change = LeaderAndIsr(
             self.controller_epoch,
+            self.broker_id,
             self.leader_epoch,
+            tuple(isr),
             self.partition_epoch,
         )
         self.pending_isr_change = change
         self.maximal_isr = change.isr if len(change.isr) > len(self.isr) else self.isr
         return change
 
-    def settle_isr_change(self, change: IsrChange, partition_epoch: int) -> bool:
+    def settle_isr_change(self, change: LeaderAndIsr, partition_epoch: int) -> bool:
         """A change was written, as the version `partition_epoch`; returns whether that counts.
 
         It does not where the controller has been heard of in the meantime.
@@ -268,7 +267,7 @@ class InSyncReplicas:
         logger.info("the ISR of %s is %s", self.topic_partition, self.isr)
         return True
 
-    def isr_change_failed(self, change: IsrChange, outcome: IsrChangeOutcome) -> None:
+    def isr_change_failed(self, change: LeaderAndIsr, outcome: IsrChangeOutcome) -> None:
         """A change was not written.
 
         One that was refused stays pending: who wrote the state instead will tell, and until

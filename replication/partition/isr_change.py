@@ -7,27 +7,6 @@ leadership and version are still those it was proposed under.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
-
-from ...common.topic_partition import TopicPartition
-
-
-class IsrChange(NamedTuple):
-    """What a leader wants to have written.
-
-    Attributes:
-        isr: the new in-sync replicas.
-        controller_epoch: of the controller that made this broker the leader.
-        leader_epoch: of the leader who asks.
-        partition_epoch: the version of the state that it replaces.
-    """
-
-    topic_partition: TopicPartition
-    leader: int
-    isr: tuple[int, ...]
-    controller_epoch: int
-    leader_epoch: int
-    partition_epoch: int
 
 
 class IsrChangeOutcome(Enum):

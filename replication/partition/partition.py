@@ -12,7 +12,7 @@ import logging
 from enum import IntEnum
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.partition_state import PartitionState
+from ...common.partition_state import LeaderAndIsr, PartitionState
 from ...common.sentinels import NO_EPOCH
 from ...common.topic_partition import TopicPartition
 from ...storage.errors import UnexpectedAppendOffsetError
@@ -23,7 +23,7 @@ from ...storage.log.log_read import LogRead
 from ...storage.producer_state.verification_guard import VerificationGuard
 from ..topic_stats import TopicStats
 from .in_sync_replicas import InSyncReplicas
-from .isr_change import IsrChange, IsrChangeOutcome
+from .isr_change import IsrChangeOutcome
 from .partition_host import PartitionHost
 from .replica import Replica
 
@@ -284,11 +284,11 @@ class Partition(InSyncReplicas):
         """Have those out of sync taken from the ISR; to be called from time to time."""
         self._submit(self.maybe_shrink_isr(now_ms))
 
-    def _submit(self, change: IsrChange | None) -> None:
+    def _submit(self, change: LeaderAndIsr | None) -> None:
         if change is not None:
             self.host.isr_change_proposed(self, change)
 
-    def isr_changed(self, change: IsrChange, partition_epoch: int) -> bool:
+    def isr_changed(self, change: LeaderAndIsr, partition_epoch: int) -> bool:
         """A change was written as this version; returns whether it still counted.
 
         The ISR may be the leader alone now, and the high watermark free to move.
@@ -301,7 +301,7 @@ class Partition(InSyncReplicas):
             self.host.progressed(self.topic_partition)
         return True
 
-    def isr_change_failed(self, change: IsrChange, outcome: IsrChangeOutcome) -> None:
+    def isr_change_failed(self, change: LeaderAndIsr, outcome: IsrChangeOutcome) -> None:
         """A change was not written; see `InSyncReplicas`."""
         self.topic_stats.failed_isr_updates += 1
         super().isr_change_failed(change, outcome)

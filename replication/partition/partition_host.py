@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from ...common.partition_state import LeaderAndIsr
 from ...common.topic_partition import TopicPartition
-from .isr_change import IsrChange
 
 if TYPE_CHECKING:
     from .partition import Partition
@@ -24,7 +24,7 @@ class PartitionHost(Protocol):
     def may_join_isr(self, broker_id: int) -> bool:
         """Whether a replica's broker is alive, as far as is known here."""
 
-    def isr_change_proposed(self, partition: Partition, change: IsrChange) -> None:
+    def isr_change_proposed(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Have a change written; `Partition.isr_changed` or `isr_change_failed` gets the end."""
 
     def progressed(self, topic_partition: TopicPartition) -> None:
@@ -44,7 +44,7 @@ class NoHost:
         """There is nobody else."""
         return False
 
-    def isr_change_proposed(self, partition: Partition, change: IsrChange) -> None:
+    def isr_change_proposed(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Nobody can ever ask for one, since the ISR is the leader alone."""
         raise AssertionError("a partition without a host has no followers")
 

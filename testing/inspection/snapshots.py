@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
+from ...common.partition_state import LeaderAndIsr
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.channel import StopReplica
 from ...controller.context import Topic
@@ -38,7 +39,6 @@ from ...metadata.metadata_cache import MetadataUpdate
 from ...metadata_store import znodes
 from ...metadata_store.errors import NoNode
 from ...metadata_store.store import Delete, Operation
-from ...metadata_store.znodes import LeaderAndIsrNode
 from ...replication.partition.hosted_partitions import StoppedReplica
 from ..control.verbs import VerbError
 
@@ -144,7 +144,7 @@ async def put_back(
         operations += create_topic_operations(topic)
         for number, partition in sorted(saved.partitions.items()):
             epoch = max(partition.leader_epoch, epochs.get(saved.topic_id, -1)) + 1
-            state = LeaderAndIsrNode(term.context.epoch, broker.broker_id, epoch, replicas)
+            state = LeaderAndIsr(term.context.epoch, broker.broker_id, epoch, replicas)
             operations.append(create_partition_operation(topic_name, number))
             operations.append(create_leadership_operation(topic_name, number, state))
             items.append(PartitionOf(topic, number))

@@ -11,8 +11,8 @@ from ..control.verbs import VerbError, verb
 from ..inspection.broker_state import hosted_partition
 
 if TYPE_CHECKING:
+    from ...common.partition_state import LeaderAndIsr
     from ...replication.fetcher.fetcher_partition import InitialFetchState
-    from ...replication.partition.isr_change import IsrChange
     from ...replication.partition.partition import Partition
     from ...replication.peers import Peers
     from ..control.target import ControlTarget
@@ -40,7 +40,7 @@ class HeldReplicas:
         """Whether a broker is alive, as far as is known here."""
         return self._peers.is_alive(broker_id)
 
-    def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
+    def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Have a change of the ISR written."""
         self._peers.submit_isr_change(partition, change)
 

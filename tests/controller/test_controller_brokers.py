@@ -10,6 +10,7 @@ from support.cluster import Cluster
 from support.elected import ElectedController, State, elected_controller
 
 from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.context import Replica
@@ -333,9 +334,9 @@ async def test_changes_of_the_isr_are_taken_up_told_to_everyone_and_their_notes_
     await controller.create("t", {0: (1, 2), 1: (2, 3)})
     await controller.write_isr((2,), "t", 1)
     await controller.change_isr((1,))
-    assert controller.topic("t").leaderships[0].state.isr == (1,)
+    assert controller.topic("t").leaderships[0].isr == (1,)
     # Only what the note names is read.
-    assert controller.topic("t").leaderships[1].state.isr == (2, 3)
+    assert controller.topic("t").leaderships[1].isr == (2, 3)
     for broker_id in (1, 2, 3):
         (update,) = controller.channel.update_metadata(broker_id)
         assert [(state.partition, state.isr) for state in update.partition_states] == [(0, (1,))]
@@ -367,7 +368,7 @@ async def test_a_leader_that_was_given_up_and_still_changed_the_isr_leaves_it_to
     await controller.fail(2)
     assert await controller.state() == (NO_LEADER, 1, (2,))
     path = znodes.partition_state_path("t", 0)
-    zombie = znodes.LeaderAndIsrNode(1, 2, 1, (2, 3))
+    zombie = LeaderAndIsr(1, 2, 1, (2, 3))
     await controller.store.set(path, znodes.encode_partition_state(zombie))
     note = znodes.encode_isr_change([TopicPartition("t", 0)])
     await controller.store.create(f"{znodes.ISR_CHANGES}/isr_change_", note, sequential=True)

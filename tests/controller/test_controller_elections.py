@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.sentinels import NO_LEADER
 from odradek.controller.partitions.leadership import (
     Electorate,
@@ -14,7 +15,6 @@ from odradek.controller.partitions.leadership import (
     first_leadership,
     without_replica,
 )
-from odradek.metadata_store.znodes import LeaderAndIsrNode
 
 FORMER_EPOCH = 5
 Elected = tuple[int, tuple[int, ...]] | None
@@ -31,20 +31,20 @@ def electorate(
     allows_unclean: bool = False,
 ) -> Electorate:
     """The controller of epoch 4 looks for a leader after leader epoch 5."""
-    former = LeaderAndIsrNode(3, leader, FORMER_EPOCH, isr)
+    former = LeaderAndIsr(3, leader, FORMER_EPOCH, isr)
     return Electorate(former, replicas, live, shutting_down, 4, allows_unclean)
 
 
-def assert_elected(state: LeaderAndIsrNode | None, elected: Elected) -> None:
+def assert_elected(state: LeaderAndIsr | None, elected: Elected) -> None:
     if elected is None:
         assert state is None
     else:
         leader, isr = elected
-        assert state == LeaderAndIsrNode(4, leader, FORMER_EPOCH + 1, isr)
+        assert state == LeaderAndIsr(4, leader, FORMER_EPOCH + 1, isr)
 
 
 def test_the_first_leader_is_the_first_live_replica_and_the_isr_all_live_ones() -> None:
-    assert first_leadership((3, 1, 2), {1, 2}, 7) == LeaderAndIsrNode(7, 1, 0, (1, 2))
+    assert first_leadership((3, 1, 2), {1, 2}, 7) == LeaderAndIsr(7, 1, 0, (1, 2))
     assert first_leadership((3,), {1, 2}, 7) is None
 
 
@@ -147,5 +147,5 @@ def test_a_leader_that_shuts_down_hands_over_to_one_in_sync_that_stays(
 def test_a_replica_that_went_leaves_the_isr_unless_it_is_the_last(
     leader: int, isr: tuple[int, ...], gone: int, left: Elected
 ) -> None:
-    former = LeaderAndIsrNode(3, leader, FORMER_EPOCH, isr)
+    former = LeaderAndIsr(3, leader, FORMER_EPOCH, isr)
     assert_elected(without_replica(former, gone, 4), left)

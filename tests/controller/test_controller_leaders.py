@@ -10,6 +10,7 @@ from support.cluster import Cluster
 from support.elected import ElectedController, State, elected_controller
 
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.partitions.leader_elections import ElectionType
@@ -149,7 +150,7 @@ async def test_leaders_return_to_a_broker_that_too_many_are_away_from(
         await controller.create("t", {0: (2, 3), 1: (2, 3), 2: (2, 3), 3: (2, 3)})
         for partition in range(moved):
             path = znodes.partition_state_path("t", partition)
-            led_by_3 = znodes.LeaderAndIsrNode(1, 3, 1, (2, 3))
+            led_by_3 = LeaderAndIsr(1, 3, 1, (2, 3))
             await controller.store.set(path, znodes.encode_partition_state(led_by_3))
         await controller.elect(1)
         await controller.leaders.rebalance()

@@ -15,8 +15,8 @@ from odradek.common.live_broker import LiveBroker
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.topic_configs import log_config
 from odradek.controller.channel.channel import (
+    BecomeLeaderOrFollower,
     ControllerRequest,
-    LeaderAndIsr,
     OnAnswer,
     PartitionErrors,
     StopReplica,
@@ -51,7 +51,7 @@ class LocalChannel:
             on_answer(errors)
 
     def _do(self, request: ControllerRequest) -> PartitionErrors:
-        if isinstance(request, LeaderAndIsr):
+        if isinstance(request, BecomeLeaderOrFollower):
             return self._replicas.become_leader_or_follower(
                 request.controller_id, request.controller_epoch, request.partition_states
             )

@@ -7,17 +7,16 @@ from support.cluster import RecordingChannel, live_broker
 
 from odradek.common.errors import ErrorCode
 from odradek.common.live_broker import LiveBroker
-from odradek.common.partition_state import LEADER_DURING_DELETE
+from odradek.common.partition_state import LEADER_DURING_DELETE, LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.channel.channel import (
-    LeaderAndIsr,
+    BecomeLeaderOrFollower,
     PartitionErrors,
     StopReplica,
     UpdateMetadata,
 )
 from odradek.controller.channel.request_batch import RequestBatch
-from odradek.controller.context import ControllerContext, Leadership, Reassignment, Topic
-from odradek.metadata_store.znodes import LeaderAndIsrNode
+from odradek.controller.context import ControllerContext, Reassignment, Topic
 from odradek.replication.partition.hosted_partitions import StoppedReplica
 
 T0 = TopicPartition("t", 0)
@@ -31,8 +30,8 @@ class Bench:
         self.context.epoch = 4
         self.topic = Topic("t", b"t" * 16, {0: (1, 2), 1: (2, 3)}, {"retention.ms": "5"})
         self.topic.leaderships = {
-            0: Leadership(LeaderAndIsrNode(3, 1, 7, (1, 2)), 9),
-            1: Leadership(LeaderAndIsrNode(3, 2, 0, (2,)), 0),
+            0: LeaderAndIsr(3, 1, 7, (1, 2), 9),
+            1: LeaderAndIsr(3, 2, 0, (2,), 0),
         }
         self.context.add_topic(self.topic)
         self.channel = RecordingChannel()
@@ -66,8 +65,8 @@ def test_a_leader_leads_before_clients_are_told_and_others_stop_last(bench: Benc
     bench.batch.lead([2], bench.topic, 1)
     bench.batch.send()
     assert bench.kinds() == [
-        (1, "LeaderAndIsr"),
-        (2, "LeaderAndIsr"),
+        (1, "BecomeLeaderOrFollower"),
+        (2, "BecomeLeaderOrFollower"),
         (1, "UpdateMetadata"),
         (2, "UpdateMetadata"),
         (3, "UpdateMetadata"),
@@ -93,7 +92,7 @@ def test_what_was_sent_is_not_sent_again(bench: Bench) -> None:
 
 def test_a_replica_that_is_new_stays_so_however_often_it_is_told(bench: Bench) -> None:
     bench.batch.lead([1], bench.topic, 0, is_new=True)
-    moved = Leadership(LeaderAndIsrNode(4, 2, 8, (2,)), 10)
+    moved = LeaderAndIsr(4, 2, 8, (2,), 10)
     bench.topic.leaderships[0] = moved
     bench.batch.lead([1, 2], bench.topic, 0)
     bench.batch.send()
@@ -181,9 +180,9 @@ def test_full_requests_go_to_those_that_they_are_for_only(bench: Bench) -> None:
     full = {
         (broker_id, type(request))
         for broker_id, request in bench.channel.sent
-        if isinstance(request, LeaderAndIsr | UpdateMetadata) and request.is_full
+        if isinstance(request, BecomeLeaderOrFollower | UpdateMetadata) and request.is_full
     }
-    assert full == {(2, UpdateMetadata), (3, LeaderAndIsr)}
+    assert full == {(2, UpdateMetadata), (3, BecomeLeaderOrFollower)}
     assert bench.channel.leader_and_isr(3)[0].partition_states == ()
 
 

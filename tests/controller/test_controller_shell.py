@@ -12,6 +12,7 @@ from support.cluster import Cluster
 from trio.testing import MockClock
 
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.context import ControllerContext
 from odradek.controller.controller import Controller
@@ -299,7 +300,7 @@ async def lead_by_2(store: MetadataStore) -> None:
     """Let broker 2 lead t-0, so that there is somebody else to prefer."""
     await store.delete(znodes.CONTROLLER)
     path = znodes.partition_state_path("t", 0)
-    await store.set(path, znodes.encode_partition_state(znodes.LeaderAndIsrNode(1, 2, 1, (1, 2))))
+    await store.set(path, znodes.encode_partition_state(LeaderAndIsr(1, 2, 1, (1, 2))))
 
 
 async def test_what_the_store_did_not_answer_is_refused_and_may_be_asked_again(
@@ -351,9 +352,7 @@ async def test_leaders_are_given_back_when_the_clock_says_so(
         await controller.shut_down_broker(1, -1)
         controller.term.context.shutting_down.clear()
         path = znodes.partition_state_path("t", 0)
-        await others.set(
-            path, znodes.encode_partition_state(znodes.LeaderAndIsrNode(1, 2, 1, (2, 1)))
-        )
+        await others.set(path, znodes.encode_partition_state(LeaderAndIsr(1, 2, 1, (2, 1))))
         note = znodes.encode_isr_change([T0])
         await others.create(f"{znodes.ISR_CHANGES}/isr_change_", note, sequential=True)
         await trio.sleep(NOTICED_SECONDS)

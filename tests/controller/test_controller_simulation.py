@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 import pytest
 from support.simulation import Break, first_seed_that_fails, require_same_story
 
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.controller.active_controller import Term
 from odradek.controller.broker_changes import BrokerChanges
 from odradek.controller.channel.request_batch import RequestBatch
@@ -22,7 +23,6 @@ from odradek.controller.partitions.states import ReplicaStatus
 from odradek.controller.topics.topic_deletion import TopicDeletion
 from odradek.metadata_store.errors import StoreUnreachable
 from odradek.metadata_store.store import Operation, Result
-from odradek.metadata_store.znodes import LeaderAndIsrNode
 from odradek.tools.simulation.controller_invariants import InvariantBroken
 from odradek.tools.simulation.controller_simulator import run_seed
 
@@ -94,7 +94,7 @@ def keep_the_leader(patch: pytest.MonkeyPatch) -> None:
     """A replica that leaves the ISR goes on leading."""
     real = replica_machine.without_replica
 
-    def without_replica(former: LeaderAndIsrNode, replica: int, epoch: int) -> LeaderAndIsrNode:
+    def without_replica(former: LeaderAndIsr, replica: int, epoch: int) -> LeaderAndIsr:
         return real(former, replica, epoch)._replace(leader=former.leader)
 
     patch.setattr(replica_machine, "without_replica", without_replica)
@@ -128,9 +128,9 @@ def elect_anybody(patch: pytest.MonkeyPatch) -> None:
 def keep_the_leader_epoch(patch: pytest.MonkeyPatch) -> None:
     """A new leader in the former one's epoch."""
 
-    def led_by(electorate: Electorate, leader: int, isr: tuple[int, ...]) -> LeaderAndIsrNode:
+    def led_by(electorate: Electorate, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
         former = electorate.former
-        return LeaderAndIsrNode(electorate.controller_epoch, leader, former.leader_epoch, isr)
+        return LeaderAndIsr(electorate.controller_epoch, leader, former.leader_epoch, isr)
 
     patch.setattr(Electorate, "led_by", led_by)
 

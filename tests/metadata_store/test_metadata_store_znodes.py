@@ -7,8 +7,9 @@ import json
 import pytest
 
 from odradek.common.live_broker import EndPoint, LiveBroker
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.metadata_store import znodes
-from odradek.metadata_store.znodes import CorruptNode, LeaderAndIsrNode, ProducerIdBlock, TopicNode
+from odradek.metadata_store.znodes import CorruptNode, ProducerIdBlock, TopicNode
 from odradek.runtime.rng import uuid_from_text
 
 KAFKA_BROKER = (
@@ -61,7 +62,7 @@ def test_partitions_are_read_in_their_order_whatever_the_text() -> None:
 
 
 def test_a_partition_state_is_written_as_kafka_writes_it() -> None:
-    state = LeaderAndIsrNode(controller_epoch=1, leader=1, leader_epoch=1, isr=(1,))
+    state = LeaderAndIsr(controller_epoch=1, leader=1, leader_epoch=1, isr=(1,))
     assert znodes.encode_partition_state(state) == KAFKA_STATE
     assert znodes.decode_partition_state(KAFKA_STATE) == state
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
 from odradek.replication.fetcher.fetcher_partition import InitialFetchState
-from odradek.replication.partition.isr_change import IsrChange, IsrChangeOutcome
+from odradek.replication.partition.isr_change import IsrChangeOutcome
 from odradek.replication.partition.partition import FetchIsolation, Partition
 from odradek.replication.read.fetch import (
     FetchParams,
@@ -32,13 +33,13 @@ class RecordedPeers:
 
     def __init__(self) -> None:
         self.alive = {2, 3}
-        self.changes: list[IsrChange] = []
+        self.changes: list[LeaderAndIsr] = []
         self.fetched: dict[TopicPartition, InitialFetchState] = {}
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self.alive
 
-    def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
+    def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
         self.changes.append(change)
 
     def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:
@@ -179,7 +180,7 @@ def test_who_does_not_keep_up_leaves_the_isr(leader: Leader) -> None:
     leader.wait(1)
     leader.bench.manager.shrink_isrs()
     (change,) = leader.peers.changes
-    assert change == IsrChange(T0, 1, (1, 2), 1, 1, 1)
+    assert change == LeaderAndIsr(1, 1, 1, (1, 2), 1)
     assert leader.partition.isr == ALL
     assert leader.partition.high_watermark == 0  # the shrink may fail still
     assert leader.settle()

@@ -9,10 +9,9 @@ import pytest
 from support.simulation import Break, first_seed_that_fails, require_same_story
 
 from odradek.common.errors import ErrorCode
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import LeaderAndIsr, PartitionState
 from odradek.replication.fetcher import fetcher
 from odradek.replication.partition.in_sync_replicas import InSyncReplicas
-from odradek.replication.partition.isr_change import IsrChange
 from odradek.replication.partition.partition import Partition
 from odradek.replication.partition.replica import Replica
 from odradek.replication.read import reading
@@ -125,7 +124,7 @@ def count_on_a_pending_shrink(patch: pytest.MonkeyPatch) -> None:
     """The high watermark does not wait for those that are about to leave the ISR."""
     real = InSyncReplicas._propose
 
-    def propose(partition: InSyncReplicas, isr: Iterable[int]) -> IsrChange:
+    def propose(partition: InSyncReplicas, isr: Iterable[int]) -> LeaderAndIsr:
         change = real(partition, isr)
         partition.maximal_isr = change.isr
         return change
@@ -137,7 +136,7 @@ def count_on_a_pending_shrink(patch: pytest.MonkeyPatch) -> None:
 def expand_below_the_epochs_start(patch: pytest.MonkeyPatch) -> None:
     """Whoever has reached a new leader's high watermark may join, though that lags."""
 
-    def maybe_expand_isr(partition: InSyncReplicas, replica: Replica) -> IsrChange | None:
+    def maybe_expand_isr(partition: InSyncReplicas, replica: Replica) -> LeaderAndIsr | None:
         if (
             partition.pending_isr_change is not None
             or replica.log_end_offset < partition.high_watermark
@@ -153,7 +152,7 @@ def expand_below_the_epochs_start(patch: pytest.MonkeyPatch) -> None:
 def expand_below_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
     """Whoever fetches joins."""
 
-    def maybe_expand_isr(partition: InSyncReplicas, replica: Replica) -> IsrChange | None:
+    def maybe_expand_isr(partition: InSyncReplicas, replica: Replica) -> LeaderAndIsr | None:
         if partition.pending_isr_change is not None:
             return None
         return partition._propose((*partition.isr, replica.broker_id))
@@ -207,7 +206,7 @@ def believe_in_a_refused_change(patch: pytest.MonkeyPatch) -> None:
 def forget_a_change_that_may_be_written(patch: pytest.MonkeyPatch) -> None:
     """The high watermark goes by the ISR as it was, and not by the one it may become."""
 
-    def propose(partition: InSyncReplicas, isr: Iterable[int]) -> IsrChange:
+    def propose(partition: InSyncReplicas, isr: Iterable[int]) -> LeaderAndIsr:
         change = real(partition, isr)
         partition.maximal_isr = partition.isr
         return change
@@ -231,7 +230,7 @@ def run_ahead_of_the_log(patch: pytest.MonkeyPatch) -> None:
 def take_an_older_epochs_state(patch: pytest.MonkeyPatch) -> None:
     """An answer to a change of the ISR counts in the next leader epoch."""
 
-    def settle(partition: InSyncReplicas, change: IsrChange, partition_epoch: int) -> bool:
+    def settle(partition: InSyncReplicas, change: LeaderAndIsr, partition_epoch: int) -> bool:
         partition._commit(change.isr)
         partition.partition_epoch = partition_epoch
         return True

@@ -14,8 +14,8 @@ from odradek.common.live_broker import EndPoint, LiveBroker
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
 from odradek.controller.channel.channel import (
+    BecomeLeaderOrFollower,
     ControllerRequest,
-    LeaderAndIsr,
     OnAnswer,
     StopReplica,
     UpdateMetadata,
@@ -148,9 +148,11 @@ class RecordingChannel:
         """What was not answered never will be."""
         self._unanswered.clear()
 
-    def leader_and_isr(self, *broker_ids: int) -> list[LeaderAndIsr]:
+    def leader_and_isr(self, *broker_ids: int) -> list[BecomeLeaderOrFollower]:
         """Those sent to these brokers, to all where none are named."""
-        return [each for each in self._sent_to(broker_ids) if isinstance(each, LeaderAndIsr)]
+        return [
+            each for each in self._sent_to(broker_ids) if isinstance(each, BecomeLeaderOrFollower)
+        ]
 
     def stop_replica(self, *broker_ids: int) -> list[StopReplica]:
         """Those sent to these brokers, to all where none are named."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from odradek.common.live_broker import LiveBroker
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import LeaderAndIsr, PartitionState
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.active_controller import Event, Term
 from odradek.controller.context import Topic
@@ -23,7 +23,6 @@ from odradek.controller.topics.new_topic import NewTopic
 from odradek.controller.topics.topic_operations import TermTopics
 from odradek.metadata_store import znodes
 from odradek.metadata_store.store import MetadataStore, ensure_paths
-from odradek.metadata_store.znodes import LeaderAndIsrNode
 
 from .cluster import START_MS, Cluster, RecordingChannel, live_broker
 
@@ -138,15 +137,15 @@ class ElectedController:
         assert topic is not None
         return topic
 
-    async def node(self, name: str = "t", partition: int = 0) -> LeaderAndIsrNode:
+    async def node(self, name: str = "t", partition: int = 0) -> LeaderAndIsr:
         """A partition's state as the store holds it."""
         node = await self.store.get(znodes.partition_state_path(name, partition))
-        return znodes.decode_partition_state(node.data)
+        return znodes.decode_partition_state(node.data, node.version)
 
     async def state(self, name: str = "t", partition: int = 0) -> State:
         """The leader, leader epoch and ISR that the store holds; the controller knows the same."""
         node = await self.node(name, partition)
-        assert self.topic(name).leaderships[partition].state == node
+        assert self.topic(name).leaderships[partition] == node
         return node.leader, node.leader_epoch, node.isr
 
     async def assigned(self, name: str = "t") -> znodes.TopicNode:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ...common.partition_state import PartitionState
+from ...common.partition_state import LeaderAndIsr, PartitionState
 from ...common.sentinels import NO_LEADER
 from ...common.topic_partition import TopicPartition
 from ...metadata_store import znodes
 from ...metadata_store.embedded.node_table import NodeTable, Paths
-from ...metadata_store.znodes import LeaderAndIsrNode, TopicNode
+from ...metadata_store.znodes import TopicNode
 from .simulated_broker import SimulatedBroker
 
 STATE_PARTS = 7
@@ -33,7 +33,7 @@ class Held(NamedTuple):
     topic_partition: TopicPartition
     topic_id: bytes
     replicas: tuple[int, ...]
-    state: LeaderAndIsrNode | None
+    state: LeaderAndIsr | None
 
     def __str__(self) -> str:
         return f"{self.topic_partition} on {self.replicas} with {self.state}"
@@ -60,7 +60,7 @@ class Invariants:
         self.asked_targets: dict[tuple[bytes, int], list[frozenset[int]]] = {}
         self._elected: dict[int, tuple[int, int]] = {}
         self._leaders: dict[tuple[bytes, int, int], int] = {}
-        self._states: dict[tuple[bytes, int], LeaderAndIsrNode] = {}
+        self._states: dict[tuple[bytes, int], LeaderAndIsr] = {}
         self._topics: dict[str, TopicNode] = {}
 
     # -- at each step -------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Invariants:
             if self._leaders.setdefault(key, state.leader) != state.leader:
                 raise InvariantBroken(f"two leaders in one epoch: {held}")
 
-    def _check_step(self, held: Held, former: LeaderAndIsrNode, state: LeaderAndIsrNode) -> None:
+    def _check_step(self, held: Held, former: LeaderAndIsr, state: LeaderAndIsr) -> None:
         where = f"{held} after {former}"
         if state.controller_epoch < former.controller_epoch:
             raise InvariantBroken(f"a replaced controller wrote: {where}")

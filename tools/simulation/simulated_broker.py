@@ -14,11 +14,16 @@ from typing import Any, NamedTuple, Protocol
 
 from ...common.errors import ErrorCode
 from ...common.live_broker import EndPoint, LiveBroker
-from ...common.partition_state import PartitionState
+from ...common.partition_state import LeaderAndIsr, PartitionState
 from ...common.topic_partition import TopicPartition
 from ...config.broker_config import BrokerConfig
 from ...controller.active_controller import Event, Term
-from ...controller.channel.channel import ControllerRequest, LeaderAndIsr, OnAnswer, StopReplica
+from ...controller.channel.channel import (
+    BecomeLeaderOrFollower,
+    ControllerRequest,
+    OnAnswer,
+    StopReplica,
+)
 from ...controller.fenced_store import ControllerMoved
 from ...controller.registration import BrokerIdTaken, register_broker, stand_for_election
 from ...metadata.metadata_cache import MetadataCache, MetadataUpdate
@@ -300,7 +305,7 @@ class SimulatedBroker:
         if request.controller_epoch < self.controller_epoch:
             return dict.fromkeys(asked, ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_epoch = request.controller_epoch
-        if isinstance(request, LeaderAndIsr):
+        if isinstance(request, BecomeLeaderOrFollower):
             errors = {
                 state.topic_partition: self._lead_or_follow(state)
                 for state in request.partition_states
@@ -370,9 +375,7 @@ class SimulatedBroker:
 
     async def change_isr(self, state: PartitionState, isr: tuple[int, ...]) -> None:
         """As a leader: write another ISR by compare-and-set, and leave a note of it."""
-        node = znodes.LeaderAndIsrNode(
-            state.controller_epoch, self.broker_id, state.leader_epoch, isr
-        )
+        node = LeaderAndIsr(state.controller_epoch, self.broker_id, state.leader_epoch, isr)
         path = znodes.partition_state_path(state.topic, state.partition)
         try:
             version = await self.session.set(

@@ -14,6 +14,7 @@ from ....broker.handlers.fetch import handle_fetch
 from ....broker.handlers.list_offsets import handle_list_offsets
 from ....broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from ....broker.request.fetch_sessions import FetchSessionCache
+from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....protocol.api_keys import ApiKey
 from ....replication.fetcher.fetcher import ReplicaFetcher
@@ -22,7 +23,6 @@ from ....replication.fetcher.fetcher_partition import InitialFetchState, Truncat
 from ....replication.fetcher.fetcher_settings import FetcherSettings
 from ....replication.fetcher.leader_endpoint import LeaderEndpoint
 from ....replication.partition.hosted_partitions import ReplicaSettings
-from ....replication.partition.isr_change import IsrChange
 from ....replication.partition.partition import Partition
 from ....replication.replica_manager import ReplicaManager
 from ....runtime.clock import ManualClock
@@ -203,7 +203,7 @@ class ReplicatingBroker:
         """Whether the controller said so last."""
         return broker_id in self.alive_brokers
 
-    def submit_isr_change(self, partition: Partition, change: IsrChange) -> None:
+    def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
         """It is on its way to the store."""
         self._send_isr_change(IsrCall(self, partition, change))
 

@@ -14,21 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ....common.partition_state import PartitionState
+from ....common.partition_state import LeaderAndIsr, PartitionState
 from ....common.sentinels import NO_LEADER
 from ....common.topic_partition import TopicPartition
 
 TOPIC_ID = bytes(range(1, 17))
-
-
-class StoredState(NamedTuple):
-    """A partition's state as the store holds it (Kafka's LeaderAndIsr)."""
-
-    controller_epoch: int
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    version: int = 0
 
 
 class Order(NamedTuple):
@@ -54,10 +44,10 @@ class ReplicationStore:
         self,
         partitions: Iterable[TopicPartition],
         replicas: tuple[int, ...],
-        on_change: Callable[[TopicPartition, StoredState], None],
+        on_change: Callable[[TopicPartition, LeaderAndIsr], None],
     ) -> None:
         self.replicas = replicas
-        self.states = {each: StoredState(1, NO_LEADER, 0, replicas) for each in partitions}
+        self.states = {each: LeaderAndIsr(1, NO_LEADER, 0, replicas) for each in partitions}
         self.registrations: dict[int, int] = {}
         """Broker epochs by broker, of those who have a session."""
         self._on_change = on_change
@@ -73,15 +63,14 @@ class ReplicationStore:
         """A broker's session has ended."""
         self.registrations.pop(broker_id, None)
 
-    def compare_and_set(
-        self, partition: TopicPartition, state: StoredState, version: int
-    ) -> int | None:
-        """Replace a state of that version; returns the new version, None: it has another."""
-        if self.states[partition].version != version:
+    def compare_and_set(self, partition: TopicPartition, state: LeaderAndIsr) -> int | None:
+        """Replace a state of `partition_epoch`; the new version, None where it has another."""
+        version = state.partition_epoch + 1
+        if self.states[partition].partition_epoch != state.partition_epoch:
             return None
-        self.states[partition] = state._replace(version=version + 1)
+        self.states[partition] = state._replace(partition_epoch=version)
         self._on_change(partition, self.states[partition])
-        return version + 1
+        return version
 
 
 class ReplicationController:
@@ -210,8 +199,7 @@ class ReplicationController:
 
     def _write(self, partition: TopicPartition, leader: int, isr: tuple[int, ...]) -> None:
         former = self._store.states[partition]
-        state = StoredState(self.epoch, leader, former.leader_epoch + 1, isr)
-        self._store.compare_and_set(partition, state, former.version)
+        self._store.compare_and_set(partition, former.new_leader(self.epoch, leader, isr))
         for broker_id in self.queues:
             self._tell(broker_id, [partition])
 
@@ -241,7 +229,7 @@ class ReplicationController:
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             isr=state.isr,
-            partition_epoch=state.version,
+            partition_epoch=state.partition_epoch,
             replicas=self._store.replicas,
             config=self._config,
         )

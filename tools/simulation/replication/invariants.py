@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ....common.errors import KafkaError
+from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....protocol.records import iter_batches, iter_records
 from ....replication.partition.partition import Partition
 from ....storage.io.file_slice import FileSlice
 from ....storage.log.log import Log
 from ..controller_invariants import InvariantBroken
-from .controller import StoredState
 
 __all__ = ["Entry", "InvariantBroken", "Mishaps", "ReplicationInvariants"]
 
@@ -103,7 +103,7 @@ class History:
 
     __slots__ = ("committed", "deleted_to", "is_lossy", "leaders", "state", "views", "watermarks")
 
-    def __init__(self, state: StoredState, brokers: Iterable[int]) -> None:
+    def __init__(self, state: LeaderAndIsr, brokers: Iterable[int]) -> None:
         self.committed: list[Entry] = []
         self.deleted_to = 0
         self.state = state
@@ -144,7 +144,7 @@ class ReplicationInvariants:
 
     def __init__(
         self,
-        states: Mapping[TopicPartition, StoredState],
+        states: Mapping[TopicPartition, LeaderAndIsr],
         brokers: Sequence[int],
         *,
         allows_unclean: bool,
@@ -156,13 +156,13 @@ class ReplicationInvariants:
         self._promised: list[tuple[TopicPartition, int, bytes]] = []
         self._histories = {each: History(state, brokers) for each, state in states.items()}
 
-    def state_of(self, partition: TopicPartition) -> StoredState:
+    def state_of(self, partition: TopicPartition) -> LeaderAndIsr:
         """As the store held it last."""
         return self._histories[partition].state
 
     # -- at each step -------------------------------------------------------------------
 
-    def state_written(self, partition: TopicPartition, state: StoredState) -> None:
+    def state_written(self, partition: TopicPartition, state: LeaderAndIsr) -> None:
         """The store has another state of a partition."""
         history = self._histories[partition]
         if not state.isr or (state.leader >= 0 and state.leader not in state.isr):

@@ -10,9 +10,10 @@ import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ....replication.partition.isr_change import IsrChange, IsrChangeOutcome
+from ....common.partition_state import LeaderAndIsr
+from ....replication.partition.isr_change import IsrChangeOutcome
 from ....replication.partition.partition import Partition
-from .controller import ReplicationStore, StoredState
+from .controller import ReplicationStore
 
 if TYPE_CHECKING:
     from .broker import ReplicatingBroker
@@ -28,7 +29,9 @@ class IsrCall:
 
     __slots__ = ("broker", "change", "life", "partition", "version", "was_sent")
 
-    def __init__(self, broker: ReplicatingBroker, partition: Partition, change: IsrChange) -> None:
+    def __init__(
+        self, broker: ReplicatingBroker, partition: Partition, change: LeaderAndIsr
+    ) -> None:
         self.broker = broker
         self.life = broker.life
         self.partition = partition
@@ -45,11 +48,6 @@ class IsrCall:
     def is_wanted(self) -> bool:
         """Whether it waits for one."""
         return self.is_heard and self.partition.pending_isr_change is self.change
-
-    def state(self) -> StoredState:
-        """What is to be written."""
-        change = self.change
-        return StoredState(change.controller_epoch, change.leader, change.leader_epoch, change.isr)
 
     def refuse(self, outcome: IsrChangeOutcome) -> None:
         """Tell the partition that it was not written."""
@@ -100,13 +98,13 @@ class IsrCalls:
     def write(self, call: IsrCall, store: ReplicationStore) -> None:
         """A change arrives at the store; its answer may be lost, and the leader ask again."""
         call.was_sent = True
-        wanted, partition = call.state(), call.change.topic_partition
-        version = store.compare_and_set(partition, wanted, call.change.partition_epoch)
+        change, partition = call.change, call.partition.topic_partition
+        version = store.compare_and_set(partition, change)
         if version is None:
             # It may be this very change, whose answer was lost.
             written = store.states[partition]
-            if written._replace(version=0) == wanted:
-                version = written.version
+            if written._replace(partition_epoch=change.partition_epoch) == change:
+                version = written.partition_epoch
         call.version = version
         if call.is_wanted:
             is_lost = self._random.random() < 0.1

@@ -23,14 +23,15 @@ import logging
 import random
 from collections.abc import Callable
 
+from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....replication.fetcher.fetcher_partition import Truncation
-from ....replication.partition.isr_change import IsrChange, IsrChangeOutcome
+from ....replication.partition.isr_change import IsrChangeOutcome
 from ....runtime.clock import ManualClock
 from ..disk_faults import PowerCut
 from .broker import ReplicatingBroker
 from .clients import ReplicationClients
-from .controller import ReplicationController, ReplicationStore, StoredState
+from .controller import ReplicationController, ReplicationStore
 from .faults import ReplicationFaults
 from .invariants import InvariantBroken, Mishaps, ReplicationInvariants
 from .isr_calls import IsrCall, IsrCalls
@@ -99,7 +100,7 @@ class ReplicationWorld:
         if self._story is not None:
             self._story(f"{self.steps:6d}  {text}")
 
-    def _state_written(self, partition: TopicPartition, state: StoredState) -> None:
+    def _state_written(self, partition: TopicPartition, state: LeaderAndIsr) -> None:
         self.tell(f"{partition}: {state}")
         if state.leader_epoch == self.invariants.state_of(partition).leader_epoch:
             for broker_id in sorted(self.invariants.damaged.difference(state.isr)):
@@ -289,7 +290,7 @@ class ReplicationWorld:
 
     # -- changes of ISRs ----------------------------------------------------------------
 
-    def proposed_isrs(self, *, except_by: int) -> list[IsrChange]:
+    def proposed_isrs(self, *, except_by: int) -> list[LeaderAndIsr]:
         """What leaders want to have written, or may have."""
         on_the_way = [each.change for each in self._isr_calls]
         pending = [
