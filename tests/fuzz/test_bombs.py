@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from support.dense_messages import STYLES, DenseMessage, Style, array_paths
 from support.fuzz_targets import (
-    CPU_SECONDS_MAX,
+    KNOWN_TIMES_MAX,
     MEMORY_BYTES_MAX,
     MEMORY_BYTES_PER_BYTE_MAX,
     cpu_seconds,
+    known_seconds,
     spend,
 )
 
@@ -47,6 +48,8 @@ SAMPLE_ELEMENTS = 150
 SIZES = ((18_000,), (200_000, 3_000_000))
 """Of messages in bytes: those that are short to a decoder, and those that are long."""
 ONCE_COSTLY = Path(__file__).parent / "corpus" / "decompression"
+SHORT = frozenset({"JoinGroupRequest", "ListOffsetsRequest", "MetadataRequest", "ProduceRequest"})
+"""Requests that stand for the others in `make test`."""
 HUGE_COUNTS = (2**31 - 1, -2, -(2**31))
 
 
@@ -250,7 +253,14 @@ def dense_messages(
                 yield read, DenseMessage(resolved, path, style), (version, path, style)
 
 
-@pytest.mark.parametrize("message", OF_CLIENTS, ids=lambda message: message.name)
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(each, marks=() if each.name in SHORT else pytest.mark.slow)
+        for each in OF_CLIENTS
+    ],
+    ids=lambda message: message.name,
+)
 def test_elements_that_would_exceed_the_bounds_are_refused(message: Message) -> None:
     """What elements take is measured with a few, and tells how many would be too many. If they
     are taken nevertheless, they must not take that much.
@@ -266,7 +276,7 @@ def test_elements_that_would_exceed_the_bounds_are_refused(message: Message) -> 
             seconds = min(cpu_seconds(read, few) for _ in range(3))
             none_bytes = traced_bytes(read, dense.with_count(0).ljust(sizes[0], b"\0"))
             element_bytes = (traced_bytes(read, few) - none_bytes) / SAMPLE_ELEMENTS
-            in_time = CPU_SECONDS_MAX / seconds * SAMPLE_ELEMENTS
+            in_time = KNOWN_TIMES_MAX * known_seconds() / seconds * SAMPLE_ELEMENTS
             for size in sizes:
                 allowed_bytes = MEMORY_BYTES_MAX + MEMORY_BYTES_PER_BYTE_MAX * size - none_bytes
                 in_memory = allowed_bytes / element_bytes
@@ -294,9 +304,17 @@ def traced_bytes(read: Callable[[bytes], None], body: bytes) -> int:
 
 
 @pytest.mark.parametrize(
-    "size", [1_000_000, 10_000_000, pytest.param(100_000_000, marks=pytest.mark.soak)]
+    "size",
+    [
+        1_000_000,
+        pytest.param(10_000_000, marks=pytest.mark.slow),
+        pytest.param(100_000_000, marks=pytest.mark.soak),
+    ],
 )
-@pytest.mark.parametrize("name", ["FetchRequest", "MetadataRequest", "ProduceRequest"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("FetchRequest", marks=pytest.mark.slow), "MetadataRequest", "ProduceRequest"],
+)
 def test_the_densest_requests_of_any_length_stay_within_the_bounds(name: str, size: int) -> None:
     message = getattr(messages, name)
     require_bounds(message, size, STYLES[3:4], message.versions[-1:])

@@ -12,6 +12,7 @@ import struct
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from odradek.protocol import ApiKey, KafkaError, ProtocolError, internal, messages
@@ -36,9 +37,8 @@ from odradek.protocol.records.walk import lengths_add_up
 REFUSALS = (ProtocolError, KafkaError)
 
 FRAME_BYTES_MAX = 1 << 16
-CPU_SECONDS_MAX = 0.050
-KNOWN_SECONDS = 0.003
-"""What `_work_that_is_known` takes of the machine for which `CPU_SECONDS_MAX` was chosen."""
+KNOWN_TIMES_MAX = 17
+"""How many times the processor time of `_work_that_is_known` an input may cost: about 50 ms."""
 TRIES_MAX = 10
 MEMORY_BYTES_MAX = 1 << 20
 MEMORY_BYTES_PER_BYTE_MAX = 8
@@ -213,7 +213,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 class Spent(NamedTuple):
     """What an input cost."""
 
-    cpu_seconds: float
+    known_times: float
     memory_bytes: int
     input_bytes: int
 
@@ -221,46 +221,55 @@ class Spent(NamedTuple):
     def is_too_much(self) -> bool:
         """Whether it is more than an input of its length may cost."""
         allowed_bytes = MEMORY_BYTES_MAX + MEMORY_BYTES_PER_BYTE_MAX * self.input_bytes
-        return self.cpu_seconds > CPU_SECONDS_MAX or self.memory_bytes > allowed_bytes
+        return self.known_times > KNOWN_TIMES_MAX or self.memory_bytes > allowed_bytes
 
 
 def spend(target: Callable[[bytes], object], data: bytes) -> Spent:
     """Have a target take an input, and measure; `tracemalloc` must have been started.
 
-    Processor time is measured, since others may use the machine. Tracing multiplies it, and
-    so may a garbage collection of all that the test run holds; so what seems slow is
-    measured again without both, and reported as what it would be on the machine of the bounds.
+    Processor time is measured beside that of known work, since others may use the machine. Tracing
+    multiplies it, and so may a garbage collection of all that the test run holds; so what seems
+    slow is measured again without both.
     """
+    known = known_seconds()
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     seconds = cpu_seconds(target, data)
     memory_bytes = tracemalloc.get_traced_memory()[1] - before
-    if seconds > CPU_SECONDS_MAX:
+    times = seconds / known
+    if times > KNOWN_TIMES_MAX:
         tracemalloc.stop()
         gc.collect()
-        seconds = _comparable_seconds(target, data)
+        times = _known_times(target, data)
         tracemalloc.start()
-    return Spent(seconds, memory_bytes, len(data))
+    return Spent(times, memory_bytes, len(data))
 
 
-def _comparable_seconds(target: Callable[[bytes], object], data: bytes) -> float:
-    """The least processor time of several tries, as long as it seems too much.
-
-    Beside each try some work is measured whose time is known, so that neither a slower machine
-    nor one whose caches others use makes an input seem worse than it is.
-    """
+def _known_times(target: Callable[[bytes], object], data: bytes) -> float:
+    """How many times as long as known work an input takes, in several tries as long as it seems
+    too much; the work is measured beside each, so that caches that others use slow both."""
     known = least = float("inf")
     for _ in range(TRIES_MAX):
         known = min(known, cpu_seconds(_work_that_is_known, data))
         least = min(least, cpu_seconds(target, data))
-        seconds = least / max(known / KNOWN_SECONDS, 1.0)
-        if seconds <= CPU_SECONDS_MAX:
+        if least <= KNOWN_TIMES_MAX * known:
             break
-    return seconds
+    return least / known
+
+
+@cache
+def known_seconds() -> float:
+    """The processor time that known work takes on this machine."""
+    was_tracing = tracemalloc.is_tracing()
+    tracemalloc.stop()
+    least = min(cpu_seconds(_work_that_is_known, b"") for _ in range(TRIES_MAX))
+    if was_tracing:
+        tracemalloc.start()
+    return least
 
 
 def _work_that_is_known(_: bytes) -> object:
-    """Takes `KNOWN_SECONDS` where nobody else does anything; it is what decoders do, mostly."""
+    """What decoders do, mostly; about 3 ms."""
     start = bytes(4)
     return [(_codec_ids(start), {"number": each}, str(each)) for each in range(10_000)]
 

@@ -16,7 +16,6 @@ from odradek.testing.inspection import topic_admin
 
 WAIT_SECONDS_MAX = 60.0
 TOPICS = 100
-MILLISECONDS_MAX = 50.0
 TRIES = 6
 SETTINGS = {
     "auto.create.topics.enable": "false",
@@ -37,19 +36,19 @@ def broker(one_broker: Broker) -> Broker:
     return one_broker
 
 
-def test_a_hundred_topics_are_gone_in_fifty_milliseconds(broker: Broker) -> None:
-    took = []
+def test_a_hundred_topics_are_gone_sooner_than_they_were_made(broker: Broker) -> None:
+    made, took = [], []
     for number in range(TRIES):
         names = [f"topic-{number}-{index}" for index in range(TOPICS)]
+        began = processor_milliseconds(broker)
         topic_admin.create_topics.on(broker.control())(names)
+        made.append(processor_milliseconds(broker) - began)
         assert broker.topics() == sorted(names)
         began = processor_milliseconds(broker)
         broker.reset()
         took.append(processor_milliseconds(broker) - began)
         assert broker.topics(internal=True) == []
-        if took[-1] <= MILLISECONDS_MAX:
-            break
-    assert min(took) <= MILLISECONDS_MAX, took
+    assert min(took) < min(made) / 2, (took, made)
 
 
 def processor_milliseconds(broker: Broker) -> float:

@@ -13,8 +13,6 @@ import pytest
 from support.looking import wait_until
 from support.pytest_runs import SECONDS_MAX, PytestRun
 
-PLUGIN_MILLISECONDS_MAX = 20
-
 
 @pytest.fixture(params=[(), ("-n", "2")], ids=["one process", "two workers"])
 def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
@@ -205,21 +203,15 @@ def test_it():
 
 def test_a_run_without_it_loads_next_to_nothing() -> None:
     program = (
-        "import pytest, sys, time\n"
+        "import pytest, sys\n"
         "before = set(sys.modules)\n"
-        "began = time.process_time()\n"
         "import odradek.testing.fixtures.pytest_plugin\n"
-        "print(time.process_time() - began)\n"
         "print(*sorted(set(sys.modules) - before))\n"
     )
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True
-        ).stdout.splitlines()
-        for _ in range(5)
-    ]
-    assert min(float(seconds) for seconds, _ in runs) * 1000 <= PLUGIN_MILLISECONDS_MAX
-    assert runs[0][1].split() == [
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == [
         "odradek",
         "odradek.testing",
         "odradek.testing.fixtures",
