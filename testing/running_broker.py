@@ -14,6 +14,7 @@ import atexit
 import json
 import os
 import secrets
+import shlex
 import shutil
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from .control.broker_under_test import BrokerUnderTest
 from .control.framing import TOKEN_VARIABLE
 from .outages.breakable_process import BreakableProcess
 from .process.broker_process import BrokerStartError
-from .process.folder_guard import FolderGuard
+from .process.process_end import Guard
 from .process.secret_settings import SECRET_SETTINGS, SETTINGS_VARIABLE
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Broker(BrokerUnderTest, BreakableProcess):
         self._control: ControlClient | None = None
         self.tls: TlsFiles | None = None
         self._is_closed = False
-        self._guard_of_folder: FolderGuard | None = None
+        self._guard_of_folder: Guard | None = None
         atexit.register(self.close)
         try:
             super().__init__(
@@ -193,7 +194,8 @@ class Broker(BrokerUnderTest, BreakableProcess):
         """End it at once by SIGKILL; its data stay until `close`, or the end of its owner."""
         super().kill()
         if not (self._is_closed or self._is_forked) and self._guard_of_folder is None:
-            self._guard_of_folder = FolderGuard(self._exit_with, self._leftovers)
+            folders = shlex.join(map(str, self._leftovers))
+            self._guard_of_folder = Guard([self._exit_with], f"exec rm -rf -- {folders}")
 
     def _end_guard_of_folder(self) -> None:
         guard, self._guard_of_folder = self._guard_of_folder, None

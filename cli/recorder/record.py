@@ -127,8 +127,7 @@ def _record(
     import trio
 
     from ...testing.recorder.proxy import ListenError, Proxy, single_cause
-    from ...testing.recorder.recorded import Listener
-    from ...testing.recorder.recording import Recording
+    from ...testing.recorder.recording import Listener, Recording
     from ...testing.recorder.screen import Screen
 
     screen = Screen(_write, is_full=is_full)

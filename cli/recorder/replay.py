@@ -68,8 +68,8 @@ def replay(
     """
     from ...testing.recorder.addresses import Address
     from ...testing.recorder.capture_file import CaptureError, CaptureReader
+    from ...testing.recorder.replay import ReplayError
     from ...testing.recorder.replay import replay as run
-    from ...testing.recorder.replayed_connection import ReplayError
 
     bootstrap = Address.parse(check_addresses(bootstrap_server)[0])
     reader = CaptureReader(capture)

@@ -9,17 +9,25 @@ from typing import TYPE_CHECKING, Any
 from ...common.errors import ErrorCode
 from ...protocol.api_keys import ApiKey
 from ...protocol.error_response import error_response
-from .buffers import HEAD_BYTES, records_ranges, split, to_bytes, total_size, turn_over_bit
-from .error_marks import marks_answer, prepare_to_mark, with_marks
-from .held_requests import keep_memory, records_size
-from .partial_errors import PartialErrors, take_out
-from .trickle import Piece, Trickle
+from .frames import (
+    HEAD_BYTES,
+    Piece,
+    Trickle,
+    keep_memory,
+    records_ranges,
+    records_size,
+    split,
+    to_bytes,
+    total_size,
+    turn_over_bit,
+)
+from .partial_errors import PartialErrors, marks_answer, prepare_to_mark, take_out, with_marks
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
     from ...broker.network.connection import Connection
     from ...broker.request.requests import Request
-    from .active_fault import ActiveFault
+    from .fault_table import ActiveFault
 
 ANSWER_ACTIONS = frozenset(
     {

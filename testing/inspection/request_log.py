@@ -313,7 +313,9 @@ class Requests:
 
             api = api_name(api)
         if error is not None:
-            error = _error_name(error)
+            from ..faults.kinds import error_name
+
+            error = error_name(error)
         named = {
             "api": api,
             "version": version,
@@ -374,14 +376,3 @@ class Requests:
             f"{name}={value!r}" for name, value in self._which._asdict().items() if value
         )
         return f"<requests of the broker{' with ' + which if which else ''}>"
-
-
-def _error_name(name: str) -> str:
-    from difflib import get_close_matches
-
-    from ...common.errors import ErrorCode
-
-    if name.upper() in ErrorCode.__members__:
-        return name.upper()
-    near = get_close_matches(name.upper(), ErrorCode.__members__, n=1)
-    raise ValueError(f"there is no error {name!r}" + (f": did you mean {near[0]}?" if near else ""))

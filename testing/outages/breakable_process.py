@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
 from ..process.broker_process import BrokerProcess
+from ..process.process_end import Guard
 from .broker_outages import BrokerOutages
-
-GUARD = """
-import os, signal, sys, time
-owner, frozen = map(int, sys.argv[1:])
-try:
-    if hasattr(os, "pidfd_open"):
-        import select
-        select.select([os.pidfd_open(owner), os.pidfd_open(frozen)], [], [])
-    else:
-        while True:
-            os.kill(owner, 0)
-            os.kill(frozen, 0)
-            time.sleep(0.5)
-except ProcessLookupError:
-    pass
-try:
-    os.kill(frozen, signal.SIGCONT)
-except ProcessLookupError:
-    pass
-"""
-"""A frozen broker cannot see that the process it belongs to is gone: this sees it, and thaws it."""
 
 
 class StartState(NamedTuple):
@@ -70,7 +48,7 @@ class BreakableProcess(BrokerOutages, BrokerProcess):
 
     start_state = StartState()
     _exit_with: int
-    _guard: subprocess.Popen[bytes] | None = None
+    _guard: Guard | None = None
 
     @property
     def is_frozen(self) -> bool:
@@ -85,11 +63,8 @@ class BreakableProcess(BrokerOutages, BrokerProcess):
         if self.is_frozen:
             return
         owner = getattr(self, "_exit_with", os.getpid())
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", GUARD, str(owner), str(self.pid)],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        # A frozen broker cannot see that the process it belongs to is gone.
+        self._guard = Guard([owner, self.pid], f"kill -CONT {self.pid}")
         self._note("the process is frozen")
         os.kill(self.pid, signal.SIGSTOP)
 
@@ -157,8 +132,7 @@ class BreakableProcess(BrokerOutages, BrokerProcess):
     def _end_guard(self) -> None:
         guard, self._guard = self._guard, None
         if guard is not None:
-            guard.kill()
-            guard.wait()
+            guard.end()
 
     def _note(self, what: str) -> None:
         """Say something in the broker's log, which it cannot say itself."""

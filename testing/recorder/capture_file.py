@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, cast
 from ...protocol.records.crc import crc32c
 from ...protocol.varints import Buffer
 from .addresses import Address
-from .recorded import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
+from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
 
 MAGIC = b"ODRADEK"
 VERSION = 1

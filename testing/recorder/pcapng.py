@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...protocol.varints import Buffer
 from .addresses import Address
-from .recorded import RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
+from .recording import RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
 
 SEGMENT_BYTES_MAX = 32 << 10
 """Of a frame in one packet; an IPv4 packet has room for 64 KiB."""

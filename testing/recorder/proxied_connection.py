@@ -10,10 +10,8 @@ from ...protocol.errors import EncodeError, ProtocolError, UnsupportedVersionErr
 from ...protocol.frames import FrameReader
 from ...protocol.varints import Buffer
 from .addresses import Translate, is_rewritten, may_name_brokers, rewritten
-from .answer_stream import AnswerStream
-from .conversation import Asked, Conversation, TooManyRequests
-from .recorded import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame
-from .recording import Recording
+from .conversation import AnswerStream, Asked, Conversation, TooManyRequests
+from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame, Recording
 from .redaction import redacted
 
 RECEIVE_BYTES = 256 << 10

@@ -12,8 +12,7 @@ import trio
 
 from .addresses import Address
 from .proxied_connection import FRAME_BYTES_MAX, NoListenerError, ProxiedConnection
-from .recorded import RecordedConnection
-from .recording import Recording
+from .recording import RecordedConnection, Recording
 
 BROKERS_MAX = 1000
 CONNECTIONS_MAX = 2000

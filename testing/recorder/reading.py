@@ -9,7 +9,7 @@ from ...protocol.errors import ProtocolError, UnsupportedVersionError
 from ...protocol.headers import read_request_header, read_response_header
 from ...protocol.messages import request_message, response_message
 from .addresses import decoded_api_versions
-from .recorded import FrameKind, RecordedFrame
+from .recording import FrameKind, RecordedFrame
 
 KNOWN_APIS = frozenset(ApiKey)
 

@@ -1,41 +1,198 @@
-"""A capture, said again to another broker, and where its answers differ from the recorded ones.
+"""A capture, replayed to another broker, and where its answers differ from the recorded ones.
 
 Requests are sent on as many connections as there were, in the order in which they came. Before
-each, all answers are waited for that had come before it: so what depended on what is kept, long
-polls and rebalances too, whatever the speed. What the recorded broker gave is replaced by what
-the other gives: ids (`IdMapping`), and epochs and generations (`GivenNumbers`).
+each, all answers are waited for that had come before it: so what depended on what was stored, long
+polls and rebalances too, whatever the speed. What the recorded broker assigned is replaced by what
+the other assigns: ids (`IdMapping`), and epochs and generations (`AssignedNumbers`).
 
-What was redacted cannot be said again; it is passed over, and told.
+What was redacted cannot be sent again; it is skipped, and reported.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from struct import Struct
 from typing import Any, NamedTuple
 
 import trio
 
-from ...protocol import encode_body
+from ...protocol import decode_body, encode_body
 from ...protocol.api_keys import ApiKey
-from ...protocol.errors import EncodeError
-from ...protocol.headers import read_request_header
+from ...protocol.errors import EncodeError, ProtocolError
+from ...protocol.frames import FrameReader
+from ...protocol.headers import read_request_header, read_response_header, request_header
+from ...protocol.messages import MetadataRequest
 from ...protocol.varints import Buffer
 from ..comparison.differences import INDEX, compare, translated
 from ..comparison.normalisation import IdMapping
-from .addresses import Address
+from .addresses import Address, places_in
+from .assigned_numbers import AssignedNumbers
 from .capture_file import Entry
 from .conversation import is_answered
-from .given_numbers import GivenNumbers
+from .proxied_connection import FRAME_BYTES_MAX, RECEIVE_BYTES
 from .reading import Reading, read
-from .recorded import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame
-from .replay_targets import ReplayTargets
-from .replayed_connection import ReplayedConnection
+from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame
 
-ANSWER_SECONDS_MAX = 30.0
-END_SECONDS_MAX = 30.0
+_unpack_int32 = Struct(">i").unpack_from
+
+METADATA_VERSION = 5
+"""Brokers have it since Kafka 1.0."""
+CLIENT_ID = "odradek-replay"
+
+CONNECT_SECONDS_MAX = METADATA_SECONDS_MAX = ANSWER_SECONDS_MAX = END_SECONDS_MAX = 30.0
+ANSWERS_WAITING_MAX = 10_000
 
 AUTHENTICATION = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+
+
+class ReplayError(Exception):
+    """A replay cannot go on; the text is a sentence."""
+
+
+class ReplayedConnection:
+    """One connection to the broker that is replayed to.
+
+    Args:
+        stream: to the broker.
+
+    Attributes:
+        is_ended: whether the broker has closed it.
+    """
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.is_ended = False
+        self._stream = stream
+        self._reader = FrameReader(FRAME_BYTES_MAX)
+        self._answers: dict[int, Buffer] = {}
+        self._has_come = trio.Event()
+
+    @classmethod
+    async def open(cls, address: Address) -> ReplayedConnection:
+        """Connect.
+
+        Raises:
+            ReplayError: nobody answers there.
+        """
+        try:
+            with trio.fail_after(CONNECT_SECONDS_MAX):
+                return cls(await trio.open_tcp_stream(*address))
+        except (OSError, ValueError, trio.TooSlowError) as error:
+            raise ReplayError(f"no broker answers at {address}") from error
+
+    async def run(self) -> None:
+        """Take answers as they come, until the connection ends."""
+        try:
+            while received := await self._stream.receive_some(RECEIVE_BYTES):
+                for frame in self._reader.receive(memoryview(received)):
+                    if len(frame) >= 4 and len(self._answers) < ANSWERS_WAITING_MAX:
+                        self._answers[_unpack_int32(frame)[0]] = frame
+                self._wake()
+                if self._reader.failure is not None:
+                    break
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            self.is_ended = True
+            self._wake()
+
+    async def send(self, frame: Buffer) -> None:
+        """Send a frame; nothing happens if the connection has ended."""
+        try:
+            await self._stream.send_all(len(frame).to_bytes(4, "big") + bytes(frame))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.is_ended = True
+
+    async def answer(self, correlation_id: int, seconds: float) -> Buffer | None:
+        """The answer to a request; None if none comes in time, or before the end.
+
+        Args:
+            correlation_id: the request's number.
+            seconds: how long to wait.
+        """
+        with trio.move_on_after(seconds):
+            while correlation_id not in self._answers and not self.is_ended:
+                await self._has_come.wait()
+        return self._answers.pop(correlation_id, None)
+
+    async def has_ended(self, seconds: float) -> bool:
+        """Whether the broker ends the connection within some seconds."""
+        with trio.move_on_after(seconds):
+            while not self.is_ended:
+                await self._has_come.wait()
+        return self.is_ended
+
+    async def close(self) -> None:
+        """End it."""
+        await trio.aclose_forcefully(self._stream)
+
+    def _wake(self) -> None:
+        event, self._has_come = self._has_come, trio.Event()
+        event.set()
+
+
+class ReplayTargets:
+    """Brokers of two clusters, by their ids.
+
+    Args:
+        bootstrap: a broker of the cluster that is replayed to.
+    """
+
+    def __init__(self, bootstrap: Address) -> None:
+        self._bootstrap = bootstrap
+        self._recorded: dict[Address, int] = {}
+        self._targets: dict[int, Address] = {}
+
+    async def refresh(self) -> None:
+        """Ask the cluster for its brokers.
+
+        Raises:
+            ReplayError: it does not answer.
+        """
+        connection = await ReplayedConnection.open(self._bootstrap)
+        frame = request_header(ApiKey.METADATA, METADATA_VERSION, 1, CLIENT_ID)
+        frame += encode_body(MetadataRequest(topics=[]), METADATA_VERSION)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(connection.run)
+                await connection.send(frame)
+                answer = await connection.answer(1, METADATA_SECONDS_MAX)
+                nursery.cancel_scope.cancel()
+        finally:
+            await connection.close()
+        try:
+            _, position = read_response_header(answer or b"", ApiKey.METADATA, METADATA_VERSION)
+            body = (answer or b"")[position:]
+            metadata = decode_body(ApiKey.METADATA, METADATA_VERSION, body, response=True)
+        except ProtocolError as error:
+            raise ReplayError(
+                f"what listens at {self._bootstrap} does not answer as Kafka does: {error}"
+            ) from error
+        self._targets = {
+            broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers
+        }
+
+    def localise(self, message: Any, api_key: int, version: int) -> None:
+        """Put the addresses of this cluster into a recorded answer, and note the ids of theirs.
+
+        Args:
+            message: the answer; changed in place.
+            api_key: of the request that it answers.
+            version: of that request.
+        """
+        for place in places_in(message, api_key, version):
+            node_id = getattr(place, "node_id", getattr(place, "broker_id", None))
+            if isinstance(node_id, int):
+                self._recorded[Address(place.host, place.port)] = node_id
+                if node_id in self._targets:
+                    place.host, place.port = self._targets[node_id]
+
+    def target_of(self, recorded: Address) -> Address:
+        """Where the requests to a recorded broker go."""
+        node_id = self._recorded.get(recorded)
+        if node_id is None:
+            return self._bootstrap
+        return self._targets.get(node_id, self._bootstrap)
 
 
 class Mismatch(NamedTuple):
@@ -113,7 +270,7 @@ class Replay:
         self._speed = speed
         self._answer_seconds_max = answer_seconds_max
         self._ids = IdMapping()
-        self._numbers = GivenNumbers(self._ids)
+        self._numbers = AssignedNumbers(self._ids)
         self._connections: dict[int, ReplayedConnection] = {}
         self._sent: dict[tuple[int, int], _Sent] = {}
         self._passed_over: Counter[str] = Counter()
@@ -250,15 +407,11 @@ class Replay:
         connection = self._connections.pop(entry.number, None)
         if connection is None:
             return
-        unanswered = self._unanswered(entry.number)
+        unanswered = [self._sent.pop(key) for key in list(self._sent) if key[0] == entry.number]
         was_refused = unanswered and not entry.is_by_client and not entry.reason
         if was_refused and not await connection.has_ended(END_SECONDS_MAX):
             self._tell(unanswered[0], "", "the connection ended", "it goes on")
         await connection.close()
-
-    def _unanswered(self, number: int) -> list[_Sent]:
-        keys = [key for key in self._sent if key[0] == number]
-        return [self._sent.pop(key) for key in keys]
 
     def _tell(self, sent: _Sent, path: str, expected: str, actual: str) -> None:
         self._mismatches_count += 1

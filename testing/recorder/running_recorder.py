@@ -19,8 +19,7 @@ from .capture_file import CaptureWriter
 from .pcapng import PcapngWriter
 from .proxied_connection import FRAME_BYTES_MAX
 from .proxy import ANY_PORT, Proxy, single_cause
-from .recorded import Listener
-from .recording import Recording
+from .recording import Listener, Recording
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0

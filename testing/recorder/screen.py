@@ -15,7 +15,7 @@ import trio
 
 from .message_text import in_full, one_line, printable
 from .reading import read
-from .recorded import RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
+from .recording import RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
 
 WAITING_FRAMES_MAX = 20_000
 WAITING_BYTES_MAX = 64 << 20

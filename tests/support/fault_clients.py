@@ -13,7 +13,7 @@ import confluent_kafka
 from kafka import KafkaProducer
 
 from odradek.testing import Broker
-from odradek.testing.faults.table_of_faults import AIOKAFKA, CONFLUENT, IDEMPOTENT, KAFKA_PYTHON, OK
+from odradek.tools.docs.client_outcomes import AIOKAFKA, CONFLUENT, IDEMPOTENT, KAFKA_PYTHON, OK
 
 GIVE_UP_MS = 1500
 """How long a client waits for an answer."""

@@ -12,7 +12,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, TopicPartition
 
-from odradek.testing.faults.table_of_faults import AIOKAFKA, CONFLUENT, KAFKA_PYTHON, OK
+from odradek.tools.docs.client_outcomes import AIOKAFKA, CONFLUENT, KAFKA_PYTHON, OK
 
 from .fault_clients import GIVE_UP_MS
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kafka import KafkaConsumer, TopicPartition
 
 from odradek.testing import Broker
-from odradek.testing.faults.table_of_faults import (
+from odradek.tools.docs.client_outcomes import (
     AIOKAFKA,
     ALL_CLIENTS,
     CLIENTS,

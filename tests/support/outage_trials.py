@@ -13,7 +13,7 @@ import confluent_kafka
 from kafka import KafkaConsumer, KafkaProducer
 
 from odradek.testing import Broker, Cluster
-from odradek.testing.faults.table_of_faults import CONFLUENT, KAFKA_PYTHON, OK
+from odradek.tools.docs.client_outcomes import CONFLUENT, KAFKA_PYTHON, OK
 
 from .fault_clients import GIVE_UP_MS, PATIENT_MS, PRODUCERS
 

@@ -12,10 +12,9 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
 from odradek.testing import faults
 from odradek.testing.control.framing import from_wire, to_wire
-from odradek.testing.faults.fault import ACTIONS, Fault
+from odradek.testing.faults.fault import ACTIONS, Fault, TriggerState, ordinal
 from odradek.testing.faults.matcher import API_NAMES, parse_versions
-from odradek.testing.faults.table_of_faults import FAULTS, FETCH_FAULTS, TRIGGERS
-from odradek.testing.faults.triggers import TriggerState, ordinal
+from odradek.tools.docs.client_outcomes import FAULTS, FETCH_FAULTS, TRIGGERS
 
 
 @pytest.mark.parametrize(

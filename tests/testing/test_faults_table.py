@@ -16,7 +16,7 @@ from support.fault_readers import ASKERS
 from support.fault_trials import FETCH_TRIALS, RETRY_TRIALS, SEND_TRIALS, Outcome, Trial
 
 from odradek.testing import Broker
-from odradek.testing.faults.table_of_faults import (
+from odradek.tools.docs.client_outcomes import (
     ALL_CLIENTS,
     CONNECTION_FAULTS,
     FAULTS,

@@ -102,7 +102,7 @@ def test_a_mark_parts_what_came_before_and_after(broker: Broker) -> None:
     ("wanted", "sentence"),
     [
         ({"api": "Prodcue"}, "there is no API 'Prodcue': did you mean 'Produce'"),
-        ({"error": "NOT_LEADER"}, "there is no error 'NOT_LEADER': did you mean NOT_LEADER_OR_F"),
+        ({"error": "NOT_LEADER"}, "there is no error 'NOT_LEADER': did you mean 'NOT_LEADER_OR_F"),
     ],
     ids=["api", "error"],
 )

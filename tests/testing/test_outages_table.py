@@ -28,12 +28,12 @@ from support.outage_trials import (
 )
 
 from odradek.testing import Broker, Cluster
-from odradek.testing.faults.table_of_faults import OK
-from odradek.testing.outages.table_of_outages import (
-    COMMITTING,
-    RETRYING,
-    SENDING,
-    TRANSACTIONS,
+from odradek.tools.docs.client_outcomes import (
+    COMMITTING_OUTAGES,
+    OK,
+    RETRYING_OUTAGES,
+    SENDING_OUTAGES,
+    TRANSACTION_OUTAGES,
     OutageRow,
 )
 
@@ -84,10 +84,10 @@ class Trial(NamedTuple):
 TRIALS = [
     Trial(act, row, client)
     for act, rows in (
-        (produce_patiently, RETRYING),
-        (produce, SENDING),
-        (commit_offsets, COMMITTING),
-        (commit_transaction, TRANSACTIONS),
+        (produce_patiently, RETRYING_OUTAGES),
+        (produce, SENDING_OUTAGES),
+        (commit_offsets, COMMITTING_OUTAGES),
+        (commit_transaction, TRANSACTION_OUTAGES),
     )
     for row in rows
     for client in row.seen

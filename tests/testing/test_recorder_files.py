@@ -34,14 +34,14 @@ from odradek.testing.recorder.capture_file import (
 )
 from odradek.testing.recorder.pcapng import PcapngWriter, internet_checksum
 from odradek.testing.recorder.reading import read
-from odradek.testing.recorder.recorded import (
+from odradek.testing.recorder.recording import (
     FrameKind,
     RecordedConnection,
     RecordedEnd,
     RecordedFrame,
     RecordedNote,
+    Recording,
 )
-from odradek.testing.recorder.recording import Recording
 from odradek.testing.recorder.redaction import redacted
 from odradek.testing.recorder.screen import Screen, lines_of
 

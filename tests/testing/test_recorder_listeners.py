@@ -10,7 +10,7 @@ from support.scripted_upstream import SECONDS_MAX, ScriptedUpstream, framed, rec
 
 from odradek.testing.recorder import proxy
 from odradek.testing.recorder.addresses import Address
-from odradek.testing.recorder.recorded import (
+from odradek.testing.recorder.recording import (
     RecordedConnection,
     RecordedEnd,
     RecordedFrame,

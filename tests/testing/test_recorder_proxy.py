@@ -35,7 +35,7 @@ from odradek.testing import Cluster
 from odradek.testing.recorder import proxied_connection, proxy
 from odradek.testing.recorder.addresses import Address
 from odradek.testing.recorder.capture_file import CaptureReader
-from odradek.testing.recorder.recorded import (
+from odradek.testing.recorder.recording import (
     FrameKind,
     RecordedConnection,
     RecordedEnd,

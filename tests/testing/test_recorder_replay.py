@@ -27,16 +27,15 @@ from odradek.protocol.records.validation import has_valid_crc
 from odradek.testing import Broker
 from odradek.testing.comparison.normalisation import PRODUCER_ID, IdMapping
 from odradek.testing.recorder.addresses import Address
+from odradek.testing.recorder.assigned_numbers import AssignedNumbers
 from odradek.testing.recorder.capture_file import CaptureReader, Entry
-from odradek.testing.recorder.given_numbers import GivenNumbers
-from odradek.testing.recorder.recorded import (
+from odradek.testing.recorder.recording import (
     FrameKind,
     RecordedConnection,
     RecordedEnd,
     RecordedFrame,
 )
-from odradek.testing.recorder.replay import Mismatch, Outcome, replay
-from odradek.testing.recorder.replayed_connection import ReplayError
+from odradek.testing.recorder.replay import Mismatch, Outcome, ReplayError, replay
 from odradek.testing.recorder.running_recorder import Recorder
 
 NOW = 1_700_000_000_000_000_000
@@ -282,7 +281,7 @@ def test_batches_get_the_producer_that_the_other_broker_knows(is_valid: bool) ->
     partition = ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
     topic = ProduceRequest.TopicProduceData(name="t", partition_data=[partition])
     message = ProduceRequest(topic_data=[topic])
-    GivenNumbers(ids).translate(message, "", with_ids=True)
+    AssignedNumbers(ids).translate(message, "", with_ids=True)
     changed = RecordBatch(partition.records)
     assert (changed.producer_id, changed.producer_epoch, changed.base_sequence) == (900, 0, 3)
     assert has_valid_crc(changed) == is_valid

@@ -11,14 +11,14 @@ from odradek.protocol import encode_body
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
 from odradek.protocol.messages import ProduceRequest
-from odradek.testing.recorder.answer_stream import AnswerStream
 from odradek.testing.recorder.conversation import (
     UNDER_WAY_MAX,
+    AnswerStream,
     Conversation,
     TooManyRequests,
     is_answered,
 )
-from odradek.testing.recorder.recorded import NO_API, FrameKind
+from odradek.testing.recorder.recording import NO_API, FrameKind
 
 
 def framed(content: bytes) -> bytes:

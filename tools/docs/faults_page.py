@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...testing.faults.fault import Fault
-from ...testing.faults.table_of_faults import (
+from .client_outcomes import (
     AIOKAFKA,
     ALL_CLIENTS,
     CLIENTS,
+    COMMITTING_OUTAGES,
     CONNECTION_FAULTS,
     FAULTS,
     FETCH_FAULTS,
     IDEMPOTENT,
     LATE,
     OK,
+    RETRYING_OUTAGES,
+    SENDING_OUTAGES,
     SENDS,
+    TRANSACTION_OUTAGES,
     TRIGGERS,
     FaultRow,
+    OutageRow,
     TriggerRow,
 )
-from ...testing.outages.table_of_outages import COMMITTING as COMMITTING_OUTAGES
-from ...testing.outages.table_of_outages import RETRYING as RETRYING_OUTAGES
-from ...testing.outages.table_of_outages import SENDING as SENDING_OUTAGES
-from ...testing.outages.table_of_outages import TRANSACTIONS as TRANSACTION_OUTAGES
-from ...testing.outages.table_of_outages import OutageRow
 
 TOPIC = "orders"
 ORDINALS = ("1st", "2nd", "3rd", "4th")

@@ -78,7 +78,7 @@ class _Place(NamedTuple):
     """None: records."""
 
 
-class GivenNumbers:
+class AssignedNumbers:
     """Which number of the one broker stands for which of the other.
 
     Args:

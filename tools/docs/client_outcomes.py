@@ -1,4 +1,4 @@
-"""Fault, trigger, client: what the client sees. Its rows are test cases, and a page of the docs.
+"""What clients make of faults and outages: the rows are test cases, and a page of the docs.
 
 `FAULTS` and `TRIGGERS`: a client sends `SENDS` records to a topic of its own, one after the other,
 each in one request and without retries. What a send that is struck comes to stands here by client,
@@ -8,7 +8,10 @@ each fault, clients that do retry send one record, and their first request is st
 `FETCH_FAULTS`: a consumer reads a topic from its beginning, and its first request that matches is
 struck. `CONNECTION_FAULTS`: a client that knows nothing yet asks for the topics there are.
 
-Real clients do all that in `tests/testing/test_faults_*.py`.
+An outage: a client does something before it, the same meanwhile, and again when it is over. What it
+comes to meanwhile stands here, by client; before and afterwards it succeeds.
+
+Real clients do all that in `tests/testing/test_faults_table.py` and `test_outages_table.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from . import kinds
-from .fault import Fault
+from ...testing.faults import kinds
+from ...testing.faults.fault import Fault
 
 KAFKA_PYTHON = "kafka-python"
 CONFLUENT = "confluent-kafka"
@@ -286,3 +289,91 @@ CONNECTION_FAULTS = (
     ),
 )
 """aiokafka tries each address it was given once; the others go on trying for a while."""
+
+
+# -- outages ---------------------------------------------------------------------------------------
+
+
+class OutageRow(NamedTuple):
+    """An outage, and what comes of what a client does meanwhile.
+
+    Attributes:
+        name: of the outage.
+        how: what a test says.
+        brokers: how many brokers there are.
+        is_kept: whether the record that was sent meanwhile can be read afterwards.
+        seen: what the client is told, by client: `OK`, or its name of an error.
+    """
+
+    name: str
+    how: str
+    brokers: int
+    is_kept: bool
+    seen: Mapping[str, str]
+
+
+BOTH_SUCCEED = dict.fromkeys(IDEMPOTENT, OK)
+
+SENDING_OUTAGES = (
+    OutageRow(
+        "the broker is frozen",
+        "with broker.frozen(): ...",
+        1,
+        True,
+        _seen("RequestTimedOutError", "_MSG_TIMED_OUT"),
+    ),
+    OutageRow(
+        "its disk is full",
+        "with broker.full_disk(): ...",
+        1,
+        False,
+        _seen("KafkaStorageError", "KAFKA_STORAGE_ERROR"),
+    ),
+    OutageRow(
+        "its clock is two hours behind",
+        "broker.set_clock_wrong(-7200)",
+        1,
+        False,
+        _seen("InvalidTimestampError", "INVALID_TIMESTAMP"),
+    ),
+)
+"""A producer that does not retry sends a record. A frozen broker has it, and answers too late."""
+
+RETRYING_OUTAGES = (
+    OutageRow("killed and started", "broker.kill(); broker.start()", 1, True, BOTH_SUCCEED),
+    OutageRow("the broker is frozen", "with broker.frozen(): ...", 1, True, BOTH_SUCCEED),
+    OutageRow("its disk is full", "with broker.full_disk(): ...", 1, True, BOTH_SUCCEED),
+    OutageRow("another broker leads", "cluster.move_leader(topic, 0, to=2)", 2, True, BOTH_SUCCEED),
+    OutageRow("the leader is killed", "cluster.leader_of(topic, 0).kill()", 2, True, BOTH_SUCCEED),
+)
+"""An idempotent producer, which retries, sends a record: it is there, and once."""
+
+COMMITTING_OUTAGES = (
+    OutageRow(
+        "its session expires",
+        "broker.expire_session(group)",
+        1,
+        False,
+        _seen("CommitFailedError", "UNKNOWN_MEMBER_ID"),
+    ),
+    OutageRow("the group rebalances", "broker.force_rebalance(group)", 1, True, _seen(OK, OK)),
+)
+"""A consumer commits what it has read; `is_kept` is the committed offset."""
+
+TRANSACTION_OUTAGES = (
+    OutageRow(
+        "the producer is fenced",
+        "broker.fence_producer(transactional_id)",
+        1,
+        False,
+        _seen("ProducerFencedError", "_FENCED"),
+    ),
+    OutageRow(
+        "the transaction expires",
+        "broker.expire_transaction(transactional_id)",
+        1,
+        False,
+        _seen("ProducerFencedError", "_FENCED"),
+    ),
+)
+"""A producer commits its transaction; afterwards another one of that id does."""
