@@ -35,7 +35,6 @@ from .reading import Reading, read
 from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame
 
 _unpack_int32 = Struct(">i").unpack_from
-
 METADATA_VERSION = 5
 """Brokers have it since Kafka 1.0."""
 CLIENT_ID = "odradek-replay"
@@ -190,9 +189,7 @@ class ReplayTargets:
     def target_of(self, recorded: Address) -> Address:
         """Where the requests to a recorded broker go."""
         node_id = self._recorded.get(recorded)
-        if node_id is None:
-            return self._bootstrap
-        return self._targets.get(node_id, self._bootstrap)
+        return self._bootstrap if node_id is None else self._targets.get(node_id, self._bootstrap)
 
 
 class Mismatch(NamedTuple):
@@ -380,7 +377,7 @@ class Replay:
         if content is None:
             ended = "the connection was ended"
             actual = ended if connection.is_ended else f"no answer within {seconds:.0f} s"
-            self._tell(sent, "", "an answer", actual)
+            self._report(sent, "", "an answer", actual)
             return
         self._compared_count += 1
         self._compare(sent, frame, expected, frame._replace(content=content))
@@ -391,17 +388,17 @@ class Replay:
         actual = read(other)
         if expected.message is None or actual.message is None:
             if bytes(recorded.content) != bytes(other.content):
-                self._tell(sent, "", _outline(recorded), _outline(other))
+                self._report(sent, "", _outline(recorded), _outline(other))
             return
         if expected.version != actual.version:
-            self._tell(sent, "", f"version {expected.version}", f"version {actual.version}")
+            self._report(sent, "", f"version {expected.version}", f"version {actual.version}")
             return
         arguments = (recorded.api_key, expected.version, expected.message, actual.message)
         compare(*arguments, self._ids)  # it learns the ids, which tell whose numbers are whose
         self._numbers.learn(expected.message, actual.message, sent.group)
         self._numbers.translate(expected.message, sent.group, with_ids=False)
         for difference in compare(*arguments, self._ids):
-            self._tell(sent, difference.path, difference.expected, difference.actual)
+            self._report(sent, difference.path, difference.expected, difference.actual)
 
     async def _end(self, entry: RecordedEnd) -> None:
         connection = self._connections.pop(entry.number, None)
@@ -410,10 +407,10 @@ class Replay:
         unanswered = [self._sent.pop(key) for key in list(self._sent) if key[0] == entry.number]
         was_refused = unanswered and not entry.is_by_client and not entry.reason
         if was_refused and not await connection.has_ended(END_SECONDS_MAX):
-            self._tell(unanswered[0], "", "the connection ended", "it goes on")
+            self._report(unanswered[0], "", "the connection ended", "it goes on")
         await connection.close()
 
-    def _tell(self, sent: _Sent, path: str, expected: str, actual: str) -> None:
+    def _report(self, sent: _Sent, path: str, expected: str, actual: str) -> None:
         self._mismatches_count += 1
         frame = sent.frame
         request = f"{read(frame).name} v{frame.api_version} #{frame.correlation_id}"
