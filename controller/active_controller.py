@@ -23,14 +23,14 @@ from ..metadata_store.store import Delete, MetadataStore
 from ..metadata_store.znodes import CorruptNode
 from .broker_changes import BrokerChanges
 from .channel.channel import ControllerChannel, PartitionErrors
-from .channel.request_batch import RequestBatch
+from .channel.request_batch import ControllerBrokerRequestBatch
 from .context import ControllerContext, Replica, Topic
 from .feature_levels import enable_features
 from .fenced_store import FencedStore
 from .partitions.leadership_writer import LeadershipWriter, PartitionOf
-from .partitions.partition_machine import PartitionMachine
+from .partitions.partition_state_machine import PartitionStateMachine
 from .partitions.reassignment import Reassignments
-from .partitions.replica_machine import ReplicaMachine
+from .partitions.replica_state_machine import ReplicaStateMachine
 from .partitions.states import PartitionStatus, ReplicaStatus
 from .registration import Election, read_live_brokers
 from .topics.topic_deletion import TopicDeletion
@@ -49,7 +49,7 @@ Post = Callable[[Event], None]
 NoteT = TypeVar("NoteT")
 
 
-class Term:
+class ActiveController:
     """What an elected controller knows and does.
 
     Args:
@@ -85,14 +85,14 @@ class Term:
         self._is_over = False
         self._doubted: set[int] = set()
         """Brokers that said that a log directory failed."""
-        self.batch = RequestBatch(
+        self.batch = ControllerBrokerRequestBatch(
             broker_id, context, channel, on_led=self._led, on_deleted=self._deleted
         )
         self.leaderships = LeadershipWriter(context, self.store)
-        self.partitions = PartitionMachine(
+        self.partitions = PartitionStateMachine(
             context, self.leaderships, self.batch, self._allows_unclean
         )
-        self.replicas = ReplicaMachine(context, self.leaderships, self.batch)
+        self.replicas = ReplicaStateMachine(context, self.leaderships, self.batch)
         self.deletion = TopicDeletion(
             context, self.store, self.partitions, self.replicas, self.batch
         )
@@ -138,7 +138,7 @@ class Term:
             context.add_topic(topic)
         for broker in context.live_brokers.values():
             self._channel.add_broker(broker)
-        self.batch.tell_of_brokers(context.live_brokers)
+        self.batch.add_live_brokers(context.live_brokers)
         self.batch.send()
         self.replicas.begin()
         self.partitions.begin(restarted)
@@ -174,8 +174,8 @@ class Term:
             await self.replicas.change(
                 [each for each in replicas if context.replica_statuses[each] is status], status
             )
-        self.batch.tell_all(context.live_brokers)
-        self.batch.nothing_else_on(context.live_brokers)
+        self.batch.add_full_update_metadata(context.live_brokers)
+        self.batch.mark_leader_and_isr_full(context.live_brokers)
         self.batch.send()
 
     async def _finish_what_was_begun(self) -> None:
@@ -232,7 +232,7 @@ class Term:
             return
         await self.leaderships.read(items)
         for topic, partition in items:
-            self.batch.tell(self.context.live_brokers, topic, [partition])
+            self.batch.add_update_metadata(self.context.live_brokers, topic, [partition])
         gone = [
             replica
             for topic, partition in items
@@ -261,7 +261,7 @@ class Term:
         for replica in self.context.replicas_on({broker_id}):
             topic = self.context.topic(replica.topic)
             if topic is not None and replica.partition in topic.leaderships:
-                self.batch.lead([broker_id], topic, replica.partition)
+                self.batch.add_leader_and_isr([broker_id], topic, replica.partition)
         self.batch.send()
 
     async def _take_notifications(self, path: str, decode: Callable[[bytes], NoteT]) -> list[NoteT]:
@@ -352,7 +352,7 @@ class Term:
         self._later(answered)
 
     def _later(self, event: Event) -> None:
-        """Do something in turn, unless the term is over by then."""
+        """Post an event that is dropped if the controller has resigned by then."""
 
         async def do() -> None:
             if not self._is_over:

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable
 from ..common.live_broker import LiveBroker
 from ..common.topic_partition import TopicPartition
 from .channel.channel import ControllerChannel
-from .channel.request_batch import RequestBatch
+from .channel.request_batch import ControllerBrokerRequestBatch
 from .context import ControllerContext, Replica
 from .partitions.leadership_writer import PartitionOf
-from .partitions.partition_machine import PartitionMachine
+from .partitions.partition_state_machine import PartitionStateMachine
 from .partitions.reassignment import Reassignments
-from .partitions.replica_machine import ReplicaMachine
+from .partitions.replica_state_machine import ReplicaStateMachine
 from .partitions.states import PartitionStatus, ReplicaStatus
 from .topics.topic_deletion import TopicDeletion
 
@@ -27,9 +27,9 @@ class BrokerChanges:
         self,
         context: ControllerContext,
         channel: ControllerChannel,
-        partitions: PartitionMachine,
-        replicas: ReplicaMachine,
-        batch: RequestBatch,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+        batch: ControllerBrokerRequestBatch,
         deletion: TopicDeletion,
         reassignments: Reassignments,
     ) -> None:
@@ -70,7 +70,7 @@ class BrokerChanges:
         if moved:
             for broker in moved:
                 known[broker.broker_id] = broker
-            self._batch.tell_of_brokers(known)
+            self._batch.add_live_brokers(known)
             self._batch.send()
 
     async def _failed(self, broker_ids: Collection[int]) -> None:
@@ -80,7 +80,7 @@ class BrokerChanges:
             context.shutting_down.discard(broker_id)
             context.offline_directories.pop(broker_id, None)
         await self._replicas_failed(context.replicas_on(broker_ids))
-        self._batch.tell_of_brokers(context.live_brokers)
+        self._batch.add_live_brokers(context.live_brokers)
         self._batch.send()
         await self._reassignments.resume()
 
@@ -121,9 +121,9 @@ class BrokerChanges:
             context.offline_directories.pop(broker_id, None)
             context.shutting_down.discard(broker_id)
         others = context.live_brokers.keys() - set(broker_ids)
-        self._batch.tell_of_brokers(others)
+        self._batch.add_live_brokers(others)
         self._batch.send()
-        self._batch.tell_all(broker_ids)
+        self._batch.add_full_update_metadata(broker_ids)
         self._batch.send()
         replicas = context.replicas_on(broker_ids)
         staying = [each for each in replicas if not self._deletion.is_deleting(each.topic)]
@@ -131,7 +131,7 @@ class BrokerChanges:
             context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
         await self._replicas.change(staying, ReplicaStatus.ONLINE)
         await self._partitions.bring_all_online()
-        self._batch.nothing_else_on(broker_ids)
+        self._batch.mark_leader_and_isr_full(broker_ids)
         self._batch.send()
         await self._reassignments.resume()
         await self._deletion.brokers_started(broker_ids)

@@ -130,7 +130,7 @@ class Topic:
             offline,
         )
 
-    def leaving_state(self, partition: int, controller_epoch: int) -> PartitionState:
+    def deleted_state(self, partition: int, controller_epoch: int) -> PartitionState:
         """What brokers are told of a partition that is being deleted."""
         leadership = self.leaderships.get(partition)
         return PartitionState(

@@ -1,9 +1,9 @@
 """The controller's shell: registration, elections, and one event after the other.
 
-Every broker has one. It registers the broker, stands for election whenever the controller's
-place is free, and drives a `Term` while it holds that place. The verbs that clients' requests
-lead to take their turn among the events, as on Kafka's controller thread; once begun, an
-event goes to its end.
+Every broker has one. It registers the broker, stands for election whenever there is no
+controller, and drives an `ActiveController` while it is elected. What clients request is done
+one at a time with the events, as on Kafka's controller thread; once begun, an event goes to
+its end.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError, SessionExpired
 from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent, ensure_paths
 from ..runtime.clock import Clock
-from .active_controller import Event, Term
+from .active_controller import ActiveController, Event
 from .channel.channel import ControllerChannel
 from .context import Reassignment
 from .event_queue import EventQueue
 from .feature_levels import FeatureUpdate, update_features
 from .fenced_store import ControllerMoved
-from .partitions.leader_elections import ElectionType, TermLeaders
+from .partitions.leader_elections import ElectionType, LeaderElections
 from .producer_ids import ProducerIds
 from .registration import BrokerIdTaken, register_when_free, stand_for_election
 from .topics.new_partitions import NewPartitions
 from .topics.new_topic import CreatedTopic, NewTopic
-from .topics.topic_operations import Outcome, TermTopics
-from .turn import TURN_TIMEOUT_MS, Turn
+from .topics.topic_operations import Outcome, TopicOperations
+from .turn import OPERATION_TIMEOUT_MS, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Controller:
         self._config = config
         self._clock = clock
         self._random = random
-        self._term: Term | None = None
+        self._active: ActiveController | None = None
         self._watches: list[Watch] = []
         """What tells the elected controller of changes."""
         self._restarted = {broker.broker_id}
@@ -91,14 +91,14 @@ class Controller:
     @property
     def is_active(self) -> bool:
         """Whether this broker is the cluster's controller."""
-        return self._term is not None
+        return self._active is not None
 
     @property
-    def term(self) -> Term:
-        """What this broker knows as the controller. Raises KafkaError: NOT_CONTROLLER."""
-        if self._term is None:
+    def active(self) -> ActiveController:
+        """The controller of this broker's election. Raises KafkaError: NOT_CONTROLLER."""
+        if self._active is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        return self._term
+        return self._active
 
     # -- coming and going -------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Controller:
         if standing.election is None:
             self._restarted.clear()  # the controller there is finds out by the registration
             return
-        self._term = term = Term(
+        self._active = active = ActiveController(
             self.broker_id,
             standing.election,
             store=self._store,
@@ -150,23 +150,23 @@ class Controller:
             post=self._events.post,
         )
         for path, kind, event in (
-            (znodes.BROKER_IDS, "brokers", Term.brokers_changed),
-            (znodes.TOPICS, "topics", Term.topics_changed),
-            (znodes.DELETE_TOPICS, "topics", Term.topics_changed),
-            (znodes.ISR_CHANGES, "isr", Term.isr_changed),
-            (znodes.LOG_DIR_EVENTS, "directories", Term.directories_changed),
+            (znodes.BROKER_IDS, "brokers", ActiveController.brokers_changed),
+            (znodes.TOPICS, "topics", ActiveController.topics_changed),
+            (znodes.DELETE_TOPICS, "topics", ActiveController.topics_changed),
+            (znodes.ISR_CHANGES, "isr", ActiveController.isr_changed),
+            (znodes.LOG_DIR_EVENTS, "directories", ActiveController.directories_changed),
         ):
-            self._watches.append(await self._watch(path, kind, self._of_term(event)))
-        await term.take_over(self._restarted)
+            self._watches.append(await self._watch(path, kind, self._if_active(event)))
+        await active.take_over(self._restarted)
         self._restarted.clear()
 
     def _resign(self) -> None:
         while self._watches:
             self._watches.pop().cancel()
-        if self._term is not None:
-            logger.info("broker %d is the controller no more", self.broker_id)
-            self._term.resign()
-            self._term = None
+        if self._active is not None:
+            logger.info("broker %d resigned as controller", self.broker_id)
+            self._active.resign()
+            self._active = None
 
     async def stop(self) -> None:
         """Let the event that runs come to its end, and take no more.
@@ -180,12 +180,12 @@ class Controller:
 
     # -- events -----------------------------------------------------------------------
 
-    def _of_term(self, do: Callable[[Term], Awaitable[None]]) -> Event:
-        """An event for the term that there is when its turn comes, if there is one then."""
+    def _if_active(self, do: Callable[[ActiveController], Awaitable[None]]) -> Event:
+        """An event for the active controller, dropped if this broker has resigned by then."""
 
         async def event() -> None:
-            if self._term is not None:
-                await do(self._term)
+            if self._active is not None:
+                await do(self._active)
 
         return event
 
@@ -201,15 +201,15 @@ class Controller:
             logger.error("the failure of a log directory could not be noted: %s", error)
 
     def topic_config_changed(self, name: str, overrides: Mapping[str, str]) -> None:
-        """Settings of a topic were altered in the store; see `Term.topic_config_changed`."""
-        topic = None if self._term is None else self._term.context.any_topic(name)
+        """A topic's settings changed; see `ActiveController.topic_config_changed`."""
+        topic = None if self._active is None else self._active.context.any_topic(name)
         if topic is not None:
             topic.config = overrides
-        self._events.post(self._of_term(lambda term: term.topic_config_changed(name)))
+        self._events.post(self._if_active(lambda active: active.topic_config_changed(name)))
 
     def rebalance_leaders(self) -> None:
-        """Give brokers the partitions back that they are preferred for; see `TermLeaders`."""
-        rebalance = self._of_term(lambda term: TermLeaders(term).rebalance())
+        """Give brokers the partitions back that they are preferred for; see `LeaderElections`."""
+        rebalance = self._if_active(lambda active: LeaderElections(active).rebalance())
         self._events.post_once("rebalance", rebalance)
 
     async def run(self) -> None:
@@ -242,7 +242,7 @@ class Controller:
             logger.exception("an event of the controller failed")
             self._begin_anew()
         else:
-            if self._term is not None and self._term.store.is_unsure:
+            if self._active is not None and self._active.store.is_unsure:
                 self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -286,16 +286,18 @@ class Controller:
     # -- what clients' requests ask -------------------------------------------------------
 
     @asynccontextmanager
-    async def acting(self, timeout_ms: int = TURN_TIMEOUT_MS) -> AsyncIterator[Term]:
+    async def acting(
+        self, timeout_ms: int = OPERATION_TIMEOUT_MS
+    ) -> AsyncIterator[ActiveController]:
         """Wait for a turn to act as the cluster's controller.
 
         Raises:
             KafkaError: REQUEST_TIMED_OUT or NOT_CONTROLLER, with nothing done.
         """
         async with self._turn.take(timeout_ms):
-            term = self.term
+            active = self.active
             try:
-                yield term
+                yield active
             except ControllerMoved:
                 self._resign()
                 self._events.post_once("election", self._stand)
@@ -309,7 +311,7 @@ class Controller:
                 self._begin_anew()
                 raise
             finally:
-                if term.store.is_unsure and term is self._term:
+                if active.store.is_unsure and active is self._active:
                     self._begin_anew()
         self._events.tell_settled()
 
@@ -317,10 +319,10 @@ class Controller:
         self,
         wishes: Sequence[NewTopic],
         *,
-        timeout_ms: int = TURN_TIMEOUT_MS,
+        timeout_ms: int = OPERATION_TIMEOUT_MS,
         validate_only: bool = False,
     ) -> list[CreatedTopic]:
-        """Make topics; see `TermTopics.create`.
+        """Make topics; see `TopicOperations.create`.
 
         Args:
             timeout_ms: how long to wait for the events before this one.
@@ -328,100 +330,102 @@ class Controller:
         Raises:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
-        async with self.acting(timeout_ms) as term:
-            return await TermTopics(term).create(wishes, validate_only=validate_only)
+        async with self.acting(timeout_ms) as active:
+            return await TopicOperations(active).create(wishes, validate_only=validate_only)
 
     async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
-        """Make those topics that are not there; see `TermTopics.ensure`.
+        """Make those topics that are not there; see `TopicOperations.ensure`.
 
         Raises:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
-        async with self.acting() as term:
-            return await TermTopics(term).ensure(names)
+        async with self.acting() as active:
+            return await TopicOperations(active).ensure(names)
 
     async def delete_topics(
-        self, topic_ids: Collection[bytes], *, timeout_ms: int = TURN_TIMEOUT_MS
+        self, topic_ids: Collection[bytes], *, timeout_ms: int = OPERATION_TIMEOUT_MS
     ) -> dict[bytes, Outcome]:
         """Delete topics, and answer once their logs are gone, if all of their brokers are here.
 
         Raises:
             KafkaError: none was deleted: REQUEST_TIMED_OUT or NOT_CONTROLLER.
         """
-        async with self.acting(timeout_ms) as term:
+        async with self.acting(timeout_ms) as active:
             names = [
                 topic.name
                 for topic_id in topic_ids
-                if (topic := term.context.topic_by_id(topic_id)) is not None
+                if (topic := active.context.topic_by_id(topic_id)) is not None
             ]
-            outcomes = await TermTopics(term).delete(topic_ids)
+            outcomes = await TopicOperations(active).delete(topic_ids)
         with trio.move_on_after(timeout_ms / 1000):
-            while self._term is term and any(self._is_going(term, name) for name in names):
+            while self._active is active and any(self._is_going(active, name) for name in names):
                 await self._events.wait_until_settled()
         return outcomes
 
-    def _is_going(self, term: Term, name: str) -> bool:
+    def _is_going(self, active: ActiveController, name: str) -> bool:
         """Whether brokers have yet to say that a topic's logs are gone."""
-        topic = term.context.any_topic(name)
+        topic = active.context.any_topic(name)
         return topic is not None and topic.is_being_deleted and not topic.deletion_waits
 
     async def create_partitions(
         self,
         wishes: Sequence[NewPartitions],
         *,
-        timeout_ms: int = TURN_TIMEOUT_MS,
+        timeout_ms: int = OPERATION_TIMEOUT_MS,
         validate_only: bool = False,
     ) -> dict[str, Outcome]:
-        """Add partitions to topics; see `TermTopics.add_partitions`.
+        """Add partitions to topics; see `TopicOperations.add_partitions`.
 
         Raises:
             KafkaError: nothing was added: REQUEST_TIMED_OUT, NOT_CONTROLLER or
                 POLICY_VIOLATION.
         """
-        async with self.acting(timeout_ms) as term:
-            return await TermTopics(term).add_partitions(wishes, validate_only=validate_only)
+        async with self.acting(timeout_ms) as active:
+            return await TopicOperations(active).add_partitions(wishes, validate_only=validate_only)
 
     async def elect_leaders(
         self,
         kind: ElectionType,
         partitions: Collection[TopicPartition] | None,
         *,
-        timeout_ms: int = TURN_TIMEOUT_MS,
+        timeout_ms: int = OPERATION_TIMEOUT_MS,
     ) -> dict[TopicPartition, Outcome]:
-        """Elect leaders; see `TermLeaders.elect`. Raises KafkaError as the others."""
-        async with self.acting(timeout_ms) as term:
-            return await TermLeaders(term).elect(kind, partitions)
+        """Elect leaders; see `LeaderElections.elect`. Raises KafkaError as the others."""
+        async with self.acting(timeout_ms) as active:
+            return await LeaderElections(active).elect(kind, partitions)
 
     async def reassign(
         self,
         wishes: Mapping[TopicPartition, Sequence[int] | None],
         *,
         may_change_factor: bool = True,
-        timeout_ms: int = TURN_TIMEOUT_MS,
+        timeout_ms: int = OPERATION_TIMEOUT_MS,
     ) -> dict[TopicPartition, Outcome]:
-        """Move partitions; see `TermLeaders.reassign`. Raises KafkaError as the others."""
-        async with self.acting(timeout_ms) as term:
-            return await TermLeaders(term).reassign(wishes, may_change_factor=may_change_factor)
+        """Move partitions; see `LeaderElections.reassign`. Raises KafkaError as the others."""
+        async with self.acting(timeout_ms) as active:
+            return await LeaderElections(active).reassign(
+                wishes, may_change_factor=may_change_factor
+            )
 
     async def reassignments(
         self,
         partitions: Collection[TopicPartition] | None,
         *,
-        timeout_ms: int = TURN_TIMEOUT_MS,
+        timeout_ms: int = OPERATION_TIMEOUT_MS,
     ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
-        """What is moving; see `TermLeaders.reassignments`. Raises KafkaError as the others."""
-        async with self.acting(timeout_ms) as term:
-            return TermLeaders(term).reassignments(partitions)
+        """What is moving; see `LeaderElections.reassignments`. Raises KafkaError as the others."""
+        async with self.acting(timeout_ms) as active:
+            return LeaderElections(active).reassignments(partitions)
 
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool, timeout_ms: int
     ) -> None:
         """Move finalized levels; see `feature_levels`. Raises KafkaError as the others."""
-        async with self.acting(timeout_ms) as term:
-            brokers = term.context.live_brokers
-            await update_features(term.store, brokers, updates, validate_only=validate_only)
+        async with self.acting(timeout_ms) as active:
+            brokers = active.context.live_brokers
+            await update_features(active.store, brokers, updates, validate_only=validate_only)
 
     async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-        """Move a broker's partitions away; see `TermLeaders.shut_down`."""
-        async with self.acting() as term:
-            return await TermLeaders(term).shut_down(broker_id, broker_epoch)
+        """Move a broker's partitions away; see `LeaderElections.shut_down`."""
+        async with self.acting() as active:
+            return await LeaderElections(active).shut_down(broker_id, broker_epoch)

@@ -9,7 +9,7 @@ import trio
 
 from ..common.errors import ErrorCode, KafkaError
 
-TURN_TIMEOUT_MS = 30_000
+OPERATION_TIMEOUT_MS = 30_000
 """How long an operation without a time-out of its own waits for those before it."""
 
 
@@ -20,7 +20,7 @@ class Turn:
         self._lock = trio.Lock()
 
     @asynccontextmanager
-    async def take(self, timeout_ms: int = TURN_TIMEOUT_MS) -> AsyncIterator[None]:
+    async def take(self, timeout_ms: int = OPERATION_TIMEOUT_MS) -> AsyncIterator[None]:
         """Wait for the operations before this one, as long as the client would.
 
         A time-out ends the wait only: an operation that has begun goes to its end, since

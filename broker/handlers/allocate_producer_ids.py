@@ -28,7 +28,7 @@ async def handle_allocate_producer_ids(
     body: messages.AllocateProducerIdsRequest = request.body
     if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    registered = broker.controller.term.context.live_brokers.get(body.broker_id)
+    registered = broker.controller.active.context.live_brokers.get(body.broker_id)
     if registered is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
     if body.broker_epoch < registered.epoch:

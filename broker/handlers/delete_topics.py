@@ -101,7 +101,7 @@ def _find(
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic is named by its name and an id.")
     if occurrences > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
-    context = broker.controller.term.context
+    context = broker.controller.active.context
     topic = context.topic_by_id(topic_id) if name is None else context.topic(name)
     if name is not None and not broker.authorize(request, "DESCRIBE", "TOPIC", name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

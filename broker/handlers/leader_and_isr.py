@@ -18,7 +18,7 @@ import trio
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
-from ...controller.channel.codec import FULL, decode_led, led_topics
+from ...controller.channel.codec import FULL, decode_leader_and_isr, named_topics
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
@@ -40,8 +40,8 @@ async def handle_leader_and_isr(broker: Broker, request: Request) -> messages.Le
     require_current_broker_epoch(broker, request, body.broker_epoch)
     if not broker.replica_manager.hosted.admit_controller(body.controller_epoch):
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
-    configs = await read_topic_overrides(broker.metadata_store, led_topics(body))
-    states = await run_in_steps(decode_led(body, lambda topic: configs.get(topic, {})))
+    configs = await read_topic_overrides(broker.metadata_store, named_topics(body))
+    states = await run_in_steps(decode_leader_and_isr(body, lambda topic: configs.get(topic, {})))
     errors: dict[TopicPartition, ErrorCode] = {}
     for start in range(0, len(states), PARTITIONS_PER_STEP):
         if start:

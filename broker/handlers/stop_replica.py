@@ -16,7 +16,7 @@ import trio
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
-from ...controller.channel.codec import decode_stopped
+from ...controller.channel.codec import decode_stop_replica
 from ...protocol import messages
 from .leader_and_isr import PARTITIONS_PER_STEP, require_current_broker_epoch
 
@@ -30,7 +30,7 @@ async def handle_stop_replica(broker: Broker, request: Request) -> messages.Stop
     body: messages.StopReplicaRequest = request.body
     require_current_broker_epoch(broker, request, body.broker_epoch)
     response = messages.StopReplicaResponse
-    stopped = decode_stopped(body)
+    stopped = decode_stop_replica(body)
     errors: dict[TopicPartition, ErrorCode] = {}
     for start in range(0, len(stopped), PARTITIONS_PER_STEP):
         if start:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
-from ...controller.channel.codec import decode_update, told_topics
+from ...controller.channel.codec import decode_update_metadata, named_topics
 from ...metadata.metadata_cache import MetadataUpdate
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
@@ -34,10 +34,10 @@ async def handle_update_metadata(
     body: messages.UpdateMetadataRequest = request.body
     require_current_broker_epoch(broker, request, body.broker_epoch)
     cache = broker.metadata_cache
-    news = told_topics(body) - cache.snapshot.topic_configs.keys()
+    news = named_topics(body) - cache.snapshot.topic_configs.keys()
     read = await read_topic_overrides(broker.metadata_store, news) if news else {}
     known = cache.snapshot.topic_configs
-    steps = decode_update(body, lambda topic: known.get(topic) or read.get(topic, {}))
+    steps = decode_update_metadata(body, lambda topic: known.get(topic) or read.get(topic, {}))
     update = await run_in_steps(steps)
     if cache.snapshot.topic_configs is not known:
         update = _with_configs(update, {**read, **cache.snapshot.topic_configs})

@@ -19,7 +19,7 @@ _CONTROLLER = "kafka_controller_kafkacontroller_"
 def controller_samples(broker: Broker) -> Iterator[Sample]:
     """What the controller sees of the cluster, if this broker is it."""
     try:
-        context = broker.controller.term.context
+        context = broker.controller.active.context
     except KafkaError:
         context = ControllerContext()  # NOT_CONTROLLER: an empty cluster, all zeros
     topics = [topic for topic in context.topics() if not topic.is_being_deleted]

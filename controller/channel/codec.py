@@ -218,13 +218,15 @@ def decode_errors(request: ControllerRequest, response: Any) -> PartitionErrors:
 # -- what a broker receives --------------------------------------------------------------
 
 
-def led_topics(body: messages.LeaderAndIsrRequest) -> set[str]:
-    """The topics that a request speaks of."""
+def named_topics(
+    body: messages.LeaderAndIsrRequest | messages.UpdateMetadataRequest,
+) -> set[str]:
+    """The topics that a request names."""
     names = {state.topic_name for state in body.ungrouped_partition_states}
     return names | {topic.topic_name for topic in body.topic_states}
 
 
-def decode_led(
+def decode_leader_and_isr(
     body: messages.LeaderAndIsrRequest, config_of: ConfigOf
 ) -> Generator[None, None, list[PartitionState]]:
     """The partitions of a LeaderAndIsr; topic ids are zero before version 5.
@@ -234,17 +236,17 @@ def decode_led(
     states: list[PartitionState] = []
     for state in body.ungrouped_partition_states:
         config = config_of(state.topic_name)
-        states.append(_led_state(state.topic_name, ZERO_UUID, state, config))
+        states.append(_leader_and_isr_state(state.topic_name, ZERO_UUID, state, config))
         yield
     for topic in body.topic_states:
         config = config_of(topic.topic_name)
         for state in topic.partition_states:
-            states.append(_led_state(topic.topic_name, topic.topic_id, state, config))
+            states.append(_leader_and_isr_state(topic.topic_name, topic.topic_id, state, config))
             yield
     return states
 
 
-def _led_state(
+def _leader_and_isr_state(
     topic: str,
     topic_id: bytes,
     state: messages.LeaderAndIsrRequest.LeaderAndIsrPartitionState,
@@ -267,13 +269,7 @@ def _led_state(
     )
 
 
-def told_topics(body: messages.UpdateMetadataRequest) -> set[str]:
-    """The topics that a request speaks of."""
-    names = {state.topic_name for state in body.ungrouped_partition_states}
-    return names | {topic.topic_name for topic in body.topic_states}
-
-
-def decode_update(
+def decode_update_metadata(
     body: messages.UpdateMetadataRequest, config_of: ConfigOf
 ) -> Generator[None, None, MetadataUpdate]:
     """An UpdateMetadata as the cache takes it.
@@ -283,12 +279,12 @@ def decode_update(
     states: list[PartitionState] = []
     for state in body.ungrouped_partition_states:
         config = config_of(state.topic_name)
-        states.append(_told_state(state.topic_name, ZERO_UUID, state, config))
+        states.append(_update_metadata_state(state.topic_name, ZERO_UUID, state, config))
         yield
     for topic in body.topic_states:
         config = config_of(topic.topic_name)
         for state in topic.partition_states:
-            states.append(_told_state(topic.topic_name, topic.topic_id, state, config))
+            states.append(_update_metadata_state(topic.topic_name, topic.topic_id, state, config))
             yield
     return MetadataUpdate(
         body.controller_id,
@@ -299,7 +295,7 @@ def decode_update(
     )
 
 
-def _told_state(
+def _update_metadata_state(
     topic: str,
     topic_id: bytes,
     state: messages.UpdateMetadataRequest.UpdateMetadataPartitionState,
@@ -338,7 +334,7 @@ def _live_broker(broker: messages.UpdateMetadataRequest.UpdateMetadataBroker) ->
     return LiveBroker(broker.id, tuple(endpoints), broker.rack)
 
 
-def decode_stopped(body: messages.StopReplicaRequest) -> list[StoppedReplica]:
+def decode_stop_replica(body: messages.StopReplicaRequest) -> list[StoppedReplica]:
     """The partitions of a StopReplica, whatever its version's shape."""
     stopped = [
         StoppedReplica(

@@ -32,7 +32,7 @@ BrokerAnswer = Callable[[LiveBroker, PartitionErrors], None]
 LEADER_EPOCH_DURING_DELETE = -2
 
 
-class RequestBatch:
+class ControllerBrokerRequestBatch:
     """Collects; `send` hands over what has come together and begins anew.
 
     Args:
@@ -103,7 +103,7 @@ class RequestBatch:
             if state is not None:
                 self._told[state.topic_partition] = state
 
-    def tell_all(self, broker_ids: Iterable[int]) -> None:
+    def add_full_update_metadata(self, broker_ids: Iterable[int]) -> None:
         """Brokers are to know every topic, and no others: they may have missed deletions."""
         told = set(broker_ids)
         for topic in self._context.topics():
@@ -111,17 +111,17 @@ class RequestBatch:
         self._told_brokers |= told
         self._told_all |= told
 
-    def nothing_else_on(self, broker_ids: Iterable[int]) -> None:
+    def mark_leader_and_isr_full(self, broker_ids: Iterable[int]) -> None:
         """This batch names every replica that brokers are to have; they give up any other."""
         self._led_all.update(broker_ids)
 
-    def tell_of_brokers(self, broker_ids: Iterable[int]) -> None:
+    def add_live_brokers(self, broker_ids: Iterable[int]) -> None:
         """Brokers are to learn who is alive, and what else this batch tells of."""
         self._told_brokers.update(broker_ids)
 
     def _state_to_tell(self, topic: Topic, partition: int) -> PartitionState | None:
         if topic.is_being_deleted:
-            return topic.leaving_state(partition, self._context.epoch)
+            return topic.deleted_state(partition, self._context.epoch)
         if partition not in topic.leaderships:
             return None
         offline = self._context.offline_replicas(topic, partition)
@@ -137,13 +137,17 @@ class RequestBatch:
         led_all, self._led_all = self._led_all, set()
         stopped, self._stopped = self._stopped, {}
         for broker_id in sorted((led.keys() | led_all) & live.keys()):
-            self._send_lead(broker_id, led.get(broker_id, {}), is_full=broker_id in led_all)
-        self._send_update(sorted(told_brokers & live.keys()), tuple(told.values()), told_all)
+            self._send_leader_and_isr(
+                broker_id, led.get(broker_id, {}), is_full=broker_id in led_all
+            )
+        self._send_update_metadata(
+            sorted(told_brokers & live.keys()), tuple(told.values()), told_all
+        )
         for broker_id, partitions in sorted(stopped.items()):
             if broker_id in live:
-                self._send_stop(broker_id, partitions)
+                self._send_stop_replica(broker_id, partitions)
 
-    def _send_lead(
+    def _send_leader_and_isr(
         self, broker_id: int, states: Mapping[TopicPartition, PartitionState], *, is_full: bool
     ) -> None:
         request = BecomeLeaderOrFollower(
@@ -169,7 +173,7 @@ class RequestBatch:
         leaders = {state.leader for state in states}
         return tuple(broker for broker_id, broker in sorted(live.items()) if broker_id in leaders)
 
-    def _send_update(
+    def _send_update_metadata(
         self, broker_ids: list[int], states: tuple[PartitionState, ...], told_all: set[int]
     ) -> None:
         live_brokers = tuple(broker for _, broker in sorted(self._context.live_brokers.items()))
@@ -184,7 +188,7 @@ class RequestBatch:
             )
             self._channel.send(broker_id, request, None)
 
-    def _send_stop(
+    def _send_stop_replica(
         self, broker_id: int, partitions: Mapping[TopicPartition, StoppedReplica]
     ) -> None:
         request = StopReplica(

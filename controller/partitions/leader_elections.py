@@ -9,7 +9,7 @@ from enum import IntEnum
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...metadata_store.errors import MetadataStoreError
-from ..active_controller import Term
+from ..active_controller import ActiveController
 from ..context import Reassignment, Replica
 from ..store_failure import store_failure
 from .leadership import Election, Electorate, elect_for_controlled_shutdown, elect_for_offline
@@ -29,12 +29,12 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-class TermLeaders:
+class LeaderElections:
     """What an elected controller does to leaders and replicas."""
 
-    def __init__(self, term: Term) -> None:
-        self._term = term
-        self._context = term.context
+    def __init__(self, controller: ActiveController) -> None:
+        self._controller = controller
+        self._context = controller.context
 
     # -- elections ------------------------------------------------------------------------
 
@@ -62,8 +62,8 @@ class TermLeaders:
                 outcomes[topic_partition] = KafkaError(
                     ErrorCode.ELECTION_NOT_NEEDED, "The partition is led as it should be."
                 )
-        left = set(await self._term.partitions.bring_online(wanted, _ELECTIONS[kind]))
-        self._term.batch.send()
+        left = set(await self._controller.partitions.bring_online(wanted, _ELECTIONS[kind]))
+        self._controller.batch.send()
         for item in wanted:
             refusal = _NOT_AVAILABLE[kind] if item in left else None
             outcomes[TopicPartition(item.topic.name, item.partition)] = (
@@ -99,7 +99,7 @@ class TermLeaders:
 
         By `leader.imbalance.per.broker.percentage`, after checkAndTriggerAutoLeaderRebalance.
         """
-        allowed = self._term.config["leader.imbalance.per.broker.percentage"] / 100
+        allowed = self._controller.config["leader.imbalance.per.broker.percentage"] / 100
         by_preferred: dict[int, list[PartitionOf]] = {}
         for topic in self._context.topics():
             if not topic.is_being_deleted:
@@ -113,8 +113,8 @@ class TermLeaders:
             ready = [item for item in moved if self._may_return(item)]
             if ready:
                 logger.info("broker %d gets %d partitions back", broker_id, len(ready))
-                await self._term.partitions.bring_online(ready, preferred)
-        self._term.batch.send()
+                await self._controller.partitions.bring_online(ready, preferred)
+        self._controller.batch.send()
 
     def _may_return(self, item: PartitionOf) -> bool:
         """Whether the preferred leader would be elected now; no store is asked in vain."""
@@ -149,16 +149,16 @@ class TermLeaders:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
         self._context.shutting_down.add(broker_id)
         led, followed = self._shared_partitions(broker_id)
-        await self._term.partitions.bring_online(led, elect_for_controlled_shutdown)
-        self._term.batch.send()
+        await self._controller.partitions.bring_online(led, elect_for_controlled_shutdown)
+        self._controller.batch.send()
         for topic, partition in followed:
-            self._term.batch.stop([broker_id], topic, partition, delete=False)
-        self._term.batch.send()
-        await self._term.replicas.change(
+            self._controller.batch.add_stop_replica([broker_id], topic, partition, delete=False)
+        self._controller.batch.send()
+        await self._controller.replicas.change(
             [Replica(topic.name, partition, broker_id) for topic, partition in followed],
             ReplicaStatus.OFFLINE,
         )
-        self._term.batch.send()
+        self._controller.batch.send()
         remaining, _ = self._shared_partitions(broker_id)
         return [TopicPartition(topic.name, partition) for topic, partition in remaining]
 
@@ -199,12 +199,12 @@ class TermLeaders:
                         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such partition."
                     )
                 if target is None:
-                    await self._term.reassignments.cancel(item)
+                    await self._controller.reassignments.cancel(item)
                 else:
                     if not may_change_factor:
-                        self._term.reassignments.require_possible(target)
+                        self._controller.reassignments.require_possible(target)
                         _require_same_factor(item, target)
-                    await self._term.reassignments.begin(item, target)
+                    await self._controller.reassignments.begin(item, target)
             except KafkaError as refusal:
                 outcomes[topic_partition] = refusal
             except MetadataStoreError as error:

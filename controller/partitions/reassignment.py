@@ -18,8 +18,8 @@ from ..fenced_store import FencedStore
 from ..topics.topic_nodes import write_assignment
 from .leadership import elect_for_reassignment
 from .leadership_writer import LeadershipWriter, PartitionOf
-from .partition_machine import PartitionMachine
-from .replica_machine import ReplicaMachine
+from .partition_state_machine import PartitionStateMachine
+from .replica_state_machine import ReplicaStateMachine
 from .states import ReplicaStatus
 
 logger = logging.getLogger(__name__)
@@ -33,9 +33,9 @@ class Reassignments:
         context: ControllerContext,
         store: FencedStore,
         leaderships: LeadershipWriter,
-        partitions: PartitionMachine,
-        replicas: ReplicaMachine,
-        batch: RequestBatch,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+        batch: ControllerBrokerRequestBatch,
     ) -> None:
         self._context = context
         self._store = store
@@ -186,7 +186,7 @@ class Reassignments:
             ),
         )
         for topic, partition in changed:
-            self._batch.lead(topic.assignment[partition], topic, partition)
+            self._batch.add_leader_and_isr(topic.assignment[partition], topic, partition)
 
     async def _complete(self, item: PartitionOf) -> None:
         """The new replicas alone remain; another leads if the leader is to go."""
@@ -211,7 +211,7 @@ class Reassignments:
         await self._remove(item, removed)
         if reassignment is not NO_REASSIGNMENT:
             await self._write(item, target, NO_REASSIGNMENT)
-        self._batch.tell(self._context.live_brokers, topic, [partition])
+        self._batch.add_update_metadata(self._context.live_brokers, topic, [partition])
         self._batch.send()
         logger.info("%s is now on brokers %s", item, list(target))
 

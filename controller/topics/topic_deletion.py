@@ -15,12 +15,12 @@ from ...metadata_store import znodes
 from ...metadata_store.errors import NodeExists
 from ...metadata_store.store import Create
 from ..channel.channel import PartitionErrors
-from ..channel.request_batch import RequestBatch
+from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import ControllerContext, Replica, Topic
 from ..fenced_store import FencedStore
 from ..partitions.leadership_writer import PartitionOf
-from ..partitions.partition_machine import PartitionMachine
-from ..partitions.replica_machine import ReplicaMachine
+from ..partitions.partition_state_machine import PartitionStateMachine
+from ..partitions.replica_state_machine import ReplicaStateMachine
 from ..partitions.states import PartitionStatus, ReplicaStatus
 from .topic_nodes import remove_topic_nodes
 
@@ -47,9 +47,9 @@ class TopicDeletion:
         self,
         context: ControllerContext,
         store: FencedStore,
-        partitions: PartitionMachine,
-        replicas: ReplicaMachine,
-        batch: RequestBatch,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+        batch: ControllerBrokerRequestBatch,
     ) -> None:
         self._context = context
         self._store = store
@@ -76,7 +76,7 @@ class TopicDeletion:
             await self._begin(topic)
 
     async def _begin(self, topic: Topic) -> None:
-        self._batch.tell(self._context.live_brokers, topic)
+        self._batch.add_update_metadata(self._context.live_brokers, topic)
         self._batch.send()
         partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
         for item in partitions:

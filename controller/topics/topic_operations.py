@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ...common.errors import ErrorCode, KafkaError
 from ...config.topic_configs import validate_topic_config
 from ...metadata_store.errors import MetadataStoreError, NodeExists
-from ..active_controller import Term
+from ..active_controller import ActiveController
 from ..context import Topic
 from ..partitions.leadership_writer import PartitionOf
 from ..settings import topic_for_first_use
@@ -33,18 +33,18 @@ Outcome = KafkaError | None
 """How one item of a request fared; None is success."""
 
 
-class TermTopics:
+class TopicOperations:
     """What an elected controller does to topics.
 
     Every verb answers once the store holds what was asked; brokers are told, and may take
     a moment more to do it.
     """
 
-    def __init__(self, term: Term) -> None:
-        self._term = term
-        self._context = term.context
+    def __init__(self, controller: ActiveController) -> None:
+        self._controller = controller
+        self._context = controller.context
         self._defaults = TopicDefaults(
-            term.config["num.partitions"], term.config["default.replication.factor"]
+            controller.config["num.partitions"], controller.config["default.replication.factor"]
         )
 
     # -- making ---------------------------------------------------------------------------
@@ -71,14 +71,14 @@ class TermTopics:
     def _plan(self, wish: NewTopic) -> CreatedTopic:
         try:
             plan = plan_topic(
-                wish, self._context, self._defaults, self._validate_config, self._term.random
+                wish, self._context, self._defaults, self._validate_config, self._controller.random
             )
         except KafkaError as refusal:
             return CreatedTopic(wish.name, None, refusal)
         return CreatedTopic(wish.name, plan)
 
     def _validate_config(self, overrides: Mapping[str, str]) -> None:
-        validate_topic_config(overrides, self._term.config)
+        validate_topic_config(overrides, self._controller.config)
 
     async def _make_all(self, planned: Sequence[CreatedTopic]) -> list[CreatedTopic]:
         """Write each topic, then lead all of their partitions together."""
@@ -93,14 +93,14 @@ class TermTopics:
                 except MetadataStoreError as error:
                     outcome = CreatedTopic(outcome.name, None, store_failure(error))
             outcomes.append(outcome)
-        await self._term.lead_new(
+        await self._controller.lead_new(
             [PartitionOf(topic, partition) for topic in made for partition in topic.assignment]
         )
         return outcomes
 
     async def _make(self, plan: TopicPlan) -> Topic:
         topic = Topic(plan.name, plan.topic_id, plan.assignment, plan.config)
-        await self._term.store.multi(create_topic_operations(topic))
+        await self._controller.store.multi(create_topic_operations(topic))
         self._context.add_topic(topic)
         logger.info("made topic %s with %d partitions", topic.name, len(topic.assignment))
         return topic
@@ -121,7 +121,7 @@ class TermTopics:
         """
         broker_count = len(self._context.live_broker_ids)
         wishes = [
-            topic_for_first_use(name, self._term.config, broker_count)
+            topic_for_first_use(name, self._controller.config, broker_count)
             for name in names
             if self._context.topic(name) is None
         ]
@@ -146,13 +146,13 @@ class TermTopics:
                 )
                 continue
             try:
-                await self._term.deletion.mark(topic)
+                await self._controller.deletion.mark(topic)
             except MetadataStoreError as error:
                 outcomes[topic_id] = store_failure(error)
             else:
                 outcomes[topic_id] = None
                 topics.append(topic)
-        await self._term.deletion.begin(topics)
+        await self._controller.deletion.begin(topics)
         return outcomes
 
     # -- growing --------------------------------------------------------------------------
@@ -201,8 +201,8 @@ class TermTopics:
         former = topic.assignment
         topic.assignment = {**former, **added}
         try:
-            await write_assignment(self._term.store, topic)
+            await write_assignment(self._controller.store, topic)
         except BaseException:
             topic.assignment = former
             raise
-        await self._term.lead_new([PartitionOf(topic, partition) for partition in added])
+        await self._controller.lead_new([PartitionOf(topic, partition) for partition in added])

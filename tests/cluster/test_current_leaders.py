@@ -98,7 +98,7 @@ class Cluster:
         controller = self.brokers[1].controller
         assert await controller.reassign({T0: replicas}) == {T0: None}
         assert await controller.reassignments(None) == {}
-        topic = controller.term.context.topic("t")
+        topic = controller.active.context.topic("t")
         assert topic is not None
         epoch = topic.partition_state(0).leader_epoch
         for broker in self.brokers.values():

@@ -140,7 +140,7 @@ class Cluster:
             await wait_until_told(broker, partitions_are_led([("t", 1)]))
 
     async def delete(self) -> None:
-        topic = self.controller.term.context.topic("t")
+        topic = self.controller.active.context.topic("t")
         assert topic is not None
         await self.controller.delete_topics([topic.topic_id])
         for broker in self.hearing():

@@ -137,10 +137,10 @@ async def test_a_setting_altered_later_counts_and_elects_at_once(
     assert await controller.state() == (NO_LEADER, 1, (2,))
     path = znodes.topic_config_path("t")
     await controller.store.set(path, znodes.encode_config(UNCLEAN))
-    await controller.term.topic_config_changed("t")
+    await controller.active.topic_config_changed("t")
     assert await controller.state() == (3, 2, (3,))
     assert controller.led(3)[-1].leader == 3
-    await controller.term.topic_config_changed("no such topic")
+    await controller.active.topic_config_changed("no such topic")
 
 
 # -- a broker comes ------------------------------------------------------------
@@ -217,8 +217,8 @@ async def test_what_a_broker_says_of_its_former_life_is_void(
     await controller.start(2)
     controller.channel.answer_all()
     await controller.settle()
-    assert controller.term.context.offline_directories.get(2, set()) == set()
-    assert controller.term.context.status(Replica("t", 0, 2)) is ReplicaStatus.ONLINE
+    assert controller.active.context.offline_directories.get(2, set()) == set()
+    assert controller.active.context.status(Replica("t", 0, 2)) is ReplicaStatus.ONLINE
 
 
 async def test_a_broker_that_moved_is_told_of_to_everyone(controller: ElectedController) -> None:
@@ -239,7 +239,7 @@ async def test_a_partition_none_of_whose_replicas_is_there_is_led_when_one_comes
     node = znodes.TopicNode(b"n" * 16, {0: (4, 5)})
     await controller.store.create(znodes.topic_path("t"), znodes.encode_topic(node))
     await controller.store.create(znodes.partitions_path("t"))
-    await controller.term.topics_changed()
+    await controller.active.topics_changed()
     assert controller.topic("t").status(0) is PartitionStatus.NEW
     await controller.start(5)
     assert await controller.state() == (5, 0, (5,))
@@ -262,7 +262,7 @@ async def test_a_new_controller_replaces_leaders_and_shrinks_isrs_of_the_dead(
     assert await controller.state() == (3, 1, (3, 1))
     assert await controller.state("t", 1) == (3, 1, (3, 1))
     assert await controller.state("alone") == (NO_LEADER, 1, (2,))
-    assert controller.term.context.epoch == 2
+    assert controller.active.context.epoch == 2
     assert {request.controller_epoch for _, request in controller.channel.sent} == {2}
 
 
@@ -296,7 +296,7 @@ async def test_a_topic_that_others_made_is_led(controller: ElectedController) ->
     node = znodes.TopicNode(b"n" * 16, {0: (2, 3)})
     await controller.store.create(znodes.topic_path("t"), znodes.encode_topic(node))
     await controller.store.create(znodes.partitions_path("t"))
-    await controller.term.topics_changed()
+    await controller.active.topics_changed()
     assert await controller.state() == (2, 0, (2, 3))
     told = controller.told(1)
     assert told is not None
@@ -315,7 +315,7 @@ async def test_corrupt_nodes_are_left_alone_and_named(
     await store.create(f"{znodes.ISR_CHANGES}/isr_change_", b"7", sequential=True)
     await store.create(f"{znodes.LOG_DIR_EVENTS}/log_dir_event_", b"{}", sequential=True)
     await controller.elect(1)
-    assert sorted(topic.name for topic in controller.term.context.topics()) == ["good", "worse"]
+    assert sorted(topic.name for topic in controller.active.context.topics()) == ["good", "worse"]
     assert list(controller.topic("worse").leaderships) == [0]
     assert await controller.state("good") == (1, 0, (1,))
     for what in ("'bad'", "worse-1", znodes.ISR_CHANGES, znodes.LOG_DIR_EVENTS):
@@ -372,7 +372,7 @@ async def test_a_leader_that_was_given_up_and_still_changed_the_isr_leaves_it_to
     await controller.store.set(path, znodes.encode_partition_state(zombie))
     note = znodes.encode_isr_change([TopicPartition("t", 0)])
     await controller.store.create(f"{znodes.ISR_CHANGES}/isr_change_", note, sequential=True)
-    await controller.term.isr_changed()
+    await controller.active.isr_changed()
     assert await controller.state() == (3, 3, (3,))
     assert controller.led(3)[-1].leader == 3
 
@@ -381,7 +381,7 @@ async def test_notes_of_what_is_not_there_are_only_removed(controller: ElectedCo
     await controller.create("t", {0: (1, 2)})
     note = znodes.encode_isr_change([TopicPartition("t", 7), TopicPartition("gone", 0)])
     await controller.store.create(f"{znodes.ISR_CHANGES}/isr_change_", note, sequential=True)
-    await controller.term.isr_changed()
+    await controller.active.isr_changed()
     assert controller.channel.sent == []
     assert await controller.store.children(znodes.ISR_CHANGES) == []
 
@@ -396,7 +396,7 @@ async def fail_disk(controller: ElectedController, broker_id: int, *partitions: 
         controller.channel.refusals[refused] = ErrorCode.KAFKA_STORAGE_ERROR
     note = znodes.encode_log_dir_event(broker_id)
     await controller.store.create(f"{znodes.LOG_DIR_EVENTS}/log_dir_event_", note, sequential=True)
-    await controller.term.directories_changed()
+    await controller.active.directories_changed()
     await controller.settle()
 
 
@@ -448,11 +448,11 @@ async def test_a_disk_that_failed_only_between_two_answers_is_not_failed(
     controller.channel.refusals[2, TopicPartition("t", 0)] = ErrorCode.KAFKA_STORAGE_ERROR
     note = znodes.encode_log_dir_event(2)
     await controller.store.create(znodes.LOG_DIR_EVENT_PREFIX, note, sequential=True)
-    await controller.term.directories_changed()  # its answer has not been looked at yet
+    await controller.active.directories_changed()  # its answer has not been looked at yet
     controller.channel.refusals.clear()
     await fail_disk(controller, 2)
     assert (await controller.state())[0] == 2
-    assert controller.term.context.offline_directories[2] == set()
+    assert controller.active.context.offline_directories[2] == set()
 
 
 async def test_a_disk_is_not_found_failed_twice(

@@ -44,7 +44,7 @@ def statuses(controller: ElectedController, name: str = "t") -> dict[int, Replic
     """How the replicas of partition 0 stand, by broker."""
     topic = controller.topic(name)
     return {
-        broker_id: controller.term.context.status(Replica(name, 0, broker_id))
+        broker_id: controller.active.context.status(Replica(name, 0, broker_id))
         for broker_id in topic.assignment[0]
     }
 
@@ -54,7 +54,7 @@ async def is_gone(controller: ElectedController, name: str = "t") -> bool:
     store = controller.store
     places = (znodes.TOPICS, znodes.DELETE_TOPICS, "/config/topics")
     left = [path for path in places if name in await store.children(path)]
-    context = controller.term.context
+    context = controller.active.context
     replicas = [each for each in context.replica_statuses if each.topic == name]
     return not left and not replicas and not context.has_name(name)
 
@@ -153,13 +153,13 @@ async def test_a_disk_that_works_again_deletes_what_it_could_not(
     broken = TopicPartition("t", 0)
     controller.channel.refusals[2, broken] = ErrorCode.KAFKA_STORAGE_ERROR
     if asked_first:
-        controller.term.context.offline_directories[2] = {broken}
+        controller.active.context.offline_directories[2] = {broken}
     await delete(controller)
     assert statuses(controller) == {1: DONE, 2: INELIGIBLE}
     controller.channel.refusals.clear()
     note = znodes.encode_log_dir_event(2)
     await controller.store.create(znodes.LOG_DIR_EVENT_PREFIX, note, sequential=True)
-    await controller.term.directories_changed()
+    await controller.active.directories_changed()
     await controller.settle()
     assert await is_gone(controller)
 
@@ -189,7 +189,7 @@ async def test_the_next_controller_waits_for_the_same_brokers(
 async def test_a_topic_marked_by_hand_is_deleted(controller: ElectedController) -> None:
     await controller.create("t", {0: (1, 2)})
     await controller.store.create(znodes.delete_topic_path("t"))
-    await controller.term.topics_changed()
+    await controller.active.topics_changed()
     await controller.settle()
     assert await is_gone(controller)
 
@@ -198,7 +198,7 @@ async def test_the_mark_of_a_topic_that_there_is_not_is_taken_away(
     controller: ElectedController,
 ) -> None:
     await controller.store.create(znodes.delete_topic_path("never-was"))
-    await controller.term.topics_changed()
+    await controller.active.topics_changed()
     assert await controller.store.children(znodes.DELETE_TOPICS) == []
     assert controller.channel.sent == []
 
@@ -218,7 +218,7 @@ async def test_a_topic_that_was_never_led_is_deleted(controller: ElectedControll
     node = znodes.TopicNode(b"n" * 16, {0: (9,), 1: (1,)})
     await controller.store.create(znodes.topic_path("t"), znodes.encode_topic(node))
     await controller.store.create(znodes.partitions_path("t"))
-    await controller.term.topics_changed()
+    await controller.active.topics_changed()
     await delete(controller)
     assert statuses(controller) == {9: INELIGIBLE}
     await controller.start(9)
@@ -245,7 +245,7 @@ async def test_a_controller_that_was_replaced_removes_nothing_of_a_topic_made_an
     controller: ElectedController,
 ) -> None:
     await controller.create("t", {0: (1,)})
-    former = controller.term.store
+    former = controller.active.store
     await controller.elect(2)
     await delete(controller)
     made_anew = await controller.create("t", {0: (3,)})

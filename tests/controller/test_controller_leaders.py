@@ -203,7 +203,7 @@ async def test_a_broker_that_leaves_in_good_order_hands_over_before(
     epoch = controller.broker(2).epoch
     assert await controller.leaders.shut_down(2, epoch) == ([T0] if remaining else [])
     assert await controller.state() == left
-    assert controller.term.context.live_broker_ids == [1, 3]
+    assert controller.active.context.live_broker_ids == [1, 3]
 
 
 async def test_a_follower_that_leaves_is_stopped_and_the_leader_told(
@@ -241,7 +241,7 @@ async def test_a_broker_that_left_and_came_back_takes_partitions_again(
     await controller.leaders.shut_down(2, controller.broker(2).epoch)
     await controller.fail(2)
     await controller.start(2)
-    assert controller.term.context.live_broker_ids == [1, 2, 3]
+    assert controller.active.context.live_broker_ids == [1, 2, 3]
     await controller.change_isr((3, 2))
     assert await elect(controller, PREFERRED, T0) == {T0: ErrorCode.NONE}
 
@@ -250,7 +250,7 @@ async def test_a_broker_that_leaves_is_given_no_new_leaderships(
     controller: ElectedController,
 ) -> None:
     await controller.create("t", {0: (3, 2, 1)})
-    controller.term.context.shutting_down.add(2)
+    controller.active.context.shutting_down.add(2)
     await controller.fail(3)
     assert await controller.state() == (1, 1, (1,))
 

@@ -55,7 +55,7 @@ async def moving(controller: ElectedController) -> tuple[tuple[int, ...], ...]:
 
 
 def status(controller: ElectedController, broker_id: int) -> ReplicaStatus:
-    return controller.term.context.status(Replica("t", 0, broker_id))
+    return controller.active.context.status(Replica("t", 0, broker_id))
 
 
 # -- one whole way ------------------------------------------------------------
@@ -305,7 +305,7 @@ async def test_a_move_is_not_completed_onto_replicas_none_of_which_can_lead(
 ) -> None:
     await controller.create("t", {0: (1,)})
     await reassign(controller, (2,))
-    controller.term.context.shutting_down.add(2)
+    controller.active.context.shutting_down.add(2)
     await controller.change_isr((1, 2))
     assert await moving(controller) == ((2, 1), (2,), (1,))
     assert await controller.state() == (1, 1, (1, 2))

@@ -41,7 +41,7 @@ class Bench:
             self.channel.add_broker(broker)
         self.led: list[tuple[LiveBroker, PartitionErrors]] = []
         self.deleted: list[tuple[LiveBroker, PartitionErrors]] = []
-        self.batch = RequestBatch(
+        self.batch = ControllerBrokerRequestBatch(
             1,
             self.context,
             self.channel,
@@ -60,9 +60,9 @@ def bench() -> Bench:
 
 
 def test_a_leader_leads_before_clients_are_told_and_others_stop_last(bench: Bench) -> None:
-    bench.batch.stop([3], bench.topic, 1, delete=True)
-    bench.batch.lead([2, 1], bench.topic, 0)
-    bench.batch.lead([2], bench.topic, 1)
+    bench.batch.add_stop_replica([3], bench.topic, 1, delete=True)
+    bench.batch.add_leader_and_isr([2, 1], bench.topic, 0)
+    bench.batch.add_leader_and_isr([2], bench.topic, 1)
     bench.batch.send()
     assert bench.kinds() == [
         (1, "BecomeLeaderOrFollower"),
@@ -80,10 +80,10 @@ def test_a_leader_leads_before_clients_are_told_and_others_stop_last(bench: Benc
 
 
 def test_what_was_sent_is_not_sent_again(bench: Bench) -> None:
-    bench.batch.lead([1], bench.topic, 0)
-    bench.batch.stop([2], bench.topic, 0, delete=False)
-    bench.batch.tell_all([3])
-    bench.batch.nothing_else_on([1])
+    bench.batch.add_leader_and_isr([1], bench.topic, 0)
+    bench.batch.add_stop_replica([2], bench.topic, 0, delete=False)
+    bench.batch.add_full_update_metadata([3])
+    bench.batch.mark_leader_and_isr_full([1])
     bench.batch.send()
     bench.channel.sent.clear()
     bench.batch.send()
@@ -94,7 +94,7 @@ def test_a_replica_that_is_new_stays_so_however_often_it_is_told(bench: Bench) -
     bench.batch.lead([1], bench.topic, 0, is_new=True)
     moved = LeaderAndIsr(4, 2, 8, (2,), 10)
     bench.topic.leaderships[0] = moved
-    bench.batch.lead([1, 2], bench.topic, 0)
+    bench.batch.add_leader_and_isr([1, 2], bench.topic, 0)
     bench.batch.send()
     first, second = bench.channel.leader_and_isr()
     (state,) = first.partition_states
@@ -103,18 +103,18 @@ def test_a_replica_that_is_new_stays_so_however_often_it_is_told(bench: Bench) -
 
 
 def test_a_replica_to_delete_is_deleted_however_often_it_is_stopped(bench: Bench) -> None:
-    bench.batch.stop([2], bench.topic, 0, delete=True)
-    bench.batch.stop([2], bench.topic, 0, delete=False)
+    bench.batch.add_stop_replica([2], bench.topic, 0, delete=True)
+    bench.batch.add_stop_replica([2], bench.topic, 0, delete=False)
     bench.batch.send()
     (request,) = bench.channel.stop_replica(2)
     assert list(request.partitions) == [StoppedReplica(T0, 7, delete=True)]
 
 
 def test_nothing_is_sent_to_brokers_that_are_not_there(bench: Bench) -> None:
-    bench.batch.lead([1, 9], bench.topic, 0)
-    bench.batch.stop([9], bench.topic, 0, delete=True)
-    bench.batch.tell_all([9])
-    bench.batch.nothing_else_on([9])
+    bench.batch.add_leader_and_isr([1, 9], bench.topic, 0)
+    bench.batch.add_stop_replica([9], bench.topic, 0, delete=True)
+    bench.batch.add_full_update_metadata([9])
+    bench.batch.mark_leader_and_isr_full([9])
     bench.batch.send()
     assert 9 not in {broker_id for broker_id, _ in bench.channel.sent}
 
@@ -122,7 +122,7 @@ def test_nothing_is_sent_to_brokers_that_are_not_there(bench: Bench) -> None:
 def test_brokers_are_told_of_leaders_assignments_and_what_is_offline(bench: Bench) -> None:
     bench.topic.reassignments[0] = Reassignment((2,), (1,))
     bench.context.offline_directories[2] = {T0}
-    bench.batch.lead([1], bench.topic, 0)
+    bench.batch.add_leader_and_isr([1], bench.topic, 0)
     bench.batch.send()
     ((state,),) = [request.partition_states for request in bench.channel.leader_and_isr()]
     assert state._asdict() == {
@@ -149,8 +149,8 @@ def test_brokers_are_told_of_leaders_assignments_and_what_is_offline(bench: Benc
 
 def test_of_a_topic_being_deleted_everyone_learns_that_it_goes(bench: Bench) -> None:
     bench.topic.is_being_deleted = True
-    bench.batch.tell([3], bench.topic)
-    bench.batch.stop([2], bench.topic, 0, delete=True)
+    bench.batch.add_update_metadata([3], bench.topic)
+    bench.batch.add_stop_replica([2], bench.topic, 0, delete=True)
     bench.batch.send()
     (update,) = bench.channel.update_metadata()
     assert {state.leader for state in update.partition_states} == {LEADER_DURING_DELETE}
@@ -161,8 +161,8 @@ def test_of_a_topic_being_deleted_everyone_learns_that_it_goes(bench: Bench) -> 
 
 def test_of_a_partition_that_was_never_led_there_is_nothing_to_tell(bench: Bench) -> None:
     del bench.topic.leaderships[1]
-    bench.batch.tell_all([3])
-    bench.batch.stop([3], bench.topic, 1, delete=False)
+    bench.batch.add_full_update_metadata([3])
+    bench.batch.add_stop_replica([3], bench.topic, 1, delete=False)
     bench.batch.send()
     (update,) = bench.channel.update_metadata(3)
     assert [state.partition for state in update.partition_states] == [0]
@@ -172,10 +172,10 @@ def test_of_a_partition_that_was_never_led_there_is_nothing_to_tell(bench: Bench
 
 
 def test_full_requests_go_to_those_that_they_are_for_only(bench: Bench) -> None:
-    bench.batch.tell_all([2])
-    bench.batch.tell_of_brokers([1])
-    bench.batch.nothing_else_on([3])
-    bench.batch.lead([2], bench.topic, 0)
+    bench.batch.add_full_update_metadata([2])
+    bench.batch.add_live_brokers([1])
+    bench.batch.mark_leader_and_isr_full([3])
+    bench.batch.add_leader_and_isr([2], bench.topic, 0)
     bench.batch.send()
     full = {
         (broker_id, type(request))
@@ -189,8 +189,8 @@ def test_full_requests_go_to_those_that_they_are_for_only(bench: Bench) -> None:
 def test_answers_come_with_the_life_of_the_broker_that_was_spoken_to(bench: Bench) -> None:
     bench.channel.is_silent = True
     spoken_to = bench.context.live_brokers[2]
-    bench.batch.lead([2], bench.topic, 0)
-    bench.batch.stop([2], bench.topic, 1, delete=True)
+    bench.batch.add_leader_and_isr([2], bench.topic, 0)
+    bench.batch.add_stop_replica([2], bench.topic, 1, delete=True)
     bench.batch.send()
     bench.context.live_brokers[2] = spoken_to._replace(epoch=99)
     bench.channel.answer_all()
@@ -199,14 +199,14 @@ def test_answers_come_with_the_life_of_the_broker_that_was_spoken_to(bench: Benc
 
 
 def test_only_deletions_are_reported_and_what_is_not_answered_failed(bench: Bench) -> None:
-    bench.batch.stop([2], bench.topic, 0, delete=False)
-    bench.batch.stop([2], bench.topic, 1, delete=True)
+    bench.batch.add_stop_replica([2], bench.topic, 0, delete=False)
+    bench.batch.add_stop_replica([2], bench.topic, 1, delete=True)
     bench.channel.silent_about.add(TopicPartition("t", 1))
     bench.batch.send()
     assert [errors for _, errors in bench.deleted] == [
         {TopicPartition("t", 1): ErrorCode.UNKNOWN_SERVER_ERROR}
     ]
-    bench.batch.stop([3], bench.topic, 1, delete=False)
+    bench.batch.add_stop_replica([3], bench.topic, 1, delete=False)
     bench.batch.send()
     assert len(bench.deleted) == 1
     assert isinstance(bench.channel.sent[-1][1], StopReplica)

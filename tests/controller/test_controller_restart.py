@@ -91,9 +91,9 @@ async def test_a_restart_leads_every_partition_again_in_the_next_epoch(cluster: 
         await controller.create_topics(
             [NewTopic("orders", 3, 1, configs=[("retention.ms", "5")]), NewTopic("clicks", 1, 1)]
         )
-        ids = {topic.name: topic.topic_id for topic in controller.term.context.topics()}
+        ids = {topic.name: topic.topic_id for topic in controller.active.context.topics()}
     async with cluster.running() as controller, cluster.store("reader") as reader:
-        assert controller.term.context.epoch == 2
+        assert controller.active.context.epoch == 2
         states = led(cluster)
         assert [state.partition for state in states["orders"]] == [0, 1, 2]
         assert [state.partition for state in states["clicks"]] == [0]
@@ -189,7 +189,7 @@ async def do(controller: Controller, verb: str, name: str) -> None:
     elif verb == "add":
         await controller.create_partitions([NewPartitions(name, 180)])
     else:
-        topic = controller.term.context.topic(name)
+        topic = controller.active.context.topic(name)
         assert topic is not None
         await controller.delete_topics([topic.topic_id])
 
@@ -205,8 +205,10 @@ async def test_a_crash_at_any_write_is_finished_or_undone_at_the_next_start(
     assert writes >= 3
     async with cluster.running() as controller, cluster.store("reader") as reader:
         await trio.testing.wait_all_tasks_blocked()
-        counts = {topic.name: len(topic.leaderships) for topic in controller.term.context.topics()}
-        for topic in controller.term.context.topics():
+        counts = {
+            topic.name: len(topic.leaderships) for topic in controller.active.context.topics()
+        }
+        for topic in controller.active.context.topics():
             assert sorted(topic.leaderships) == sorted(topic.assignment)
             children = await reader.children(f"/brokers/topics/{topic.name}/partitions")
             assert len(children) == len(topic.assignment)
@@ -240,7 +242,7 @@ async def test_a_deletion_that_was_cut_off_deletes_the_logs_at_the_next_start(
         ]
         await trio.testing.wait_all_tasks_blocked()
         assert await cluster.controller_store.children("/admin/delete_topics") == []
-        assert controller.term.context.topic("t") is None
+        assert controller.active.context.topic("t") is None
         outcomes = await controller.create_topics([NewTopic("t", 1, 1)])
         assert outcomes[0].error is None
 
@@ -262,7 +264,7 @@ async def test_a_deletion_that_fails_again_is_left_for_the_start_after(cluster: 
             nursery.cancel_scope.cancel()
     async with cluster.running() as controller:
         await trio.testing.wait_all_tasks_blocked()
-        assert not controller.term.context.has_name("t")
+        assert not controller.active.context.has_name("t")
 
 
 async def test_producer_ids_are_never_given_out_twice(cluster: Cluster) -> None:

@@ -143,7 +143,7 @@ async def test_every_kind_of_change_in_the_store_is_noticed(
     cluster: Cluster, reader: EmbeddedStore, autojump_clock: MockClock
 ) -> None:
     async with cluster.running(1) as controller:
-        context = controller.term.context
+        context = controller.active.context
         async with cluster.store("broker-2") as other:
             await cluster.register(other, 2)
             await trio.sleep(NOTICED_SECONDS)
@@ -208,7 +208,7 @@ async def test_while_one_session_was_expired_another_broker_became_the_controlle
         await trio.sleep(NOTICED_SECONDS)
         assert not first.is_active
         assert await elected(reader) == (2, 2)
-        assert sorted(second.term.context.live_brokers) == [1, 2]
+        assert sorted(second.active.context.live_brokers) == [1, 2]
         cache = cluster.channels[2].cache_of(1)
         assert cache.controller_id == 2
         assert cache.contains("t")
@@ -255,7 +255,7 @@ T0 = TopicPartition("t", 0)
 VERBS: dict[str, Callable[[Controller], Awaitable[object]]] = {
     "create": lambda controller: create(controller, "new"),
     "delete": lambda controller: controller.delete_topics(
-        [controller.term.context.topic("t").topic_id]  # type: ignore[union-attr]  # it is there
+        [controller.active.context.topic("t").topic_id]  # type: ignore[union-attr]  # it is there
     ),
     "grow": lambda controller: controller.create_partitions([NewPartitions("t", 3)]),
     "reassign": lambda controller: controller.reassign({T0: (2,)}),
@@ -287,7 +287,7 @@ async def test_after_a_lost_answer_everything_is_read_again(
             with suppress(KafkaError, StoreUnreachable):
                 await VERBS[verb](controller)
             await trio.sleep(NOTICED_SECONDS)
-            await assert_knows_what_the_store_holds(controller.term.context, store)
+            await assert_knows_what_the_store_holds(controller.active.context, store)
             was_lost = store.answers is None
             writes = store.writes - before
         if not was_lost:
@@ -327,7 +327,7 @@ async def test_an_event_that_fails_is_logged_and_everything_read_again(
     autojump_clock: MockClock,
 ) -> None:
     async with cluster.running(1) as controller:
-        failed = controller.term
+        failed = controller.active
 
         async def fail(_: object) -> None:
             raise RuntimeError("a bug")
@@ -338,8 +338,8 @@ async def test_an_event_that_fails_is_logged_and_everything_read_again(
             await trio.sleep(NOTICED_SECONDS)
             assert "a bug" in caplog.text
             assert controller.is_active
-            assert controller.term is not failed
-            assert controller.term.context.live_broker_ids == [1, 2]
+            assert controller.active is not failed
+            assert controller.active.context.live_broker_ids == [1, 2]
 
 
 async def test_leaders_are_given_back_when_the_clock_says_so(
@@ -350,7 +350,7 @@ async def test_leaders_are_given_back_when_the_clock_says_so(
         await trio.sleep(NOTICED_SECONDS)
         assert await create(controller, "t") is ErrorCode.NONE
         await controller.shut_down_broker(1, -1)
-        controller.term.context.shutting_down.clear()
+        controller.active.context.shutting_down.clear()
         path = znodes.partition_state_path("t", 0)
         await others.set(path, znodes.encode_partition_state(LeaderAndIsr(1, 2, 1, (2, 1))))
         note = znodes.encode_isr_change([T0])
@@ -371,7 +371,7 @@ async def test_altered_settings_of_a_topic_become_known(
         await other.set(znodes.topic_config_path("t"), znodes.encode_config(altered))
         controller.topic_config_changed("t", altered)
         await trio.sleep(NOTICED_SECONDS)
-        topic = controller.term.context.topic("t")
+        topic = controller.active.context.topic("t")
         assert topic is not None
         assert topic.config == altered
 
@@ -411,8 +411,8 @@ async def test_an_election_that_loses_an_answer_is_held_again(
             await reader.delete(znodes.CONTROLLER)
             await trio.sleep(NOTICED_SECONDS)
             assert controller.is_active
-            await assert_knows_what_the_store_holds(controller.term.context, store)
-        assert [topic.name for topic in controller.term.context.topics()] == ["t"]
+            await assert_knows_what_the_store_holds(controller.active.context, store)
+        assert [topic.name for topic in controller.active.context.topics()] == ["t"]
 
 
 async def test_former_terms_leave_no_watches_behind(
@@ -424,5 +424,5 @@ async def test_former_terms_leave_no_watches_behind(
         for _ in range(3):
             await reader.delete(znodes.CONTROLLER)
             await trio.sleep(NOTICED_SECONDS)
-        assert controller.term.context.epoch == 4
+        assert controller.active.context.epoch == 4
         assert cluster.stores[1].watch_count == watches

@@ -11,13 +11,18 @@ from support.simulation import Break, first_seed_that_fails, require_same_story
 from odradek.common.partition_state import LeaderAndIsr
 from odradek.controller.active_controller import Term
 from odradek.controller.broker_changes import BrokerChanges
-from odradek.controller.channel.request_batch import RequestBatch
+from odradek.controller.channel.request_batch import ControllerBrokerRequestBatch
 from odradek.controller.context import ControllerContext
 from odradek.controller.fenced_store import FencedStore
-from odradek.controller.partitions import leadership_writer, replica_machine
+from odradek.controller.partitions import (
+    leadership_writer,
+)
+from odradek.controller.partitions import (
+    replica_state_machine as replica_machine,
+)
 from odradek.controller.partitions.leadership import Electorate
 from odradek.controller.partitions.leadership_writer import PartitionOf
-from odradek.controller.partitions.partition_machine import PartitionMachine
+from odradek.controller.partitions.partition_state_machine import PartitionStateMachine
 from odradek.controller.partitions.reassignment import Reassignments
 from odradek.controller.partitions.states import ReplicaStatus
 from odradek.controller.topics.topic_deletion import TopicDeletion
@@ -103,7 +108,7 @@ def keep_the_leader(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def hear_former_lives(patch: pytest.MonkeyPatch) -> None:
     """What a broker answered before its restart counts after it."""
-    patch.setattr(Term, "_is_still_there", lambda term, broker: True)
+    patch.setattr(ActiveController, "_is_still_there", lambda controller, broker: True)
 
 
 @mutation
@@ -121,7 +126,7 @@ def complete_without_election(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def elect_anybody(patch: pytest.MonkeyPatch) -> None:
     """Unclean leaders where nobody allowed them."""
-    patch.setattr(Term, "_allows_unclean", lambda term, topic: True)
+    patch.setattr(ActiveController, "_allows_unclean", lambda controller, topic: True)
 
 
 @mutation
@@ -151,35 +156,37 @@ def trust_the_copy(patch: pytest.MonkeyPatch) -> None:
     """A partition is left without a leader on the word of an old copy."""
     decide = leadership_writer._decide
 
-    async def look_no_more(machine: PartitionMachine, items: object) -> None:
+    async def look_no_more(machine: PartitionStateMachine, items: object) -> None:
         pass
 
     patch.setattr(leadership_writer, "_decide", lambda *told: (decide(*told)[0], []))
-    patch.setattr(PartitionMachine, "bring_electable_online", look_no_more)
+    patch.setattr(PartitionStateMachine, "bring_electable_online", look_no_more)
 
 
 @mutation
 def let_the_dead_stay_in_the_isr(patch: pytest.MonkeyPatch) -> None:
     """A new controller looks only at who is alive."""
-    real = Term._bring_up
+    real = ActiveController._bring_up
 
-    async def bring_up(term: Term) -> None:
-        statuses = term.context.replica_statuses
+    async def bring_up(controller: ActiveController) -> None:
+        statuses = controller.context.replica_statuses
         hidden = {
             each: status for each, status in statuses.items() if status is ReplicaStatus.OFFLINE
         }
         for each in hidden:
             statuses[each] = ReplicaStatus.NEW
-        await real(term)
+        await real(controller)
         statuses.update(hidden)
 
-    patch.setattr(Term, "_bring_up", bring_up)
+    patch.setattr(ActiveController, "_bring_up", bring_up)
 
 
 @mutation
 def say_too_little(patch: pytest.MonkeyPatch) -> None:
     """A broker that comes is not told that what it is told is everything."""
-    patch.setattr(RequestBatch, "nothing_else_on", lambda batch, broker_ids: None)
+    patch.setattr(
+        ControllerBrokerRequestBatch, "mark_leader_and_isr_full", lambda batch, broker_ids: None
+    )
 
 
 @mutation

@@ -107,7 +107,7 @@ async def test_the_machines_refuse_what_the_tables_do_not_know_and_do_nothing(
         await controller.term.partitions.bring_online([item])
     assert controller.term.context.status(online) is ReplicaStatus.ONLINE
     assert await controller.state() == (1, 0, (1, 2))
-    controller.term.batch.send()
+    controller.active.batch.send()
     assert controller.channel.sent == []
 
 
@@ -137,10 +137,10 @@ async def test_a_follower_and_its_leader_are_told_of_its_way(
     controller: ElectedController, former: ReplicaStatus, target: ReplicaStatus, told: Told
 ) -> None:
     replica = Replica("t", 0, 2)
-    controller.term.context.replica_statuses[replica] = former
-    await controller.term.replicas.change([replica], target)
-    controller.term.batch.send()
-    assert controller.term.context.status(replica) is target
+    controller.active.context.replica_statuses[replica] = former
+    await controller.active.replicas.change([replica], target)
+    controller.active.batch.send()
+    assert controller.active.context.status(replica) is target
     found: dict[int, tuple[str, ...]] = {}
     for broker_id in (1, 2, 3):
         kinds = ["L" for _ in controller.led(broker_id)]
@@ -157,8 +157,8 @@ async def test_a_replica_out_of_sync_that_goes_offline_is_still_told_of(
 ) -> None:
     await controller.change_isr((1,))
     controller.channel.sent.clear()
-    await controller.term.replicas.change([Replica("t", 0, 2)], ReplicaStatus.OFFLINE)
-    controller.term.batch.send()
+    await controller.active.replicas.change([Replica("t", 0, 2)], ReplicaStatus.OFFLINE)
+    controller.active.batch.send()
     assert controller.led(1) == []
     for broker_id in (1, 2, 3):
         assert len(controller.channel.update_metadata(broker_id)) == 1

@@ -46,7 +46,7 @@ async def create(controller: Controller, *wishes: NewTopic) -> list[ErrorCode]:
 
 
 def topic_id(controller: Controller, name: str) -> bytes:
-    topic = controller.term.context.topic(name)
+    topic = controller.active.context.topic(name)
     assert topic is not None
     return topic.topic_id
 
@@ -154,7 +154,7 @@ async def test_a_request_that_will_not_wait_gets_nothing_done(
         with pytest.raises(KafkaError) as refusal:
             await attempt()
         assert refusal.value.code is ErrorCode.REQUEST_TIMED_OUT
-    assert controller.term.context.topic("t") is None
+    assert controller.active.context.topic("t") is None
 
 
 async def test_waiting_for_a_turn_is_bounded_and_what_has_begun_is_finished(
@@ -279,7 +279,7 @@ async def test_deletion_tells_clients_then_replicas_and_removes_every_node(
     assert await reader.children("/brokers/topics") == ["kept"]
     assert await reader.children("/config/topics") == ["kept"]
     assert await reader.children("/admin/delete_topics") == []
-    assert controller.term.context.topic("orders") is None
+    assert controller.active.context.topic("orders") is None
 
 
 async def test_a_topic_made_again_has_another_id(cluster: Cluster, controller: Controller) -> None:
@@ -331,7 +331,7 @@ async def test_deletion_is_answered_when_the_logs_are_gone_or_time_is_up(
     assert answered == ["slower", "slow"]
     assert trio.current_time() < 2
     await trio.testing.wait_all_tasks_blocked()
-    assert not controller.term.context.has_name("slower")
+    assert not controller.active.context.has_name("slower")
 
 
 # -- more partitions ------------------------------------------------------------
@@ -389,7 +389,7 @@ async def test_an_addition_that_raced_another_writer_is_refused_and_leaves_no_tr
     await create(controller, NewTopic("t", 1, 1))
     node = await reader.get("/brokers/topics/t")
     await reader.set("/brokers/topics/t", node.data)
-    topic = controller.term.context.topic("t")
+    topic = controller.active.context.topic("t")
     assert topic is not None
     outcome = (await controller.create_partitions([NewPartitions("t", 2)]))["t"]
     assert outcome is not None

@@ -1,4 +1,4 @@
-"""A cluster's elected controller without its shell: a `Term` over a real store.
+"""A cluster's elected controller without its shell: a `ActiveController` over a real store.
 
 Brokers are sessions of that store and come and go at a word; what they are told is written
 down. Nothing happens by itself: each change is followed by the event that it leads to.
@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager
 from odradek.common.live_broker import LiveBroker
 from odradek.common.partition_state import LeaderAndIsr, PartitionState
 from odradek.common.topic_partition import TopicPartition
-from odradek.controller.active_controller import Event, Term
+from odradek.controller.active_controller import ActiveController, Event
 from odradek.controller.context import Topic
-from odradek.controller.partitions.leader_elections import TermLeaders
+from odradek.controller.partitions.leader_elections import LeaderElections
 from odradek.controller.registration import register_broker, stand_for_election
 from odradek.controller.topics.assignment import Assignment
 from odradek.controller.topics.new_topic import NewTopic
-from odradek.controller.topics.topic_operations import TermTopics
+from odradek.controller.topics.topic_operations import TopicOperations
 from odradek.metadata_store import znodes
 from odradek.metadata_store.store import MetadataStore, ensure_paths
 
@@ -36,7 +36,7 @@ class ElectedController:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.channel = RecordingChannel()
-        self.term: Term
+        self.active: ActiveController
         self.events: deque[Event] = deque()
         self.sessions: dict[int, MetadataStore] = {}
 
@@ -46,14 +46,14 @@ class ElectedController:
         return self.sessions[1]
 
     @property
-    def topics(self) -> TermTopics:
+    def topics(self) -> TopicOperations:
         """The verbs on topics."""
-        return TermTopics(self.term)
+        return TopicOperations(self.active)
 
     @property
-    def leaders(self) -> TermLeaders:
+    def leaders(self) -> LeaderElections:
         """The verbs on leaders and replicas."""
-        return TermLeaders(self.term)
+        return LeaderElections(self.active)
 
     async def elect(self, broker_id: int = 1, *, restarted: Sequence[int] = ()) -> None:
         """Have a broker elected; the former controller is one no more."""
@@ -65,7 +65,7 @@ class ElectedController:
         )
         assert standing.election is not None
         self.channel = RecordingChannel()
-        self.term = Term(
+        self.active = ActiveController(
             broker_id,
             standing.election,
             store=session,
@@ -74,7 +74,7 @@ class ElectedController:
             random=random.Random(7),
             post=self.events.append,
         )
-        await self.term.take_over(restarted)
+        await self.active.take_over(restarted)
         await self.settle()
 
     async def settle(self) -> None:
@@ -110,12 +110,12 @@ class ElectedController:
 
     async def notice_brokers(self) -> None:
         """The controller looks who is there."""
-        await self.term.brokers_changed()
+        await self.active.brokers_changed()
         await self.settle()
 
     def broker(self, broker_id: int) -> LiveBroker:
         """A broker as the controller knows it."""
-        return self.term.context.live_brokers[broker_id]
+        return self.active.context.live_brokers[broker_id]
 
     # -- topics -----------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class ElectedController:
 
     def topic(self, name: str) -> Topic:
         """A topic as the controller knows it."""
-        topic = self.term.context.any_topic(name)
+        topic = self.active.context.any_topic(name)
         assert topic is not None
         return topic
 
@@ -164,7 +164,7 @@ class ElectedController:
         await self.write_isr(isr, name, partition)
         note = znodes.encode_isr_change([TopicPartition(name, partition)])
         await self.store.create(f"{znodes.ISR_CHANGES}/isr_change_", note, sequential=True)
-        await self.term.isr_changed()
+        await self.active.isr_changed()
         await self.settle()
 
     # -- what was told ------------------------------------------------------------------

@@ -191,7 +191,7 @@ class Invariants:
     def check_rest(self, brokers: Sequence[SimulatedBroker]) -> None:
         """Nothing goes on any more, though some brokers may be dead and some disks broken."""
         alive = [broker for broker in brokers if broker.alive]
-        controllers = [broker for broker in alive if broker.term is not None]
+        controllers = [broker for broker in alive if broker.active is not None]
         if len(controllers) != 1:
             raise InvariantBroken(f"{len(controllers)} controllers at rest")
         for held in self.all_held():

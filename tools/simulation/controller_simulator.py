@@ -1,7 +1,7 @@
 """A cluster's controllers under a seeded scheduler: brokers fail, return, lag and split.
 
-Every broker runs the product's own `Term` over a store in memory. One step lets one thing
-happen: a store verb of one broker is done, a request arrives, a watch tells, a broker dies.
+Every broker runs the product's own `ActiveController` over a store in memory. In one step one
+thing happens: a store verb of one broker is done, a request arrives, a watch tells, a broker dies.
 After each the invariants are looked at. In the end the faults stop, and all who live must
 agree; then everything heals, and nothing may be left undone.
 `python -m odradek.tools.simulation.controller_simulator SEED` replays one run and tells its

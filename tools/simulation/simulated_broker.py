@@ -1,6 +1,6 @@
 """A broker of the controllers' simulation: its session, its controller, and what it was told.
 
-It runs the product's own `Term`; the shell around it, and the replicas, are told here in the
+It runs the product's own `ActiveController`; the shell around it, and the replicas, are here the
 few lines that decisions depend on.
 """
 
@@ -40,12 +40,14 @@ from .simulated_store import SimulatedSession, SimulatedTree
 
 Task = Coroutine[Any, Any, None]
 
-TERM_WATCHES: tuple[tuple[str, Callable[[Term], Coroutine[Any, Any, None]]], ...] = (
-    (znodes.BROKER_IDS, Term.brokers_changed),
-    (znodes.TOPICS, Term.topics_changed),
-    (znodes.DELETE_TOPICS, Term.topics_changed),
-    (znodes.ISR_CHANGES, Term.isr_changed),
-    (znodes.LOG_DIR_EVENTS, Term.directories_changed),
+CONTROLLER_WATCHES: tuple[
+    tuple[str, Callable[[ActiveController], Coroutine[Any, Any, None]]], ...
+] = (
+    (znodes.BROKER_IDS, ActiveController.brokers_changed),
+    (znodes.TOPICS, ActiveController.topics_changed),
+    (znodes.DELETE_TOPICS, ActiveController.topics_changed),
+    (znodes.ISR_CHANGES, ActiveController.isr_changed),
+    (znodes.LOG_DIR_EVENTS, ActiveController.directories_changed),
 )
 
 
@@ -128,7 +130,7 @@ class SimulatedBroker:
         owner = f"broker-{self.broker_id}-{self.life}"
         self.session = SimulatedSession(self.world.tree, owner)
         self.channel = SimulatedChannel(self.world, self)
-        self.term: Term | None = None
+        self.active: ActiveController | None = None
         self.epoch = -1
         self.events: deque[Event] = deque()
         self.running: Task | None = None
@@ -204,12 +206,14 @@ class SimulatedBroker:
         """Put an event behind those that wait."""
         self.events.append(event)
 
-    def post_to_term(self, do: Callable[[Term], Coroutine[Any, Any, None]]) -> None:
-        """Have the term, if there still is one then, do something."""
+    def post_to_controller(
+        self, do: Callable[[ActiveController], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Post an event for the active controller, dropped if the broker has resigned by then."""
 
         async def event() -> None:
-            if self.term is not None:
-                await do(self.term)
+            if self.active is not None:
+                await do(self.active)
 
         self.post(event)
 
@@ -217,9 +221,9 @@ class SimulatedBroker:
         """Be the controller no more."""
         while self._watches:
             self._watches.pop().cancel()
-        if self.term is not None:
-            self.term.resign()
-            self.term = None
+        if self.active is not None:
+            self.active.resign()
+            self.active = None
 
     def _stop_sending(self) -> None:
         for broker_id in list(self.channel.queues):
@@ -230,7 +234,7 @@ class SimulatedBroker:
         standing = await stand_for_election(
             self.session,
             self.broker_id,
-            is_controller=self.term is not None,
+            is_controller=self.active is not None,
             now_ms=self.world.steps,
         )
         if standing.is_controller and standing.election is None:
@@ -239,7 +243,7 @@ class SimulatedBroker:
         if standing.election is None:
             return
         self.world.note_election(standing.election.epoch, self)
-        self.term = Term(
+        self.active = ActiveController(
             self.broker_id,
             standing.election,
             store=self.session,
@@ -248,13 +252,13 @@ class SimulatedBroker:
             random=self.world.random,
             post=self.post,
         )
-        for path, changed in TERM_WATCHES:
+        for path, changed in CONTROLLER_WATCHES:
             watch = await self.session.watch(
                 path,
-                lambda _, changed=changed: self.post_to_term(changed),  # type: ignore[misc]  # bound now
+                lambda _, changed=changed: self.post_to_controller(changed),  # type: ignore[misc]  # bound now
             )
             self._watches.append(watch)
-        await self.term.take_over({self.broker_id})
+        await self.active.take_over({self.broker_id})
 
     def step(self) -> None:
         """One store verb of the running event, or the next event's beginning."""
@@ -279,7 +283,7 @@ class SimulatedBroker:
         try:
             task.send(None)
         except StopIteration:
-            if self.term is not None and self.term.store.is_unsure:
+            if self.active is not None and self.active.store.is_unsure:
                 self._begin_anew()
         except ControllerMoved:
             self._begin_anew()

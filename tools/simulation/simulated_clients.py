@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
-from ...controller.active_controller import Term
-from ...controller.partitions.leader_elections import ElectionType, TermLeaders
+from ...controller.active_controller import ActiveController
+from ...controller.partitions.leader_elections import ElectionType, LeaderElections
 from ...controller.topics.new_partitions import NewPartitions
 from ...controller.topics.new_topic import NewTopic
-from ...controller.topics.topic_operations import TermTopics
+from ...controller.topics.topic_operations import TopicOperations
 from ...metadata_store import znodes
 
 if TYPE_CHECKING:
@@ -34,33 +34,35 @@ class Clients:
 
     def ask(self) -> None:
         """Have some controller, or who thinks that it is one, do something."""
-        controllers = [each for each in self._world.brokers if each.alive and each.term is not None]
+        controllers = [
+            each for each in self._world.brokers if each.alive and each.active is not None
+        ]
         if not controllers:
             return
         broker = self._world.random.choice(controllers)
-        assert broker.term is not None
-        names = [topic.name for topic in broker.term.context.topics()]
+        assert broker.active is not None
+        names = [topic.name for topic in broker.active.context.topics()]
         dice = self._world.random.random()
         if dice < 0.3 or not names:
-            broker.post_to_term(self._create)
+            broker.post_to_controller(self._create)
             return
         name = self._world.random.choice(names)
         if dice < 0.45:
-            broker.post_to_term(lambda term: self._delete(term, name))
+            broker.post_to_controller(lambda controller: self._delete(controller, name))
         elif dice < 0.55:
-            broker.post_to_term(lambda term: self._grow(term, name))
+            broker.post_to_controller(lambda controller: self._grow(controller, name))
         elif dice < 0.75:
-            broker.post_to_term(lambda term: self._reassign(term, name))
+            broker.post_to_controller(lambda controller: self._reassign(controller, name))
         elif dice < 0.8:
-            broker.post_to_term(self._elect_uncleanly)
+            broker.post_to_controller(self._elect_uncleanly)
         elif dice < 0.87:
-            broker.post_to_term(lambda term: TermLeaders(term).rebalance())
+            broker.post_to_controller(lambda controller: LeaderElections(controller).rebalance())
         elif dice < 0.92:
-            broker.post_to_term(lambda term: self._allow_unclean(term, name))
+            broker.post_to_controller(lambda controller: self._allow_unclean(controller, name))
         else:
-            broker.post_to_term(self._shut_down)
+            broker.post_to_controller(self._shut_down)
 
-    async def _create(self, term: Term) -> None:
+    async def _create(self, controller: ActiveController) -> None:
         name = self._world.random.choice(TOPIC_NAMES)
         configs = list(UNCLEAN.items()) if self._world.random.random() < 0.2 else []
         wish = NewTopic(
@@ -69,25 +71,25 @@ class Clients:
             self._world.random.randint(1, 3),
             configs=configs,
         )
-        (created,) = await TermTopics(term).create([wish])
+        (created,) = await TopicOperations(controller).create([wish])
         if created.plan is not None:
             self._world.tell(f"topic {name} is made: {created.plan.assignment} {configs}")
 
-    async def _delete(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
+    async def _delete(self, controller: ActiveController, name: str) -> None:
+        topic = controller.context.topic(name)
         if topic is not None:
             self._world.invariants.to_be_deleted.add(topic.topic_id)
             self._world.tell(f"topic {name} is to be deleted")
-            await TermTopics(term).delete([topic.topic_id])
+            await TopicOperations(controller).delete([topic.topic_id])
 
-    async def _grow(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
+    async def _grow(self, controller: ActiveController, name: str) -> None:
+        topic = controller.context.topic(name)
         if topic is not None:
             count = len(topic.assignment) + 1
-            await TermTopics(term).add_partitions([NewPartitions(name, count)])
+            await TopicOperations(controller).add_partitions([NewPartitions(name, count)])
 
-    async def _reassign(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
+    async def _reassign(self, controller: ActiveController, name: str) -> None:
+        topic = controller.context.topic(name)
         if topic is None:
             return
         target = self._world.random.sample(
@@ -97,26 +99,26 @@ class Clients:
         asked.append(frozenset(target))
         wish = None if self._world.random.random() < 0.2 else target
         self._world.tell(f"{name}-0 is to move to {wish}")
-        await TermLeaders(term).reassign({TopicPartition(name, 0): wish})
+        await LeaderElections(controller).reassign({TopicPartition(name, 0): wish})
 
-    async def _elect_uncleanly(self, term: Term) -> None:
-        for topic in term.context.topics():
+    async def _elect_uncleanly(self, controller: ActiveController) -> None:
+        for topic in controller.context.topics():
             self._world.invariants.elected_uncleanly.add(topic.topic_id)
-        await TermLeaders(term).elect(ElectionType.UNCLEAN, None)
+        await LeaderElections(controller).elect(ElectionType.UNCLEAN, None)
 
-    async def _allow_unclean(self, term: Term, name: str) -> None:
-        topic = term.context.topic(name)
+    async def _allow_unclean(self, controller: ActiveController, name: str) -> None:
+        topic = controller.context.topic(name)
         if topic is None:
             return
         self._world.tell(f"topic {name} may be led uncleanly")
         altered = znodes.encode_config(UNCLEAN)
-        await term.store.store.set(znodes.topic_config_path(name), altered)
-        await term.topic_config_changed(name)
+        await controller.store.store.set(znodes.topic_config_path(name), altered)
+        await controller.topic_config_changed(name)
 
-    async def _shut_down(self, term: Term) -> None:
+    async def _shut_down(self, controller: ActiveController) -> None:
         leaving = self._world.random.randint(1, len(self._world.brokers))
         try:
-            await TermLeaders(term).shut_down(leaving, -1)
+            await LeaderElections(controller).shut_down(leaving, -1)
         except KafkaError:
             return
         self._world.tell(f"broker {leaving} shuts down in good order")

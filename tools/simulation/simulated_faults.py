@@ -107,7 +107,9 @@ class Faults:
 
     def _victim(self) -> SimulatedBroker:
         """Often a controller in the middle of something."""
-        controllers = [each for each in self._world.brokers if each.alive and each.term is not None]
+        controllers = [
+            each for each in self._world.brokers if each.alive and each.active is not None
+        ]
         if controllers and self._world.random.random() < 0.3:
             return self._world.random.choice(controllers)
         return self._world.random.choice(self._world.brokers)

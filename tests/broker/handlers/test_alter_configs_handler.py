@@ -308,7 +308,9 @@ async def test_changed_topic_has_its_logs_follow_and_new_partitions_too(bench) -
     config = log_config(bench, "orders")
     assert (config.segment_bytes, config.max_message_bytes) == (2_000_000, 77)
     assert config.cleanup_policy == {"compact"}
-    assert bench.broker.controller.term.context.topic("orders").config["max.message.bytes"] == "77"
+    assert (
+        bench.broker.controller.active.context.topic("orders").config["max.message.bytes"] == "77"
+    )
 
 
 async def test_changed_default_reaches_the_logs_of_topics_without_a_setting_of_their_own(

@@ -15,7 +15,7 @@ from .states import REPLICA_TRANSITIONS, ReplicaStatus
 state_change_logger = logging.getLogger("odradek.state_change")
 
 
-class ReplicaMachine:
+class ReplicaStateMachine:
     """Changes the states of replicas, and collects what brokers are to be told.
 
     Args:
@@ -25,7 +25,10 @@ class ReplicaMachine:
     """
 
     def __init__(
-        self, context: ControllerContext, leaderships: LeadershipWriter, batch: RequestBatch
+        self,
+        context: ControllerContext,
+        leaderships: LeadershipWriter,
+        batch: ControllerBrokerRequestBatch,
     ) -> None:
         self._context = context
         self._leaderships = leaderships
@@ -83,21 +86,23 @@ class ReplicaMachine:
     def _tell_new(self, replica: Replica, topic: Topic) -> None:
         """It begins empty; where there is no leader yet, it hears when there is one."""
         if replica.partition in topic.leaderships:
-            self._batch.lead([replica.broker_id], topic, replica.partition, is_new=True)
+            self._batch.add_leader_and_isr(
+                [replica.broker_id], topic, replica.partition, is_new=True
+            )
 
     def _tell_online(self, replica: Replica, topic: Topic) -> None:
         if self._context.status(replica) is ReplicaStatus.NEW:
             return  # it was told when it became new, or when its partition got a leader
         if replica.partition in topic.leaderships:
-            self._batch.lead([replica.broker_id], topic, replica.partition)
+            self._batch.add_leader_and_isr([replica.broker_id], topic, replica.partition)
 
-    def _tell_deletion(self, replica: Replica, topic: Topic) -> None:
-        self._batch.stop([replica.broker_id], topic, replica.partition, delete=True)
+    def _request_deletion(self, replica: Replica, topic: Topic) -> None:
+        self._batch.add_stop_replica([replica.broker_id], topic, replica.partition, delete=True)
 
-    _TELL: Mapping[ReplicaStatus, Callable[[ReplicaMachine, Replica, Topic], None]] = {
+    _TELL: Mapping[ReplicaStatus, Callable[[ReplicaStateMachine, Replica, Topic], None]] = {
         ReplicaStatus.NEW: _tell_new,
         ReplicaStatus.ONLINE: _tell_online,
-        ReplicaStatus.DELETION_STARTED: _tell_deletion,
+        ReplicaStatus.DELETION_STARTED: _request_deletion,
     }
 
     async def _take_offline(self, replicas: Sequence[Replica]) -> None:
@@ -105,7 +110,9 @@ class ReplicaMachine:
         by_broker: dict[int, list[PartitionOf]] = {}
         for replica in replicas:
             topic = self._topic(replica)
-            self._batch.stop([replica.broker_id], topic, replica.partition, delete=False)
+            self._batch.add_stop_replica(
+                [replica.broker_id], topic, replica.partition, delete=False
+            )
             by_broker.setdefault(replica.broker_id, []).append(
                 PartitionOf(topic, replica.partition)
             )
@@ -128,6 +135,6 @@ class ReplicaMachine:
             ]
             if topic.is_being_deleted:
                 continue
-            self._batch.lead(others, topic, partition)
+            self._batch.add_leader_and_isr(others, topic, partition)
         for topic, partition in left:
-            self._batch.tell(self._context.live_brokers, topic, [partition])
+            self._batch.add_update_metadata(self._context.live_brokers, topic, [partition])

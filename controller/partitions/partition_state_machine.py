@@ -20,7 +20,7 @@ AllowsUnclean = Callable[[Topic], bool]
 """Whether a topic takes a leader out of sync rather than none."""
 
 
-class PartitionMachine:
+class PartitionStateMachine:
     """Changes the states of partitions, and collects what brokers are to be told.
 
     Args:
@@ -34,7 +34,7 @@ class PartitionMachine:
         self,
         context: ControllerContext,
         leaderships: LeadershipWriter,
-        batch: RequestBatch,
+        batch: ControllerBrokerRequestBatch,
         allows_unclean: AllowsUnclean,
     ) -> None:
         self._context = context
@@ -92,7 +92,9 @@ class PartitionMachine:
             (new if status is PartitionStatus.NEW else others).append(item)
         led = await self._leaderships.create(new) if new else []
         for topic, partition in led:
-            self._batch.lead(self._live_replicas(topic, partition), topic, partition, is_new=True)
+            self._batch.add_leader_and_isr(
+                self._live_replicas(topic, partition), topic, partition, is_new=True
+            )
         changed, left = await self._elect(others, elect)
         for item in (*led, *changed):
             item.topic.statuses[item.partition] = PartitionStatus.ONLINE
@@ -111,7 +113,7 @@ class PartitionMachine:
 
         changed, left = await self._leaderships.change(partitions, decide)
         for topic, partition in changed:
-            self._batch.lead(self._live_replicas(topic, partition), topic, partition)
+            self._batch.add_leader_and_isr(self._live_replicas(topic, partition), topic, partition)
         return changed, left
 
     def _electorate(self, topic: Topic, partition: int) -> Electorate:
