@@ -62,7 +62,7 @@ class ControllerBrokerRequestBatch:
         self._told_all: set[int] = set()
         self._led_all: set[int] = set()
 
-    def lead(
+    def add_leader_and_isr(
         self, broker_ids: Iterable[int], topic: Topic, partition: int, *, is_new: bool = False
     ) -> None:
         """Brokers are to lead or follow a partition; all brokers learn of its state."""
@@ -75,9 +75,9 @@ class ControllerBrokerRequestBatch:
                 led[topic_partition] = state._replace(is_new=True)
             else:
                 led[topic_partition] = state
-        self.tell(self._context.live_brokers, topic, [partition])
+        self.add_update_metadata(self._context.live_brokers, topic, [partition])
 
-    def stop(
+    def add_stop_replica(
         self, broker_ids: Iterable[int], topic: Topic, partition: int, *, delete: bool
     ) -> None:
         """Brokers are to stop being replicas of a partition, and to delete it if so said."""
@@ -93,7 +93,7 @@ class ControllerBrokerRequestBatch:
             deletes = delete or (former is not None and former.delete)
             stopped[topic_partition] = StoppedReplica(topic_partition, leader_epoch, deletes)
 
-    def tell(
+    def add_update_metadata(
         self, broker_ids: Iterable[int], topic: Topic, partitions: Iterable[int] | None = None
     ) -> None:
         """Brokers are to learn of partitions, of all that a topic has where none are named."""
@@ -107,7 +107,7 @@ class ControllerBrokerRequestBatch:
         """Brokers are to know every topic, and no others: they may have missed deletions."""
         told = set(broker_ids)
         for topic in self._context.topics():
-            self.tell(told, topic)
+            self.add_update_metadata(told, topic)
         self._told_brokers |= told
         self._told_all |= told
 

@@ -44,7 +44,7 @@ from ..control.verbs import VerbError
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...controller.active_controller import Term
+    from ...controller.active_controller import ActiveController
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def find(broker: Broker, name: str) -> dict[str, SnapshotTopic]:
 
 async def put_back(
     broker: Broker,
-    term: Term,
+    controller: ActiveController,
     name: str,
     topics: dict[str, SnapshotTopic],
     epochs: dict[bytes, int],
@@ -149,9 +149,9 @@ async def put_back(
             operations.append(create_leadership_operation(topic_name, number, state))
             items.append(PartitionOf(topic, number))
             _copy_back(broker, name, TopicPartition(topic_name, number), partition)
-        term.context.add_topic(topic)
-    await term.store.multi(operations)
-    await term.lead_new(items)
+        controller.context.add_topic(topic)
+    await controller.store.multi(operations)
+    await controller.lead_new(items)
     logger.info("restored snapshot %s with %d topics", name, len(topics))
 
 
@@ -181,7 +181,7 @@ def _root(broker: Broker) -> Path:
 # -- removing all topics ---------------------------------------------------------------------------
 
 
-async def remove_all_topics(broker: Broker, term: Term) -> None:
+async def remove_all_topics(broker: Broker, controller: ActiveController) -> None:
     """Take all topics from a broker, with all that is in them; it acts as the controller.
 
     Groups and transactions go with the topics that keep them. Whoever waits for something of
@@ -190,29 +190,29 @@ async def remove_all_topics(broker: Broker, term: Term) -> None:
     Raises:
         VerbError: other brokers are there.
     """
-    if len(term.context.live_brokers) > 1:
+    if len(controller.context.live_brokers) > 1:
         raise VerbError("other brokers are there: ask the cluster, not one of its brokers")
-    await _finish_earlier_requests(broker, term)
-    topics = list(term.context.topics())
-    await _remove_nodes(term, topics)
+    await _finish_earlier_requests(broker, controller)
+    topics = list(controller.context.topics())
+    await _remove_nodes(controller, topics)
     for topic in topics:
-        term.context.remove_topic(topic)
+        controller.context.remove_topic(topic)
     manager = broker.replica_manager
     hosted = set(manager.hosted.online) | set(broker.log_manager.logs)
     manager.stop_replicas(
-        term.context.epoch, [StoppedReplica(each, delete=True) for each in sorted(hosted)]
+        controller.context.epoch, [StoppedReplica(each, delete=True) for each in sorted(hosted)]
     )
-    live = list(term.context.live_brokers.values())
-    update = MetadataUpdate(broker.broker_id, term.context.epoch, live, is_full=True)
+    live = list(controller.context.live_brokers.values())
+    update = MetadataUpdate(broker.broker_id, controller.context.epoch, live, is_full=True)
     broker.metadata_cache.update_metadata(update)
     logger.info("reset: %d topics with %d partitions are gone", len(topics), len(hosted))
 
 
-async def _finish_earlier_requests(broker: Broker, term: Term) -> None:
+async def _finish_earlier_requests(broker: Broker, controller: ActiveController) -> None:
     """Wait until the broker has carried out all that its controller has sent it before."""
     done = trio.Event()
-    (live,) = term.context.live_brokers.values()
-    request = StopReplica(broker.broker_id, term.context.epoch, live.epoch, ())
+    (live,) = controller.context.live_brokers.values()
+    request = StopReplica(broker.broker_id, controller.context.epoch, live.epoch, ())
     broker.channels.send(broker.broker_id, request, lambda _: done.set())
     with trio.move_on_after(REQUESTS_SECONDS_MAX):
         await done.wait()
@@ -220,15 +220,15 @@ async def _finish_earlier_requests(broker: Broker, term: Term) -> None:
     raise TimeoutError("the broker does not answer its controller's requests")
 
 
-async def _remove_nodes(term: Term, topics: list[Topic]) -> None:
+async def _remove_nodes(controller: ActiveController, topics: list[Topic]) -> None:
     """Have the metadata store forget topics."""
     operations = [operation for topic in topics for operation in _deletions(topic)]
     try:
         for start in range(0, len(operations), DELETIONS_PER_TRANSACTION):
-            await term.store.multi(operations[start : start + DELETIONS_PER_TRANSACTION])
+            await controller.store.multi(operations[start : start + DELETIONS_PER_TRANSACTION])
     except NoNode:  # one of them is not whole, such as one that is just being deleted
         for topic in topics:
-            await remove_topic_nodes(term.store, topic.name)
+            await remove_topic_nodes(controller.store, topic.name)
 
 
 def _deletions(topic: Topic) -> list[Operation]:

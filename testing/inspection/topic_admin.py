@@ -138,8 +138,8 @@ async def reset(target: ControlTarget) -> None:
 
     broker = target.broker
     try:
-        async with broker.controller.acting() as term:
-            await snapshots.remove_all_topics(broker, term)
+        async with broker.controller.acting() as controller:
+            await snapshots.remove_all_topics(broker, controller)
     except KafkaError as refusal:
         raise _refused("the broker cannot be reset now", refusal) from None
     if isinstance(target.clock, BrokerClock):
@@ -173,9 +173,9 @@ async def restore(target: ControlTarget, snapshot: Snapshot) -> None:
         for hosted in broker.replica_manager.hosted.online.values()
     }
     try:
-        async with broker.controller.acting() as term:
-            await snapshots.remove_all_topics(broker, term)
-            await snapshots.put_back(broker, term, snapshot.name, topics, epochs)
+        async with broker.controller.acting() as controller:
+            await snapshots.remove_all_topics(broker, controller)
+            await snapshots.put_back(broker, controller, snapshot.name, topics, epochs)
     except KafkaError as refusal:
         raise _refused(f"snapshot {snapshot.name} cannot be restored", refusal) from None
     await _wait_until_led(target, [(name, len(topic.partitions)) for name, topic in topics.items()])
