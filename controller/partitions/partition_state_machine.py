@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
-from ..channel.request_batch import RequestBatch
+from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import ControllerContext, Replica, Topic
 from .leadership import Election, Electorate, elect_for_offline
 from .leadership_writer import LeadershipWriter, PartitionOf

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ...common.errors import ErrorCode, KafkaError
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
-from ..channel.request_batch import RequestBatch
+from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import NO_REASSIGNMENT, ControllerContext, Reassignment, Replica, Topic
 from ..fenced_store import FencedStore
 from ..topics.topic_nodes import write_assignment

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...common.partition_state import LeaderAndIsr
-from ..channel.request_batch import RequestBatch
+from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import ControllerContext, Replica, Topic
 from .leadership import without_replica
 from .leadership_writer import LeadershipWriter, PartitionOf

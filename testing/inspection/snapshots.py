@@ -144,7 +144,7 @@ async def put_back(
         operations += create_topic_operations(topic)
         for number, partition in sorted(saved.partitions.items()):
             epoch = max(partition.leader_epoch, epochs.get(saved.topic_id, -1)) + 1
-            state = LeaderAndIsr(term.context.epoch, broker.broker_id, epoch, replicas)
+            state = LeaderAndIsr(controller.context.epoch, broker.broker_id, epoch, replicas)
             operations.append(create_partition_operation(topic_name, number))
             operations.append(create_leadership_operation(topic_name, number, state))
             items.append(PartitionOf(topic, number))

@@ -15,7 +15,7 @@ from odradek.controller.channel.channel import (
     StopReplica,
     UpdateMetadata,
 )
-from odradek.controller.channel.request_batch import RequestBatch
+from odradek.controller.channel.request_batch import ControllerBrokerRequestBatch
 from odradek.controller.context import ControllerContext, Reassignment, Topic
 from odradek.replication.partition.hosted_partitions import StoppedReplica
 
@@ -91,7 +91,7 @@ def test_what_was_sent_is_not_sent_again(bench: Bench) -> None:
 
 
 def test_a_replica_that_is_new_stays_so_however_often_it_is_told(bench: Bench) -> None:
-    bench.batch.lead([1], bench.topic, 0, is_new=True)
+    bench.batch.add_leader_and_isr([1], bench.topic, 0, is_new=True)
     moved = LeaderAndIsr(4, 2, 8, (2,), 10)
     bench.topic.leaderships[0] = moved
     bench.batch.add_leader_and_isr([1, 2], bench.topic, 0)

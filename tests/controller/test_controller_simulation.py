@@ -9,16 +9,14 @@ import pytest
 from support.simulation import Break, first_seed_that_fails, require_same_story
 
 from odradek.common.partition_state import LeaderAndIsr
-from odradek.controller.active_controller import Term
+from odradek.controller.active_controller import ActiveController
 from odradek.controller.broker_changes import BrokerChanges
 from odradek.controller.channel.request_batch import ControllerBrokerRequestBatch
 from odradek.controller.context import ControllerContext
 from odradek.controller.fenced_store import FencedStore
 from odradek.controller.partitions import (
     leadership_writer,
-)
-from odradek.controller.partitions import (
-    replica_state_machine as replica_machine,
+    replica_state_machine,
 )
 from odradek.controller.partitions.leadership import Electorate
 from odradek.controller.partitions.leadership_writer import PartitionOf
@@ -97,12 +95,12 @@ def forget_the_fence(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def keep_the_leader(patch: pytest.MonkeyPatch) -> None:
     """A replica that leaves the ISR goes on leading."""
-    real = replica_machine.without_replica
+    real = replica_state_machine.without_replica
 
     def without_replica(former: LeaderAndIsr, replica: int, epoch: int) -> LeaderAndIsr:
         return real(former, replica, epoch)._replace(leader=former.leader)
 
-    patch.setattr(replica_machine, "without_replica", without_replica)
+    patch.setattr(replica_state_machine, "without_replica", without_replica)
 
 
 @mutation

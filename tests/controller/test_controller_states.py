@@ -97,15 +97,15 @@ async def test_the_machines_refuse_what_the_tables_do_not_know_and_do_nothing(
     item = PartitionOf(controller.topic("t"), 0)
     online, unknown = Replica("t", 0, 1), Replica("t", 0, 3)
     with pytest.raises(IllegalTransitionError):
-        controller.term.partitions.set_status([item], PartitionStatus.NEW)
+        controller.active.partitions.set_status([item], PartitionStatus.NEW)
     with pytest.raises(IllegalTransitionError):
-        await controller.term.replicas.change([online], ReplicaStatus.DELETION_STARTED)
+        await controller.active.replicas.change([online], ReplicaStatus.DELETION_STARTED)
     with pytest.raises(IllegalTransitionError):
-        await controller.term.replicas.change([online, unknown], ReplicaStatus.OFFLINE)
+        await controller.active.replicas.change([online, unknown], ReplicaStatus.OFFLINE)
     item.topic.statuses[0] = PartitionStatus.NON_EXISTENT
     with pytest.raises(IllegalTransitionError):
-        await controller.term.partitions.bring_online([item])
-    assert controller.term.context.status(online) is ReplicaStatus.ONLINE
+        await controller.active.partitions.bring_online([item])
+    assert controller.active.context.status(online) is ReplicaStatus.ONLINE
     assert await controller.state() == (1, 0, (1, 2))
     controller.active.batch.send()
     assert controller.channel.sent == []

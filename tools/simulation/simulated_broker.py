@@ -17,7 +17,7 @@ from ...common.live_broker import EndPoint, LiveBroker
 from ...common.partition_state import LeaderAndIsr, PartitionState
 from ...common.topic_partition import TopicPartition
 from ...config.broker_config import BrokerConfig
-from ...controller.active_controller import Event, Term
+from ...controller.active_controller import ActiveController, Event
 from ...controller.channel.channel import (
     BecomeLeaderOrFollower,
     ControllerRequest,
