@@ -24,8 +24,8 @@ from ..runtime.clock import SystemClock
 from ..runtime.offload import run_in_thread
 from ..runtime.rng import random_uuid, uuid_to_text
 from ..storage.errors import LogDirectoryError, StorageError
+from ..storage.log_manager.log_loading import LoadingStopped
 from ..storage.log_manager.log_manager import LogManager
-from ..storage.recovery.log_loading import LoadingStopped
 from .broker import Broker
 from .dynamic_config.config_manager import load_broker_overrides
 from .environment import Surroundings, real_surroundings
@@ -172,7 +172,7 @@ async def make_broker(
         clock=clock,
         default_config=log_config(config, {}),
         files=files,
-        chance=chance,
+        rng=chance,
     )
     try:
         store = make_store(

@@ -21,7 +21,6 @@ from ..runtime.timers import Timers
 from ..storage.errors import RecordValidationError, StorageError
 from ..storage.log.append_origin import AppendOrigin
 from ..storage.log_manager.log_manager import FailedDirectory, LogManager
-from ..storage.log_manager.log_upkeep import delete_old_segments
 from ..storage.producer_state.verification_guard import VerificationGuard
 from .append import (
     AppendCallback,
@@ -415,9 +414,7 @@ class ReplicaManager:
             partition = self._partitions.get(topic_partition)
             return 0 if partition is None else partition.high_watermark
 
-        return delete_old_segments(
-            self.log_manager.logs, high_watermark_of, self._clock, logs_per_step
-        )
+        return self.log_manager.delete_old_segments(high_watermark_of, logs_per_step)
 
 
 def _cannot_append_to_internal_topic(topic: str) -> PartitionResponse:

@@ -174,14 +174,14 @@ class LogCleanerTask:
 
     def _noted_recovery_point_of(self, topic_partition: TopicPartition) -> int:
         """None of a log that is moving, so that nothing is swapped into it any more."""
-        if topic_partition in self._broker.log_manager.future_logs.logs:
+        if topic_partition in self._broker.log_manager.future_logs:
             return 0
         return self._broker.log_manager.noted_recovery_point(topic_partition)
 
     def _last_stable_offset_of(self, topic_partition: TopicPartition) -> int | None:
         """None of a log that is moving as well: its copy, with a record, might miss the tombstone
         that both have gone with here (Kafka's abortAndPauseCleaning)."""
-        if topic_partition in self._broker.log_manager.future_logs.logs:
+        if topic_partition in self._broker.log_manager.future_logs:
             return None
         partition = self._broker.replica_manager.get_partition(topic_partition)
         return None if partition is None else partition.last_stable_offset

@@ -19,8 +19,7 @@ from ...runtime.offload import run_in_thread
 from ...runtime.timers import Timers
 from ...storage.errors import StorageError, is_disk_failure
 from ...storage.log.log import Log
-from ...storage.log_manager.deferred_deletion import remove_doomed
-from ...storage.log_manager.log_upkeep import logs_to_flush, remove_expired_producers
+from ...storage.log_manager.deferred_deletion import delete_due
 
 if TYPE_CHECKING:
     from ...config.dynamic.dynamic_config import DynamicConfig
@@ -132,7 +131,7 @@ class LogMaintenance:
 
     async def _flush_old(self) -> None:
         """Flush what has waited for its `flush.ms`."""
-        for log in logs_to_flush(self._log_manager.logs, self._clock.now_ms()):
+        for log in self._log_manager.logs_to_flush():
             if self._log_manager.get_log(log.topic_partition) is log:  # not deleted meanwhile
                 await self._flush(log)
 
@@ -175,7 +174,7 @@ class LogMaintenance:
             logger.info("%d segments were deleted, since they are too old or too much", count)
 
     async def _expire_producers(self) -> None:
-        remove_expired_producers(self._log_manager.logs, self._clock.now_ms())
+        self._log_manager.remove_expired_producers()
 
     def _delete_at(self, at_ms: int) -> None:
         self._timers.schedule(at_ms, lambda: self._start_task(self._delete_due))
@@ -183,10 +182,10 @@ class LogMaintenance:
     async def _delete_due(self) -> None:
         """Remove what has had its delay, and wait for the next."""
         deletions = self._log_manager.deletions
-        doomed = deletions.take_due(self._clock.monotonic_ms())
+        due = deletions.take_due(self._clock.monotonic_ms())
         if deletions.next_due_ms is not None:
             self._delete_at(deletions.next_due_ms)
-        for path, error in await run_in_thread(partial(remove_doomed, doomed)):
+        for path, error in await run_in_thread(partial(delete_due, due)):
             logger.warning("could not delete %s: %s", path, error)
             if is_disk_failure(error):
                 self._log_manager.disk_failed(path, error)

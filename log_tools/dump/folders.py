@@ -5,12 +5,10 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterable, Iterator
 
-from ...storage.index.transaction_index import SUFFIX as TRANSACTION_SUFFIX
+from ...storage.file_names import SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX, segment_path
 from ...storage.io.files import Files
 from ...storage.io.read_only_files import READ_ONLY_FILES
-from ...storage.producer_state.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from ...storage.producer_state.producer_snapshot import list_snapshots
-from ...storage.segment.log_segment import segment_path
 from ..verify.folders import list_folders
 from ..verify.partition import list_segments
 from .log_dump import DumpOptions
@@ -43,7 +41,9 @@ def files_of_partition(
     if side_files:
         yield from _present(files, path, SIDE_FILES)
     base_offsets = list_segments(files, path)
-    suffixes = (".log", ".index", ".timeindex", TRANSACTION_SUFFIX) if side_files else (".log",)
+    suffixes = (
+        (".log", ".index", ".timeindex", TRANSACTION_INDEX_SUFFIX) if side_files else (".log",)
+    )
     for base_offset, following in zip(base_offsets, [*base_offsets[1:], None], strict=True):
         is_before = following is not None and following <= options.from_offset
         if not is_before and base_offset <= options.to_offset:

@@ -14,16 +14,15 @@ from ...common.sentinels import NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import write_epochs
+from ...storage.file_names import TRANSACTION_INDEX_SUFFIX, segment_path, snapshot_path
 from ...storage.index.offset_index import ENTRY as OFFSET_ENTRY
 from ...storage.index.time_index import ENTRY as TIME_ENTRY
 from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
-from ...storage.index.transaction_index import SUFFIX as TRANSACTION_SUFFIX
 from ...storage.index.transaction_index import VERSION as TRANSACTION_VERSION
 from ...storage.index.transaction_index import AbortedTxn
 from ...storage.io.files import Files
 from ...storage.log.log_config import LogConfig
-from ...storage.producer_state.producer_snapshot import encode_snapshot, snapshot_path
-from ...storage.segment.log_segment import segment_path
+from ...storage.producer_state.producer_snapshot import encode_snapshot
 from ..verify.partition import list_segments
 from ..verify.replay import Replay
 from ..verify.side_files import EPOCHS_FILE, SnapshotCheck, read_transactions
@@ -177,7 +176,7 @@ class PartitionRebuild:
     def _write_transactions(
         self, base_offset: int, aborted: list[AbortedTxn], replay: Replay
     ) -> None:
-        path = segment_path(self._directory, base_offset, TRANSACTION_SUFFIX)
+        path = segment_path(self._directory, base_offset, TRANSACTION_INDEX_SUFFIX)
         entries: Mapping[int, AbortedTxn] = {entry.last_offset: entry for entry in aborted}
         if not replay.is_complete:
             # what began before the log does is known to the old index alone

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import RecordBatch
-from ...storage.index.transaction_index import SUFFIX as TRANSACTION_SUFFIX
+from ...storage.file_names import TRANSACTION_INDEX_SUFFIX, segment_path
 from ...storage.io.files import Files
-from ...storage.segment.log_segment import segment_path
 from .batches import OffsetsCheck, SegmentBounds, check_records
 from .finding import Finding, FindingKind, unusable
 from .indexes import IndexCheck, OffsetIndexCheck, TimeIndexCheck
@@ -22,7 +21,7 @@ from .side_files import EpochCheck, SnapshotCheck, TransactionIndexCheck
 from .walk import Stretch, walk_batches
 
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")
-INDEX_SUFFIXES = (".index", ".timeindex", TRANSACTION_SUFFIX)
+INDEX_SUFFIXES = (".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
 
 
 class PartitionOptions(NamedTuple):
@@ -224,7 +223,7 @@ class _SegmentChecks:
             OffsetIndexCheck(files, path(".index"), base_offset),
             TimeIndexCheck(files, path(".timeindex"), base_offset),
         )
-        self.transactions = TransactionIndexCheck(files, path(TRANSACTION_SUFFIX))
+        self.transactions = TransactionIndexCheck(files, path(TRANSACTION_INDEX_SUFFIX))
         self.damaged_end: int | None = None
         """Where damaged bytes end that no whole batch has followed yet."""
         self._is_empty = True

@@ -11,6 +11,7 @@ from struct import error as StructError
 from ...common.sentinels import NO_EPOCH
 from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_epochs
+from ...storage.file_names import snapshot_path
 from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
 from ...storage.index.transaction_index import VERSION as TRANSACTION_VERSION
 from ...storage.index.transaction_index import AbortedTxn
@@ -19,7 +20,6 @@ from ...storage.producer_state.producer_snapshot import (
     CorruptSnapshotError,
     decode_snapshot,
     list_snapshots,
-    snapshot_path,
 )
 from ...storage.producer_state.producer_state import ProducerState
 from .finding import Finding, FindingKind, without_path

@@ -14,9 +14,8 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...storage.errors import StorageError
 from ...storage.log.log_config import LogConfig
-from ...storage.log_manager.future_logs import can_move
 from ...storage.log_manager.log_directory import LogDirectory
-from ...storage.log_manager.log_manager import LogManager
+from ...storage.log_manager.log_manager import LogManager, can_move
 from ..fetcher.fetcher_partition import UNBOUNDED_QUOTA, ReplicaQuota
 from ..fetcher.fetcher_settings import FetcherSettings
 from ..partition.partition import Partition
@@ -65,7 +64,6 @@ class FutureReplicas:
         self.quota: ReplicaQuota = UNBOUNDED_QUOTA
         self.on_work: Callable[[], None] = lambda: None
         self._log_manager = log_manager
-        self._future_logs = log_manager.future_logs
         self._online = online
         self._moves: dict[TopicPartition, FutureReplica] = {}
 
@@ -124,12 +122,12 @@ class FutureReplicas:
         directory = self._directory(path)
         if topic_partition in self._online.offline:
             raise StorageError("its log is offline")
-        if self._future_logs.directory_of(topic_partition) not in (None, directory):
+        if self._log_manager.future_directory_of(topic_partition) not in (None, directory):
             self.cancel(topic_partition)
         partition = self._online.get(topic_partition)
         if partition is None:
             if self._log_manager.get_log(topic_partition) is None:
-                self._future_logs.prefer(topic_partition, directory)
+                self._log_manager.prefer_directory(topic_partition, directory)
             raise KafkaError(
                 ErrorCode.REPLICA_NOT_AVAILABLE
                 if is_known(topic_partition)
@@ -154,10 +152,10 @@ class FutureReplicas:
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of this broker's log.dirs")
 
     def _begin(self, partition: Partition, directory: LogDirectory) -> None:
-        log = self._future_logs.logs.get(partition.topic_partition)
+        log = self._log_manager.future_logs.get(partition.topic_partition)
         if log is None:
             current = partition.log
-            log = self._future_logs.create(
+            log = self._log_manager.create_future_log(
                 partition.topic_partition, directory, current.topic_id, current.config
             )
         logger.info("%s moves to %s", partition.topic_partition, directory.path)
@@ -173,15 +171,15 @@ class FutureReplicas:
         """
         if self._moves.pop(topic_partition, None) is not None:
             logger.info("%s moves no more", topic_partition)
-        self._future_logs.delete(topic_partition)
+        self._log_manager.delete_future_log(topic_partition)
 
     # -- what else becomes of the partition ---------------------------------------------
 
     def resume(self, partition: Partition) -> None:
         """A replica has come up: go on with its move if the start has found a copy."""
         topic_partition = partition.topic_partition
-        log = self._future_logs.logs.get(topic_partition)
-        directory = self._future_logs.directory_of(topic_partition)
+        log = self._log_manager.future_logs.get(topic_partition)
+        directory = self._log_manager.future_directory_of(topic_partition)
         if log is None or directory is None:
             return
         if log.topic_id != partition.log.topic_id:
@@ -217,7 +215,7 @@ class FutureReplicas:
         topic_partition = move.topic_partition
         return (
             self._moves.get(topic_partition) is move
-            and self._future_logs.logs.get(topic_partition) is move.copy.log
+            and self._log_manager.future_logs.get(topic_partition) is move.copy.log
             and self._online.get(topic_partition) is move.partition
         )
 
@@ -246,7 +244,7 @@ class FutureReplicas:
         """
         partition, topic_partition = move.partition, move.topic_partition
         try:
-            log = self._future_logs.replace_current(topic_partition)
+            log = self._log_manager.replace_current_with_future_log(topic_partition)
         except StorageError:
             move.fetcher.failed.add(topic_partition)
             raise

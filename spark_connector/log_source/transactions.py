@@ -14,14 +14,14 @@ from ...protocol.records.batch import RecordBatch
 from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ...protocol.records.records import iter_records
 from ...storage.errors import CorruptIndexError
-from ...storage.index.transaction_index import SUFFIX, TransactionIndex
+from ...storage.file_names import TRANSACTION_INDEX_SUFFIX, snapshot_path
+from ...storage.index.transaction_index import TransactionIndex
 from ...storage.io.files import StorageFile
 from ...storage.io.read_only_files import READ_ONLY_FILES
 from ...storage.producer_state.producer_snapshot import (
     CorruptSnapshotError,
     decode_snapshot,
     list_snapshots,
-    snapshot_path,
 )
 from ...storage.segment.segment_reader import iter_headers, read_batch
 from ..errors import SparkConnectorError
@@ -46,7 +46,9 @@ def transactions_of(log: PartitionLog) -> Transactions:
     """
     aborted = {}
     for segment in log.segments:
-        index = TransactionIndex(READ_ONLY_FILES, segment.path[:-4] + SUFFIX, segment.base_offset)
+        index = TransactionIndex(
+            READ_ONLY_FILES, segment.path[:-4] + TRANSACTION_INDEX_SUFFIX, segment.base_offset
+        )
         try:
             index.sanity_check()
         except CorruptIndexError as error:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from ...protocol.records.batch import RecordBatch
 from ...protocol.records.records import iter_keys
+from ..file_names import LOG_SUFFIX, segment_path
 from ..index.transaction_index import AbortedTxn
-from ..segment.log_segment import segment_path
-from ..segment.segment_swap import LOG_SUFFIX, remove_unfinished
+from ..segment.segment_swap import remove_unfinished
 from .cleaner_filter import RECORDS_BETWEEN_BREATHS, RecordFilter
 from .cleaner_pace import CleanerPace
 from .cleaner_plan import CleaningPlan, SourceSegment, group_by_size

@@ -141,7 +141,7 @@ class CleanerCheckpoints:
     def _tell_keeper(self, directory: str, error: OSError) -> None:
         for known in self._known.values():
             if os.path.dirname(known.log.directory) == directory:
-                known.log.keeper.disk_failed(directory, error)
+                known.log.owner.disk_failed(directory, error)
                 return
 
     def _changed(self) -> dict[str, dict[TopicPartition, int]]:

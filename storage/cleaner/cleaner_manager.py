@@ -207,7 +207,7 @@ class CleanerManager:
         if isinstance(error, OSError):
             logger.warning("cleaning %s failed: %s", log.topic_partition, error)
             if is_disk_failure(error):
-                log.keeper.disk_failed(log.directory, error)
+                log.owner.disk_failed(log.directory, error)
         elif isinstance(error, StorageError | NoRoomForKeysError):
             logger.warning("cleaning %s failed: %s", log.topic_partition, error)
         else:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..file_names import segment_path
 from ..index.transaction_index import AbortedTxn
 from ..io.files import Files
 from ..log.log import Log
 from ..producer_state.producer_state import ProducerState
-from ..segment.log_segment import OFFSETS_MAX, segment_path
+from ..segment.log_segment import OFFSETS_MAX
 
 
 class CleanerSettings(NamedTuple):

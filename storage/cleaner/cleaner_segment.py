@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ..file_names import CLEANED_SUFFIX, LOG_SUFFIX, segment_path
 from ..index.offset_index import OffsetIndex
 from ..index.time_index import TimeIndex
 from ..index.transaction_index import TransactionIndex
 from ..io.files import Buffer
-from ..segment.log_segment import OFFSETS_MAX, segment_path
-from ..segment.segment_swap import CLEANED_SUFFIX, LOG_SUFFIX, remove_cleaned
+from ..segment.log_segment import OFFSETS_MAX
+from ..segment.segment_swap import remove_cleaned
 from .cleaner_filter import KeptBatch
 from .cleaner_plan import CleaningPlan, SourceSegment
 

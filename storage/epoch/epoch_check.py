@@ -1,18 +1,19 @@
-"""Looking at the leader epochs of a loaded log against its batches, before they are relied on.
+"""Leader epochs against the batches: compared before their first use, and read from them anew.
 
-The file has no checksum. A wrong digit in it would have a follower cut its log at the wrong
-offset, so what it says is compared with the batches once, when somebody first asks.
+The checkpoint has no checksum. A wrong digit in it would have a follower truncate its log at the
+wrong offset, so it is compared with the batches once, at its first use.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
 
 from ...common.errors import KafkaError
 from ...protocol.records.batch import RecordBatch
-from ..recovery.segment_recovery import rebuild_epochs
+from ..segment.log_segment import LogSegment
 from ..segment.log_segments import LogSegments
 from ..segment.segment_reader import iter_headers
 from .leader_epoch_cache import LeaderEpochCache
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 def check_epochs(
     segments: LogSegments, epochs: LeaderEpochCache, log_start_offset: int, log_end_offset: int
 ) -> None:
-    """Make sure that each epoch begins where its first batch lies, or read them all anew.
+    """Make sure that each epoch begins where its first batch lies, or rebuild the checkpoint.
 
     Args:
         segments: of the log.
@@ -44,10 +45,10 @@ def check_epochs(
             for (_, before), (epoch, start) in pairwise([(-1, -1), *epochs.entries])
         )
     except KafkaError:
-        return  # something in the log is no batch: nothing better is to be had from it
+        return  # something in the log is no batch: the checkpoint is the better source
     if is_right:
         return
-    logger.warning("%s does not fit the batches; it is made again", epochs.path)
+    logger.warning("leader epoch checkpoint %s is corrupt, rebuilding it", epochs.path)
     rebuild_epochs(segments, epochs, log_start_offset)
     with suppress(OSError):
         epochs.flush()
@@ -79,3 +80,34 @@ def _batch_at(segments: LogSegments, offset: int) -> RecordBatch | None:
         for _, batch in iter_headers(segment.open_file(), position, segment.size):
             return batch
     return None
+
+
+def rebuild_epochs(
+    segments: Iterable[LogSegment], epochs: LeaderEpochCache, log_start_offset: int
+) -> None:
+    """Read from all batches which leader epoch began where.
+
+    Args:
+        segments: of the log, in order.
+        epochs: replaced, unless the batches carry no epoch.
+        log_start_offset: the first epoch begins there at the earliest.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    is_first = True
+    for segment in segments:
+        try:
+            for _, batch in iter_headers(segment.open_file(), 0, segment.size):
+                epoch = batch.partition_leader_epoch
+                if batch.last_offset < log_start_offset:
+                    continue
+                if is_first:
+                    if epoch < 0:
+                        return
+                    epochs.clear()
+                    is_first = False
+                if epoch > epochs.latest_epoch:
+                    epochs.note(epoch, max(batch.base_offset, log_start_offset))
+        except KafkaError:
+            continue  # something in it is no batch; the next segment may have more

@@ -5,7 +5,7 @@ flushed, rolled or closed. Losing the rest to a crash costs nothing: every segme
 was not flushed is read through after one, and its indexes are made anew.
 
 A file is taken at its word when it is loaded, but for what its size and its last entry say;
-`index_check` looks at each entry against the batches before it is used.
+`LogSegment` compares each entry with the batches before it is used.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class IndexFile:
         "_file_bytes",
         "_files",
         "_persisted_bytes",
+        "cannot_be_rebuilt",
         "entry_bytes",
-        "is_all_there_is",
         "is_trusted",
         "max_bytes",
         "path",
@@ -57,7 +57,7 @@ class IndexFile:
         self._file_bytes = NO_FILE if is_new else 0
         self.is_trusted = is_new
         """Whether this process has made all entries from batches, none read from the file."""
-        self.is_all_there_is = False
+        self.cannot_be_rebuilt = False
         """Whether it cannot be made again, because the batches are damaged."""
         self.max_bytes = DEFAULT_MAX_BYTES
 
@@ -77,7 +77,7 @@ class IndexFile:
     def __len__(self) -> int:
         return len(self.entries) // self.entry_bytes
 
-    def glance_at_last(self) -> bytes | None:
+    def peek_last(self) -> bytes | None:
         """The last entry, of a file that is neither read nor kept; no bytes if it has none.
 
         None where the file has to be read to tell.

@@ -64,13 +64,13 @@ class OffsetIndex(IndexFile):
         relative, position = ENTRY.unpack_from(self.entries, slot * ENTRY.size)
         return self.base_offset + relative, position
 
-    def glance_at_last_entry(self) -> tuple[int, int] | None:
+    def peek_last_entry(self) -> tuple[int, int] | None:
         """The last entry, or the base offset at 0, without reading the file; None if it has to be.
 
         Raises:
             OSError: the disk fails.
         """
-        last = self.glance_at_last()
+        last = self.peek_last()
         if last is None:
             return None
         relative, position = ENTRY.unpack(last) if last else (0, 0)

@@ -60,13 +60,13 @@ class TimeIndex(IndexFile):
         count = len(self)
         return self.entry(count - 1) if count else TimestampAndOffset(-1, self.base_offset)
 
-    def glance_at_last_entry(self) -> TimestampAndOffset | None:
+    def peek_last_entry(self) -> TimestampAndOffset | None:
         """The last entry without reading the file; None if there is none, or it has to be read.
 
         Raises:
             OSError: the disk fails.
         """
-        last = self.glance_at_last()
+        last = self.peek_last()
         if not last:
             return None
         timestamp, relative = ENTRY.unpack(last)

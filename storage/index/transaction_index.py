@@ -16,7 +16,6 @@ from ...common.sentinels import INT64_MAX
 from ..errors import CorruptIndexError
 from ..io.files import Files
 
-SUFFIX = ".txnindex"
 VERSION = 0
 ENTRY = Struct(">hqqqq")
 """Version, producer id, first offset, last offset, last stable offset."""

@@ -14,12 +14,9 @@ from typing import NamedTuple
 
 from ..io.files import Files
 
-DELETED_SUFFIX = ".deleted"
-"""Files of segments that end so are on their way out."""
 
-
-class Doomed(NamedTuple):
-    """One file or folder and when it goes."""
+class PendingDeletion(NamedTuple):
+    """One file or folder, and when it is removed."""
 
     due_ms: int
     order: int
@@ -38,7 +35,7 @@ class DeferredDeletion:
 
     def __init__(self) -> None:
         self.on_earlier: Callable[[int], None] | None = None
-        self._heap: list[Doomed] = []
+        self._heap: list[PendingDeletion] = []
         self._order = count()
 
     def __len__(self) -> int:
@@ -60,31 +57,31 @@ class DeferredDeletion:
     def _add(self, files: Files, paths: Sequence[str], due_ms: int, *, is_folder: bool) -> None:
         before = self.next_due_ms
         for path in paths:
-            entry = Doomed(due_ms, next(self._order), files, path, is_folder)
+            entry = PendingDeletion(due_ms, next(self._order), files, path, is_folder)
             heapq.heappush(self._heap, entry)
         if paths and self.on_earlier is not None and (before is None or due_ms < before):
             self.on_earlier(due_ms)
 
-    def take_due(self, now_ms: int) -> list[Doomed]:
-        """Take out what is due; hand it to `remove_doomed`, in a thread if need be.
+    def take_due(self, now_ms: int) -> list[PendingDeletion]:
+        """Take out what is due; hand it to `delete_due`, in a thread if need be.
 
         Args:
             now_ms: monotonic time.
         """
-        due: list[Doomed] = []
+        due: list[PendingDeletion] = []
         while self._heap and self._heap[0].due_ms <= now_ms:
             due.append(heapq.heappop(self._heap))
         return due
 
 
-def remove_doomed(doomed: Sequence[Doomed]) -> list[tuple[str, OSError]]:
+def delete_due(due: Sequence[PendingDeletion]) -> list[tuple[str, OSError]]:
     """Remove files and folders; what is gone already is no error.
 
     Returns:
         The paths that could not be removed, and why.
     """
     failures = []
-    for entry in doomed:
+    for entry in due:
         try:
             if entry.is_folder:
                 entry.files.remove_tree(entry.path)

@@ -1,4 +1,4 @@
-"""One of a broker's log directories: its lock, its marks, its checkpoints, its logs."""
+"""One of a broker's log directories: its lock, its marker files, its checkpoints, its logs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...common.topic_partition import TopicPartition
 from ..checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
 from ..checkpoint.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from ..errors import LogDirectoryError
+from ..file_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX
 from ..io.files import FileLock, Files
 from ..log.log import Log
-from ..log.log_flushing import DELETE_SUFFIX
 
 logger = logging.getLogger(__name__)
 
@@ -31,24 +31,22 @@ NO_BROKER_EPOCH = -1
 FOLDER_NAME_MAX = 255
 """Most file systems take no longer names."""
 
-FUTURE_SUFFIX = "-future"
-"""Folders that end so hold a copy that a partition's log in another directory is to give way to."""
-
-SET_ASIDE_SUFFIXES = (FUTURE_SUFFIX, "-stray")
-"""Folders that are neither served nor removed: of Kafka's that no topic wants, and copies that
-do not say of which partition."""
+IGNORED_SUFFIXES = (FUTURE_SUFFIX, STRAY_SUFFIX)
+"""Of folders that are neither served nor removed: Kafka's stray logs, and future logs whose name
+has no partition."""
 
 KRAFT_TOPIC = "__cluster_metadata"
-"""Kafka's controllers keep their own log beside the topics'; it is none of ours."""
+"""The log of Kafka's KRaft controllers, which this broker does not serve."""
 
 
 class DirectoryContents(NamedTuple):
-    """What lies in a directory: partitions, folders that are to be removed, copies."""
+    """What lies in a directory."""
 
     partitions: list[TopicPartition]
-    doomed: list[str]
+    pending_deletion: list[str]
+    """Folders of logs that were deleted."""
     futures: list[tuple[TopicPartition, str]]
-    """Of partitions whose logs are moving into this directory, with their folders."""
+    """Partitions whose logs are moving into this directory, with their folders."""
 
 
 class LogDirectory:
@@ -67,8 +65,8 @@ class LogDirectory:
     Attributes:
         failure: why it is offline; None while it is in use.
         logs: what it holds, while it is in use.
-        futures: copies of logs of other directories that are to be here; see `FutureLogs`.
-        written: by checkpoint file, what it says.
+        futures: copies of logs that are moving here from other directories; see `LogManager`.
+        written: by checkpoint file, what it has.
         was_clean: whether the last broker to use it closed everything properly.
     """
 
@@ -104,7 +102,7 @@ class LogDirectory:
     def fail(self, why: str) -> None:
         """Take it offline, until a restart.
 
-        Its lock stays: what is in it is not another broker's to repair meanwhile.
+        Its lock is kept: no other broker may repair what is in it meanwhile.
 
         Args:
             why: a sentence for the broker's log.
@@ -113,7 +111,7 @@ class LogDirectory:
         self.failure = why
 
     def mark_in_use(self) -> None:
-        """From now on a crash has to be reckoned with, and the mark may not come back after one.
+        """Remove the mark of a clean shutdown, so that it cannot come back after a crash.
 
         Raises:
             OSError: the disk fails.
@@ -123,10 +121,10 @@ class LogDirectory:
             self._files.sync_directory(self.path)
 
     def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Everything in it has been closed: the next start may take it as it is.
+        """Everything in it has been closed: the next start may trust it.
 
         Args:
-            broker_epoch: of the broker's registration, for controllers that ask (KIP-966).
+            broker_epoch: of the broker's registration, for controllers that read it (KIP-966).
         """
         text = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
         path = self._in(CLEAN_SHUTDOWN_FILE)
@@ -182,13 +180,13 @@ class LogDirectory:
             )
 
     def contents(self) -> DirectoryContents:
-        """The partitions that have a folder, and the folders on their way out.
+        """The folders in it.
 
         Raises:
             OSError: the disk fails.
         """
         partitions = []
-        doomed = []
+        pending_deletion = []
         futures = []
         for name in self._files.list_directory(self.path):
             topic_partition = TopicPartition.from_folder_name(name)
@@ -198,14 +196,14 @@ class LogDirectory:
                 ):
                     partitions.append(topic_partition)
             elif name.endswith(DELETE_SUFFIX) and self._files.is_directory(self._in(name)):
-                doomed.append(self._in(name))
+                pending_deletion.append(self._in(name))
             elif (moving := future_partition(name)) is not None and self._files.is_directory(
                 self._in(name)
             ):
                 futures.append((moving, self._in(name)))
-            elif name.endswith(SET_ASIDE_SUFFIXES):
-                logger.warning("%s is left alone: no partition's log", self._in(name))
-        return DirectoryContents(partitions, doomed, futures)
+            elif name.endswith(IGNORED_SUFFIXES):
+                logger.warning("ignoring %s: not the log of a partition", self._in(name))
+        return DirectoryContents(partitions, pending_deletion, futures)
 
     def holds(self, path: str) -> bool:
         """Whether a path is the directory's own, or of something in it."""
@@ -216,34 +214,31 @@ class LogDirectory:
         return self._in(topic_partition.folder_name)
 
     def deleted_folder_of(self, topic_partition: TopicPartition, unique: str) -> str:
-        """The name that a partition's folder gets on its way out.
+        """The name that a partition's folder gets when its log is deleted.
 
         Args:
-            unique: tells it from those of earlier topics of the name.
+            unique: distinguishes it from earlier topics of the name.
         """
         suffix = f"-{topic_partition.partition}.{unique}{DELETE_SUFFIX}"
         return self._in(topic_partition.topic[: FOLDER_NAME_MAX - len(suffix)] + suffix)
 
     def future_folder_of(self, topic_partition: TopicPartition, unique: str) -> str:
-        """The folder of a partition whose log is on its way here."""
+        """The folder of a future log (Kafka's logFutureDirName)."""
         return self._in(future_folder_name(topic_partition, unique))
 
     # --- checkpoints -------------------------------------------------------------------
 
     def logs_in(self, name: str) -> Mapping[TopicPartition, Log]:
-        """The logs that a checkpoint file speaks of.
-
-        High watermarks are those of replicas, and one has no more than one of them.
-        """
+        """The logs that a checkpoint file has entries of: only replicas have high watermarks."""
         if name == HIGH_WATERMARKS_FILE or not self.futures:
             return self.logs
         return {**self.logs, **self.futures}
 
     def read_checkpoints(self) -> None:
-        """Fill `written`. A file that is damaged counts as empty, as for Kafka.
+        """Fill `written`. A file that is damaged counts as empty, as in Kafka.
 
-        What is lost then is found again: logs are recovered from their beginning, start
-        where their first segment does, and a high watermark rises again.
+        Then logs are recovered from their beginning, start where their first segment does, and
+        high watermarks rise again.
 
         Raises:
             OSError: the disk fails.
@@ -252,11 +247,11 @@ class LogDirectory:
             try:
                 self.written[name] = read_offsets(self._files, self._in(name))
             except CheckpointError as error:
-                logger.warning("%s: the file is passed over", error)
+                logger.warning("ignoring a corrupt checkpoint file: %s", error)
                 self.written[name] = {}
 
     def read_cleaned_offsets(self) -> Mapping[TopicPartition, int] | None:
-        """Up to where each log was compacted; None if the file that says so is damaged.
+        """Up to where each log was compacted; None if the checkpoint is damaged.
 
         Raises:
             OSError: the disk fails.
@@ -267,7 +262,7 @@ class LogDirectory:
             return None
 
     def offset(self, name: str, topic_partition: TopicPartition) -> int:
-        """What a checkpoint says of a partition; 0 if nothing."""
+        """The entry of a partition in a checkpoint; 0 if there is none."""
         return self.written[name].get(topic_partition, 0)
 
     def write_checkpoint(
@@ -277,8 +272,8 @@ class LogDirectory:
 
         Args:
             name: of the file.
-            offsets: what it is to say.
-            serial: larger for what was decided on later, which is never replaced by older.
+            offsets: its entries.
+            serial: larger for what is newer, which is never replaced by what is older.
 
         Raises:
             OSError: it cannot be written.
@@ -290,7 +285,7 @@ class LogDirectory:
                 self._serials[name] = serial
 
     def remove_checkpoint(self, name: str, serial: int) -> None:
-        """Remove one of the checkpoint files for good, in place of writing it.
+        """Remove one of the checkpoint files durably.
 
         Raises:
             OSError: it cannot be removed.
@@ -306,12 +301,12 @@ class LogDirectory:
 
 
 def future_folder_name(topic_partition: TopicPartition, unique: str) -> str:
-    """The name of a copy's folder (Kafka's logFutureDirName)."""
+    """The name of a future log's folder (Kafka's logFutureDirName)."""
     return f"{topic_partition.folder_name}.{unique}{FUTURE_SUFFIX}"
 
 
 def future_partition(name: str) -> TopicPartition | None:
-    """The partition that a folder is a copy of; None where it is no copy's name."""
+    """The partition of a future log's folder; None where it is no such name."""
     if not name.endswith(FUTURE_SUFFIX):
         return None
     folder, _, unique = name.removesuffix(FUTURE_SUFFIX).rpartition(".")

@@ -1,7 +1,20 @@
 """All logs of a broker, and the directories they lie in (Kafka's LogManager).
 
-It opens them at the start, makes and deletes them, and takes a directory offline whose disk
-fails. It has no timer of its own: the broker calls it when the time has come.
+It opens them at the start, makes and deletes them, moves them between directories, and takes a
+directory offline whose disk fails. It has no timer of its own: the broker calls it.
+
+A log that moves to another log directory is copied there first, as its *future log* (KIP-113),
+in a folder `orders-0.<unique>-future`. When the copy has everything, it takes the log's place,
+and the log's folder is removed. At every moment, a crash included, one folder holds all that was
+flushed:
+
+- Before the replacement, the log's does. A future log found at the start goes on from where it
+  was.
+- A future log is flushed as far as the log is when it replaces it, and the checkpoints beside it
+  say so. Then the log's folder is renamed as pending deletion, and after that the future log's
+  folder gets the log's name. A start that finds a future log and no log was interrupted in
+  between, and takes the future log. (Kafka renames in the opposite order, and refuses to start on
+  what a crash leaves.)
 """
 
 from __future__ import annotations
@@ -10,32 +23,35 @@ import errno
 import logging
 import os.path
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
 from ...runtime.rng import random_uuid
-from ..checkpoint.log_checkpoints import Checkpoints, checkpoint_of
-from ..errors import StorageError, is_disk_failure
+from ..checkpoint.checkpoint_file import CheckpointError
+from ..errors import LogDirectoryError, StorageError, is_disk_failure
 from ..io.files import REAL_FILES, Files
 from ..io.parallel import for_all
 from ..log.log import Log
-from ..log.log_appender import LogAppender
 from ..log.log_config import LogConfig
 from ..recovery.log_loader import load_log
-from ..recovery.log_loading import LoadProgress, LogLoading
+from .checkpoints import Checkpoints, checkpoint_of
 from .deferred_deletion import DeferredDeletion
-from .future_logs import FutureLogs
+from .folder_swap import FolderSwap
 from .log_directories import LogDirectories
 from .log_directory import (
+    FOLDER_NAME_MAX,
     HIGH_WATERMARKS_FILE,
     LOG_START_OFFSETS_FILE,
     NO_BROKER_EPOCH,
     RECOVERY_POINTS_FILE,
     LogDirectory,
+    future_folder_name,
+    future_partition,
 )
-from .log_upkeep import HighWatermarkOf, delete_old_segments
+from .log_loading import LoadProgress, LogLoading
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +62,14 @@ CLOSING_THREADS = 16
 """For each directory. They wait for the disk, which syncs many files at once as fast as a few."""
 
 GONE = (errno.ENOENT, errno.ENOTDIR)
+
+PREFERENCES_MAX = 100_000
+"""So many partitions without a log may have a preferred directory; the oldest preferences are
+dropped first. Kafka remembers any number."""
+
+UNIQUE_LENGTH = 32
+
+HighWatermarkOf = Callable[[TopicPartition], int]
 
 
 class FailedDirectory(NamedTuple):
@@ -64,7 +88,7 @@ class LogManager:
         clock: the time.
         default_config: of logs whose topic has no settings of its own.
         files: the file system.
-        chance: spreads the rolling of segments, and names what is deleted.
+        rng: spreads the rolling of segments, and makes the names of folders unique.
         recovery_threads: `num.recovery.threads.per.data.dir`.
 
     Raises:
@@ -73,8 +97,8 @@ class LogManager:
     Attributes:
         logs: by partition, of all directories that are online.
         high_watermarks: as last written to the disk, for replicas to begin with.
-        deletions: files and folders on their way out.
-        future_logs: copies of logs that are moving to another directory.
+        deletions: files and folders that are pending deletion.
+        future_logs: by partition, copies of logs that are moving to another directory.
         recovery_threads: for each directory, to load and to close logs.
         on_rolled: called when a log has closed segments to flush; see `take_rolled`.
     """
@@ -86,12 +110,12 @@ class LogManager:
         clock: Clock,
         default_config: LogConfig | None = None,
         files: Files = REAL_FILES,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
         recovery_threads: int = DEFAULT_RECOVERY_THREADS,
     ) -> None:
         self.clock = clock
         self.files = files
-        self._chance = chance or random.Random(clock.now_ms())
+        self._rng = rng or random.Random(clock.now_ms())
         self.recovery_threads = recovery_threads
         self.default_config = default_config or LogConfig()
         self.logs: dict[TopicPartition, Log] = {}
@@ -100,10 +124,13 @@ class LogManager:
         self.on_rolled: Callable[[], None] | None = None
         self._rolled: dict[TopicPartition, None] = {}
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
+        self.future_logs: dict[TopicPartition, Log] = {}
+        self._future_directory_of: dict[TopicPartition, LogDirectory] = {}
+        self._future_owner = _FutureLogOwner(self)
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._loading: LogLoading | None = None
         self.directories = LogDirectories(files, log_dirs)
-        self._checkpoints = Checkpoints(self.directories, self.directories.note_failure)
-        self.future_logs = FutureLogs(self, files, self._checkpoints, self._chance)
+        self.checkpoints = Checkpoints(self.directories, self.directories.note_failure)
 
     @property
     def log_dirs(self) -> list[str]:
@@ -142,20 +169,18 @@ class LogManager:
             self.high_watermarks.update(directory.written.get(HIGH_WATERMARKS_FILE, {}))
             for topic_partition, log in directory.logs.items():
                 self._take_up(directory, topic_partition, log)
-        self.future_logs.load(self._loading.futures)
-        self._note_recovery()
-        for directory, path in self._loading.doomed:
+        self._load_future_logs(self._loading.futures)
+        for directory in self.directories.online:
+            # What a recovery has truncated or rebuilt need not be on the disk yet.
+            if not directory.was_clean:
+                try:
+                    self.checkpoints.lower(directory)
+                except OSError as error:
+                    self.disk_failed(directory.path, error)
+        for directory, path in self._loading.pending_deletion:
             if directory.is_online:
                 self.deletions.add_folder(self.files, path, self.clock.monotonic_ms())
         self._loading = None
-
-    def _note_recovery(self) -> None:
-        """What a recovery has cut or made again is not on the disk for sure yet."""
-        for directory in (each for each in self.directories.online if not each.was_clean):
-            try:
-                self._checkpoints.take_back(directory)
-            except OSError as error:
-                self.disk_failed(directory.path, error)
 
     @property
     def is_loading(self) -> bool:
@@ -163,7 +188,7 @@ class LogManager:
         return self._loading is not None
 
     def stop_loading(self) -> None:
-        """Have a `load_logs` that runs in another thread come to its end."""
+        """End a `load_logs` that runs in another thread."""
         if self._loading is not None:
             self._loading.stop()
 
@@ -171,12 +196,12 @@ class LogManager:
         directory.logs[topic_partition] = log
         self.logs[topic_partition] = log
         self._directory_of[topic_partition] = directory
-        log.keeper = self
+        log.owner = self
         log.segments.active.spread(self.jitter(), log.config)
         log.last_flush_ms = self.clock.now_ms()
 
     def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Close all logs, write the checkpoints, and let go of the directories.
+        """Close all logs, write the checkpoints, and release the directories.
 
         A directory in which anything fails is not marked as clean: the next start
         recovers what is in it. Callers write the high watermarks before.
@@ -186,7 +211,7 @@ class LogManager:
         """
         for directory in self.directories.online:
             self._close_directory(directory, broker_epoch)
-        self._let_go()
+        self.abandon()
 
     def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         failed: list[StorageError] = []
@@ -203,24 +228,22 @@ class LogManager:
         is_written = True
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
             offsets = checkpoint_of(name, directory.logs_in(name), {})
-            is_written &= self._checkpoints.write(directory, name, offsets)
+            is_written &= self.checkpoints.write(directory, name, offsets)
         if failed or not is_written:
-            logger.warning("%s is not marked as closed properly: %s", directory.path, failed)
+            logger.warning("unclean shutdown of %s: %s", directory.path, failed)
             return
         try:
             directory.mark_clean(broker_epoch)
         except OSError as error:
-            logger.warning("%s is not marked as closed properly: %s", directory.path, error)
+            logger.warning("unclean shutdown of %s: %s", directory.path, error)
 
     def abandon(self) -> None:
-        """Let go of everything as a crash would: nothing is written any more."""
-        self._let_go()
-
-    def _let_go(self) -> None:
+        """Release everything as a crash would: nothing is written any more."""
         self.directories.release()
         self.logs.clear()
-        self.future_logs.logs.clear()
+        self.future_logs.clear()
         self._directory_of.clear()
+        self._future_directory_of.clear()
 
     # --- logs --------------------------------------------------------------------------
 
@@ -240,13 +263,13 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> Log:
-        """The log of a partition, made if there is none, where it is wished or there are fewest.
+        """The log of a partition, made if there is none, in the preferred directory if it has one.
 
         Args:
             topic_partition: whose log.
             topic_id: noted in a log that has none yet.
             config: the settings of a new log; the default where it is None.
-            is_new: whether the partition was made just now; if not, it is not made as long
+            is_new: whether the partition was made just now; if not, its log is not made as long
                 as a directory that may hold it is offline.
 
         Raises:
@@ -262,33 +285,50 @@ class LogManager:
             raise StorageError(
                 f"the log of {topic_partition} may lie in a directory that is offline"
             )
-        copy = self.future_logs.take_over(topic_partition, topic_id)
-        if copy is not None:
-            return copy
-        failure = StorageError(f"no log directory is left for {topic_partition}")
-        for directory in self.future_logs.candidates(topic_partition):
+        future = self._promote_future_log(topic_partition, topic_id)
+        if future is not None:
+            return future
+        failure = StorageError(f"no log directory is online for {topic_partition}")
+        for directory in self.candidates(topic_partition):
+            folder = directory.folder_of(topic_partition)
             try:
-                log = self._make_log(directory, topic_partition, topic_id, config)
+                log = self._make_log(directory, folder, topic_partition, topic_id, config)
             except OSError as error:
                 failure = StorageError(f"could not make a log for {topic_partition}: {error}")
                 if is_disk_failure(error):
                     self.disk_failed(directory.path, error)
                 continue
             self._take_up(directory, topic_partition, log)
-            self.future_logs.satisfied(topic_partition)
+            self._preferred.pop(topic_partition, None)
             return log
         raise failure
+
+    def prefer_directory(self, topic_partition: TopicPartition, directory: LogDirectory) -> None:
+        """The log of a partition that has none yet is to be made in that directory (KIP-113)."""
+        self._preferred.pop(topic_partition, None)
+        while len(self._preferred) >= PREFERENCES_MAX:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[topic_partition] = directory
+
+    def candidates(self, topic_partition: TopicPartition) -> list[LogDirectory]:
+        """Where a log may be made, the best first: the preferred directory, or that with fewest."""
+        online = self.directories.online
+        preferred = self._preferred.get(topic_partition)
+        if preferred in online:
+            return [preferred]
+        return sorted(online, key=lambda each: len(each.logs))
 
     def _make_log(
         self,
         directory: LogDirectory,
+        folder: str,
         topic_partition: TopicPartition,
         topic_id: bytes | None,
         config: LogConfig | None,
     ) -> Log:
-        self._checkpoints.forget(directory, topic_partition, self.high_watermarks)
+        self.checkpoints.forget(directory, topic_partition, self.high_watermarks)
         return load_log(
-            directory.folder_of(topic_partition),
+            folder,
             topic_partition,
             config or self.default_config,
             files=self.files,
@@ -297,14 +337,14 @@ class LogManager:
         )
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
-        """Take away a partition's log, and its copy first; nothing happens if there is none.
+        """Delete a partition's log and its future log; nothing happens if there is none.
 
-        Its folder gets another name at once, and is removed after `file.delete.delay.ms`.
+        Its folder is renamed at once, and removed after `file.delete.delay.ms`.
 
         Raises:
             StorageError: the disk fails, or the log may lie in a directory that is offline.
         """
-        self.future_logs.delete(topic_partition)
+        self.delete_future_log(topic_partition)
         log = self.logs.get(topic_partition)
         if log is None:
             if self.directories.has_offline:
@@ -312,19 +352,12 @@ class LogManager:
                     f"the log of {topic_partition} may lie in a directory that is offline"
                 )
             return
-        directory = self._directory_of[topic_partition]
-        path = directory.deleted_folder_of(topic_partition, random_uuid(self._chance).hex())
+        path = self._directory_of[topic_partition].deleted_folder_of(
+            topic_partition, self._unique()
+        )
         log.move_folder(path)
         self._drop(topic_partition)
-        due_ms = self.clock.monotonic_ms() + log.config.file_delete_delay_ms
-        self.deletions.add_folder(self.files, path, due_ms)
-
-    def use_log(self, directory: LogDirectory, topic_partition: TopicPartition, log: Log) -> None:
-        """From now on this is a partition's log, in the place of the one it may have."""
-        former = self._directory_of.get(topic_partition)
-        if former is not None:
-            del former.logs[topic_partition]
-        self._take_up(directory, topic_partition, log)
+        self._delete_folder_later(path, log.config.file_delete_delay_ms)
 
     def _drop(self, topic_partition: TopicPartition) -> None:
         del self.logs[topic_partition]
@@ -332,42 +365,256 @@ class LogManager:
         self._directory_of.pop(topic_partition).logs.pop(topic_partition, None)
         self.high_watermarks.pop(topic_partition, None)
 
-    # --- what logs tell (`LogKeeper`) --------------------------------------------------
+    # --- future logs -------------------------------------------------------------------
+
+    def future_directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        """Where a partition's log is moving to; None if it is not."""
+        return self._future_directory_of.get(topic_partition)
+
+    def create_future_log(
+        self,
+        topic_partition: TopicPartition,
+        directory: LogDirectory,
+        topic_id: bytes | None,
+        config: LogConfig,
+    ) -> Log:
+        """An empty future log of a partition in another directory.
+
+        Raises:
+            StorageError: the disk fails, or some directory is offline: there may be a future
+                log in it already.
+        """
+        if self.directories.has_offline:
+            raise StorageError(
+                f"a future log of {topic_partition} may lie in a directory that is offline"
+            )
+        folder = directory.future_folder_of(topic_partition, self._unique())
+        try:
+            log = self._make_log(directory, folder, topic_partition, topic_id, config)
+        except OSError as error:
+            if is_disk_failure(error):
+                self.disk_failed(directory.path, error)
+            raise StorageError(f"could not make {folder}: {error}") from error
+        self._add_future_log(topic_partition, directory, log)
+        return log
+
+    def delete_future_log(self, topic_partition: TopicPartition) -> None:
+        """Delete a future log, if there is one; its folder is removed after a delay.
+
+        Raises:
+            StorageError: the disk fails.
+        """
+        log = self.future_logs.get(topic_partition)
+        if log is None:
+            return
+        path = self._future_directory_of[topic_partition].deleted_folder_of(
+            topic_partition, self._unique()
+        )
+        log.move_folder(path)
+        self._drop_future_log(topic_partition)
+        self._delete_folder_later(path, log.config.file_delete_delay_ms)
+
+    def replace_current_with_future_log(self, topic_partition: TopicPartition) -> Log:
+        """Put a future log that has everything in the place of the log; returns it.
+
+        Slices of the old log stay readable. To be called when both end at the same offset,
+        nothing is staged on either, and the future log is flushed as far as the log is.
+
+        Raises:
+            StorageError: the disk fails; the log is what it was.
+        """
+        future, current = self.future_logs[topic_partition], self.logs[topic_partition]
+        target = self._future_directory_of[topic_partition]
+        source = self._directory_of[topic_partition]
+        assert future.log_end_offset == current.staged_end_offset == current.log_end_offset
+        assert future.recovery_point >= current.recovery_point
+        swap = FolderSwap(
+            self.files,
+            source.path,
+            current.directory,
+            source.deleted_folder_of(topic_partition, self._unique()),
+            target.path,
+            future.directory,
+            target.folder_of(topic_partition),
+        )
+        try:
+            future.advance_log_start_offset(current.log_start_offset)
+            future.epochs.take_over(current.epochs)
+            future.epochs.flush()
+            self.checkpoints.lower(target)  # a start must not go by older ones
+            swap.run()
+        except OSError as error:
+            if is_disk_failure(error):
+                self.disk_failed(swap.active_path, error)
+            if swap.undo_failure is not None:
+                self.directories.note_failure(source.path, swap.undo_failure)
+            raise StorageError(f"could not replace {current.directory}: {error}") from error
+        future.relocate(swap.final)
+        self._drop_future_log(topic_partition)
+        del source.logs[topic_partition]
+        self._take_up(target, topic_partition, future)
+        current.close_files()
+        if current.on_cut is not None:
+            current.on_cut(0)
+        self._delete_folder_later(swap.deleted, current.config.file_delete_delay_ms)
+        return future
+
+    def _promote_future_log(
+        self, topic_partition: TopicPartition, topic_id: bytes | None
+    ) -> Log | None:
+        """The future log of a partition that has no log becomes its log.
+
+        A crash between the two renames of a replacement leaves that. A future log of another
+        topic of that name is deleted.
+
+        Raises:
+            StorageError: the disk fails.
+        """
+        log = self.future_logs.get(topic_partition)
+        if log is None or self.directories.has_offline:
+            return None
+        if topic_id is not None and log.topic_id != topic_id:
+            self.delete_future_log(topic_partition)
+            return None
+        directory = self._future_directory_of[topic_partition]
+        path = directory.folder_of(topic_partition)
+        try:
+            self.files.rename(log.directory, path)
+            log.relocate(path)
+            self.files.sync_directory(directory.path)
+        except OSError as error:
+            if is_disk_failure(error):
+                self.disk_failed(directory.path, error)
+            raise StorageError(f"could not rename {log.directory}: {error}") from error
+        logger.warning(
+            "%s has a future log in %s and no log: the future log, up to offset %d, is its log now",
+            topic_partition,
+            directory.path,
+            log.log_end_offset,
+        )
+        self._drop_future_log(topic_partition)
+        self._take_up(directory, topic_partition, log)
+        return log
+
+    def _load_future_logs(self, found: Sequence[tuple[LogDirectory, TopicPartition, str]]) -> None:
+        """Open the future logs that a start has found.
+
+        Of several for one partition the longest is kept. One that cannot be opened is removed
+        if the partition has a log; else it is left for an operator.
+        """
+        for directory, topic_partition, folder in found:
+            if not directory.is_online:
+                continue
+            log = self._load_future_log(directory, topic_partition, folder)
+            if log is None:
+                continue
+            if topic_partition in directory.logs:
+                self._discard(log, "the log itself is in the same directory")
+                continue
+            other = self.future_logs.get(topic_partition)
+            if other is not None:
+                if other.log_end_offset >= log.log_end_offset:
+                    self._discard(log, f"there is one in {other.directory}")
+                    continue
+                self._drop_future_log(topic_partition)
+                self._discard(other, f"there is a longer one in {folder}")
+            self._add_future_log(topic_partition, directory, log)
+
+    def _load_future_log(
+        self, directory: LogDirectory, topic_partition: TopicPartition, folder: str
+    ) -> Log | None:
+        try:
+            log = load_log(
+                folder,
+                topic_partition,
+                self.default_config,
+                files=self.files,
+                now_ms=self.clock.now_ms(),
+                clean_shutdown=directory.was_clean,
+                recovery_point=directory.offset(RECOVERY_POINTS_FILE, topic_partition),
+                log_start_offset=directory.offset(LOG_START_OFFSETS_FILE, topic_partition),
+                gaps_end=0,  # truncated where compaction left a gap, it is copied from there
+            )
+        except OSError as error:
+            logger.error("future log in %s cannot be read: %s", folder, error)
+            self.disk_failed(directory.path, error)
+            return None
+        except (CheckpointError, KafkaError, LogDirectoryError) as error:
+            has_log = topic_partition in self.logs
+            verdict = "removing it" if has_log else "leaving it alone"
+            logger.error("future log in %s is corrupt, %s: %s", folder, verdict, error)
+            if has_log:
+                self._delete_folder_later(folder, 0)
+            return None
+        log.close_files()
+        return log
+
+    def _discard(self, log: Log, why: str) -> None:
+        logger.warning("removing the future log in %s: %s", log.directory, why)
+        log.close_files()
+        self._delete_folder_later(log.directory, 0)
+
+    def _add_future_log(
+        self, topic_partition: TopicPartition, directory: LogDirectory, log: Log
+    ) -> None:
+        log.owner = self._future_owner
+        directory.futures[topic_partition] = log
+        self.future_logs[topic_partition] = log
+        self._future_directory_of[topic_partition] = directory
+
+    def _drop_future_log(self, topic_partition: TopicPartition) -> None:
+        del self.future_logs[topic_partition]
+        del self._future_directory_of.pop(topic_partition).futures[topic_partition]
+
+    def _unique(self) -> str:
+        return random_uuid(self._rng).hex()
+
+    def _delete_folder_later(self, folder: str, delay_ms: int) -> None:
+        due_ms = self.clock.monotonic_ms() + delay_ms
+        self.deletions.add_folder(self.files, folder, due_ms)
+
+    # --- what logs report (`LogOwner`) -------------------------------------------------
 
     def delete_later(self, files: Files, paths: Sequence[str], delay_ms: int) -> None:
         """Remove files after a while."""
         self.deletions.add_files(files, paths, self.clock.monotonic_ms() + delay_ms)
 
     def disk_failed(self, path: str, error: OSError) -> None:
-        """Take note that the disk of a directory fails; may be called by any thread.
+        """The disk of a directory failed; may be called by any thread.
 
         Args:
             path: of the directory or of anything in it.
             error: what the operating system said.
         """
         if error.errno in GONE and not self._is_known(path):
-            return  # whoever asked was still at work on a log that was deleted meanwhile
+            return  # the log was deleted or moved while this was under way
         self.directories.note_failure(path, error)
 
     def _is_known(self, path: str) -> bool:
-        """Whether a path can be there: not that of a partition that was deleted or has moved."""
-        topic_partition = TopicPartition.from_folder_name(os.path.basename(path))
-        log = None if topic_partition is None else self.logs.get(topic_partition)
-        return topic_partition is None or (log is not None and log.directory == path)
+        """Whether a path should exist: not the folder of a log that was deleted or has moved."""
+        name = os.path.basename(path)
+        logs = self.logs
+        topic_partition = TopicPartition.from_folder_name(name)
+        if topic_partition is None:
+            topic_partition, logs = future_partition(name), self.future_logs
+        if topic_partition is None:
+            return True
+        log = logs.get(topic_partition)
+        return log is not None and log.directory == path
 
-    def rolled(self, log: LogAppender) -> None:
+    def rolled(self, topic_partition: TopicPartition) -> None:
         """A log has a closed segment to flush."""
-        self._rolled[log.topic_partition] = None
+        self._rolled[topic_partition] = None
         if self.on_rolled is not None:
             self.on_rolled()
 
-    def promises_taken_back(self, log: LogAppender) -> None:
-        """Recovery point or start of a log have gone back, before it is cut."""
-        self._checkpoints.take_back(self._directory_of[log.topic_partition])
+    def recovery_point_lowered(self, topic_partition: TopicPartition) -> None:
+        """Recovery point or log start offset went back, before the log is truncated."""
+        self.checkpoints.lower(self._directory_of[topic_partition])
 
     def jitter(self) -> float:
         """A random number from 0 to 1."""
-        return self._chance.random()
+        return self._rng.random()
 
     def take_rolled(self) -> Log | None:
         """A log that has closed segments to flush, the first that came; None if none has."""
@@ -401,26 +648,68 @@ class LogManager:
             log = self.logs[topic_partition]
             self._drop(topic_partition)
             log.close_files()
-        self.future_logs.directory_failed(directory)
+        for topic_partition in list(directory.futures):
+            self.future_logs[topic_partition].close_files()
+            self._drop_future_log(topic_partition)
         return FailedDirectory(directory.path, why, partitions)
 
     # --- work for timers ---------------------------------------------------------------
 
-    def delete_old_segments(self, high_watermark_of: HighWatermarkOf) -> int:
-        """Drop what retention lets go in every log; returns how many segments."""
-        steps = delete_old_segments(self.logs, high_watermark_of, self.clock, len(self.logs) or 1)
-        return sum(steps)
+    def delete_old_segments(
+        self, high_watermark_of: HighWatermarkOf, logs_per_step: int
+    ) -> Iterator[int]:
+        """Apply retention to every log, some logs at a time.
+
+        A log whose disk fails is skipped and tried again the next time. Between two steps logs
+        may come and go.
+
+        Args:
+            high_watermark_of: gives a partition's; what is not yet replicated stays.
+            logs_per_step: how many logs to look at between two results.
+
+        Returns:
+            How many segments were deleted in each step.
+        """
+        remaining = list(self.logs)
+        for start in range(0, len(remaining), logs_per_step):
+            now_ms = self.clock.now_ms()
+            deleted = 0
+            for topic_partition in remaining[start : start + logs_per_step]:
+                log = self.logs.get(topic_partition)
+                if log is None:
+                    continue
+                try:
+                    deleted += log.delete_old_segments(now_ms, high_watermark_of(topic_partition))
+                except StorageError as error:
+                    logger.warning("%s", error.message)
+            yield deleted
+
+    def remove_expired_producers(self) -> None:
+        """Forget producers that have been silent for `producer.id.expiration.ms`."""
+        now_ms = self.clock.now_ms()
+        for log in self.logs.values():
+            log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
+
+    def logs_to_flush(self) -> list[Log]:
+        """The logs that hold unflushed batches for longer than their `flush.ms`."""
+        now_ms = self.clock.now_ms()
+        return [
+            log
+            for log in self.logs.values()
+            if log.recovery_point < log.log_end_offset
+            and now_ms - log.last_flush_ms >= log.config.flush_ms
+        ]
 
     def prepare_high_watermarks(
         self, high_watermarks: Mapping[TopicPartition, int]
     ) -> Callable[[], None] | None:
-        """Writing the high watermarks of this broker's replicas, as work for a thread.
+        """The writing of the replicas' high watermarks, as work for a thread.
 
         Returns:
             None where nothing has changed since the last time.
         """
         self.high_watermarks.update(high_watermarks)
-        return self._checkpoints.prepare(HIGH_WATERMARKS_FILE, self.high_watermarks)
+        return self.checkpoints.prepare(HIGH_WATERMARKS_FILE, self.high_watermarks)
 
     def noted_recovery_point(self, topic_partition: TopicPartition) -> int:
         """Up to where a log is flushed, as the checkpoint on the disk says."""
@@ -428,12 +717,12 @@ class LogManager:
         return 0 if directory is None else directory.offset(RECOVERY_POINTS_FILE, topic_partition)
 
     def prepare_recovery_points(self) -> Callable[[], None] | None:
-        """Writing up to where each log is on the disk, likewise."""
-        return self._checkpoints.prepare(RECOVERY_POINTS_FILE, {})
+        """The same for the recovery points."""
+        return self.checkpoints.prepare(RECOVERY_POINTS_FILE, {})
 
     def prepare_start_offsets(self) -> Callable[[], None] | None:
-        """Writing where each log starts, likewise."""
-        return self._checkpoints.prepare(LOG_START_OFFSETS_FILE, {})
+        """The same for the log start offsets."""
+        return self.checkpoints.prepare(LOG_START_OFFSETS_FILE, {})
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks and wait for the disk."""
@@ -448,3 +737,30 @@ class LogManager:
 def _run(write: Callable[[], None] | None) -> None:
     if write is not None:
         write()
+
+
+class _FutureLogOwner:
+    """The log manager, as future logs see it. What copies a log flushes it, too."""
+
+    def __init__(self, manager: LogManager) -> None:
+        self._manager = manager
+        self.disk_failed = manager.disk_failed
+        self.jitter = manager.jitter
+
+    def delete_later(self, files: Files, paths: Sequence[str], delay_ms: int) -> None:
+        """Remove files soon: a future log has no readers."""
+        self._manager.delete_later(files, paths, 0)
+
+    def rolled(self, topic_partition: TopicPartition) -> None:
+        """Nothing."""
+
+    def recovery_point_lowered(self, topic_partition: TopicPartition) -> None:
+        """Recovery point or log start offset went back, before the future log is truncated."""
+        directory = self._manager.future_directory_of(topic_partition)
+        assert directory is not None
+        self._manager.checkpoints.lower(directory)
+
+
+def can_move(topic_partition: TopicPartition) -> bool:
+    """Whether the name of a future log's folder would not be too long (KAFKA-4893)."""
+    return len(future_folder_name(topic_partition, "0" * UNIQUE_LENGTH)) <= FOLDER_NAME_MAX

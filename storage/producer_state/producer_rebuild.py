@@ -1,29 +1,25 @@
 """The producer states of a log, from its latest snapshot and the batches after it.
 
-What Kafka's ProducerStateManager does with snapshots and UnifiedLog.rebuildProducerState
-with segments. Snapshots only save reading: one that cannot be used is removed and an older
-one taken, one that cannot be written is done without.
+Kafka's UnifiedLog.rebuildProducerState and LogLoader.recoverSegment. Snapshots only save
+reading: one that cannot be used is removed and an older one taken, and a log can do without one
+that cannot be written.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX
+from ...common.topic_partition import TopicPartition
+from ...protocol.records.batch import RecordBatch
 from ..io.files import Files
 from ..segment.log_segment import LogSegment
 from ..segment.log_segments import LogSegments
 from ..segment.segment_reader import iter_headers, read_batch
-from .producer_snapshot import (
-    CorruptSnapshotError,
-    decode_snapshot,
-    encode_snapshot,
-    list_snapshots,
-    snapshot_path,
-)
-from .producer_state import ProducerState
+from .producer_snapshot import load_latest_snapshot, remove_stray_snapshots, take_snapshot
 from .producer_state_manager import ProducerStateManager
 
 logger = logging.getLogger(__name__)
@@ -59,7 +55,7 @@ def rebuild_producers(
         OSError: the disk fails.
     """
     base_offsets = [segment.base_offset for segment in segments]
-    remove_stray_snapshots(files, directory, segments, log_start_offset, log_end_offset)
+    remove_stray_snapshots(files, directory, base_offsets, log_start_offset, log_end_offset)
     offset, states = load_latest_snapshot(files, directory, log_start_offset, log_end_offset)
     kept = {
         producer_id: state
@@ -76,72 +72,6 @@ def rebuild_producers(
         replay_segment(segment, producers, offset)
     with suppress(OSError):
         take_snapshot(files, directory, producers, log_end_offset)
-
-
-def take_snapshot(
-    files: Files, directory: str, producers: ProducerStateManager, offset: int
-) -> None:
-    """Write the published states down, unless the latest snapshot is as new.
-
-    Args:
-        files: the file system.
-        directory: the partition's folder.
-        producers: have taken in all batches before `offset` and none after.
-        offset: where the log ends, or the segment that is full.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    if offset > producers.snapshot_offset:
-        files.write_atomically(
-            snapshot_path(directory, offset), encode_snapshot(producers.published)
-        )
-        producers.snapshot_offset = offset
-
-
-def load_latest_snapshot(
-    files: Files, directory: str, log_start_offset: int, log_end_offset: int
-) -> tuple[int, dict[int, ProducerState]]:
-    """The offset and the states of the latest usable snapshot of a range.
-
-    One that is damaged is removed. The log's start and no states if there is none.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    for offset in reversed(list_snapshots(files, directory)):
-        if log_start_offset < offset <= log_end_offset:
-            path = snapshot_path(directory, offset)
-            try:
-                return offset, decode_snapshot(files.read_bytes(path))
-            except CorruptSnapshotError as error:
-                logger.warning("%s is %s; the log is read instead", path, error)
-                files.remove(path)
-    return log_start_offset, {}
-
-
-def remove_stray_snapshots(
-    files: Files,
-    directory: str,
-    segments: LogSegments,
-    log_start_offset: int,
-    log_end_offset: int,
-) -> None:
-    """Remove the snapshots that no later start can use.
-
-    Those from after the end of the log or from before its start, and those that belong to no
-    segment, except the latest: a clean shutdown leaves one at the end of the log.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    offsets = list_snapshots(files, directory)
-    in_range = [offset for offset in offsets if log_start_offset < offset <= log_end_offset]
-    kept = {segment.base_offset for segment in segments}.intersection(in_range)
-    kept.update(in_range[-1:])
-    for offset in offsets:
-        if offset not in kept:
-            files.remove(snapshot_path(directory, offset))
 
 
 def replay_segment(segment: LogSegment, producers: ProducerStateManager, offset: int) -> None:
@@ -165,4 +95,85 @@ def replay_segment(segment: LogSegment, producers: ProducerStateManager, offset:
                 producers.publish()
     except KafkaError as error:
         producers.drop()
-        logger.warning("producers in %s are known in part: %s", segment.log_path, error)
+        logger.warning("producer states of %s are incomplete: %s", segment.log_path, error)
+
+
+class ProducerReplay:
+    """The producers' states while unflushed segments are read through one after another.
+
+    A transaction may have begun segments before the marker that aborts it, so the transaction
+    index of a segment can only be made with the states at its start (Kafka's
+    LogLoader.recoverSegment).
+
+    Args:
+        files: the file system.
+        directory: the partition's folder.
+        topic_partition: whose log it is.
+        segments: all of the log, in order.
+        log_start_offset: the first offset that may be read.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        topic_partition: TopicPartition,
+        segments: Sequence[LogSegment],
+        log_start_offset: int,
+    ) -> None:
+        self._files = files
+        self._directory = directory
+        self._segments = segments
+        self._log_start_offset = log_start_offset
+        self._producers = ProducerStateManager(topic_partition)
+        self._previous: LogSegment | None = None
+        self._next_offset = -1
+
+    def begin(self, segment: LogSegment) -> None:
+        """Bring the states to where a segment begins.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        index = self._segments.index(segment)
+        if index and self._segments[index - 1] is self._previous:
+            return
+        offset, states = load_latest_snapshot(
+            self._files, self._directory, self._log_start_offset, segment.base_offset
+        )
+        self._producers.replace_all(states, offset)
+        for earlier in _from_offset(self._segments[:index], offset):
+            replay_segment(earlier, self._producers, offset)
+
+    def take(self, segment: LogSegment, batch: RecordBatch) -> None:
+        """Take in a whole batch of it, and note the transaction that it aborts."""
+        if not batch.has_producer_id:
+            return
+        try:
+            self._producers.stage_replicated(batch)
+        except KafkaError as error:
+            logger.warning("%r in %s: %s", batch, segment.log_path, error)
+            return
+        for aborted in self._producers.publish():
+            segment.transaction_index.append(aborted)
+
+    def end(self, segment: LogSegment, next_offset: int) -> None:
+        """The segment is through and ends before `next_offset`."""
+        self._previous = segment
+        self._next_offset = next_offset
+        with suppress(OSError):
+            take_snapshot(self._files, self._directory, self._producers, next_offset)
+
+    def producers_at(self, log_end_offset: int) -> ProducerStateManager | None:
+        """The states at the log's end, if that is how far the segments were read through.
+
+        They know more than a snapshot, which has only the last batch of each producer.
+        """
+        return self._producers if self._next_offset == log_end_offset else None
+
+
+def _from_offset(segments: Sequence[LogSegment], offset: int) -> Iterable[LogSegment]:
+    """Those that hold `offset` or begin after it."""
+    for index, segment in enumerate(segments):
+        if index + 1 == len(segments) or segments[index + 1].base_offset > offset:
+            yield segment

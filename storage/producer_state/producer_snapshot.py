@@ -6,15 +6,18 @@ the name is the first one the snapshot does not know.
 
 from __future__ import annotations
 
-import os.path
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from struct import Struct
 
 from ...protocol.records.crc import crc32c
+from ..file_names import SNAPSHOT_SUFFIX, snapshot_path
 from ..io.files import Files
 from .producer_state import BatchMetadata, ProducerState
+from .producer_state_manager import ProducerStateManager
 
-SUFFIX = ".snapshot"
+logger = logging.getLogger(__name__)
+
 VERSION = 1
 HEADER = Struct(">hI")
 COUNT = Struct(">i")
@@ -27,17 +30,12 @@ class CorruptSnapshotError(Exception):
     """A snapshot that cannot be used; it is removed, and the log read instead."""
 
 
-def snapshot_path(directory: str, offset: int) -> str:
-    """The path of the snapshot at `offset`."""
-    return os.path.join(directory, f"{offset:020d}{SUFFIX}")
-
-
 def list_snapshots(files: Files, directory: str) -> list[int]:
     """The offsets of a folder's snapshots, rising."""
     return [
-        int(name[: -len(SUFFIX)])
+        int(name[: -len(SNAPSHOT_SUFFIX)])
         for name in files.list_directory(directory)
-        if name.endswith(SUFFIX) and name[: -len(SUFFIX)].isdigit()
+        if name.endswith(SNAPSHOT_SUFFIX) and name[: -len(SNAPSHOT_SUFFIX)].isdigit()
     ]
 
 
@@ -83,3 +81,71 @@ def _decode_entry(fields: tuple[int, ...]) -> tuple[int, ProducerState]:
     producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn_first = fields
     batches = (BatchMetadata(sequence, offset, delta, timestamp),) if offset >= 0 else ()
     return producer_id, ProducerState(epoch, batches, timestamp, coordinator_epoch, txn_first)
+
+
+def take_snapshot(
+    files: Files, directory: str, producers: ProducerStateManager, offset: int
+) -> None:
+    """Write the published states, unless the latest snapshot is as new.
+
+    Args:
+        files: the file system.
+        directory: the partition's folder.
+        producers: have taken in all batches before `offset` and none after.
+        offset: where the log or the full segment ends.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    if offset > producers.snapshot_offset:
+        files.write_atomically(
+            snapshot_path(directory, offset), encode_snapshot(producers.published)
+        )
+        producers.snapshot_offset = offset
+
+
+def load_latest_snapshot(
+    files: Files, directory: str, log_start_offset: int, log_end_offset: int
+) -> tuple[int, dict[int, ProducerState]]:
+    """The offset and the states of the latest usable snapshot of a range.
+
+    One that is damaged is removed. The log's start and no states if there is none.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    for offset in reversed(list_snapshots(files, directory)):
+        if log_start_offset < offset <= log_end_offset:
+            path = snapshot_path(directory, offset)
+            try:
+                return offset, decode_snapshot(files.read_bytes(path))
+            except CorruptSnapshotError as error:
+                logger.warning(
+                    "producer snapshot %s is corrupt, reading the log instead: %s", path, error
+                )
+                files.remove(path)
+    return log_start_offset, {}
+
+
+def remove_stray_snapshots(
+    files: Files,
+    directory: str,
+    base_offsets: Iterable[int],
+    log_start_offset: int,
+    log_end_offset: int,
+) -> None:
+    """Remove the snapshots that no later start can use.
+
+    Those from after the end of the log or from before its start, and those that belong to no
+    segment, except the latest: a clean shutdown leaves one at the end of the log.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    offsets = list_snapshots(files, directory)
+    in_range = [offset for offset in offsets if log_start_offset < offset <= log_end_offset]
+    kept = set(base_offsets).intersection(in_range)
+    kept.update(in_range[-1:])
+    for offset in offsets:
+        if offset not in kept:
+            files.remove(snapshot_path(directory, offset))

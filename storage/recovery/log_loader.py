@@ -1,39 +1,43 @@
 """Opening a log: finding its segments, or making the first (Kafka's LogLoader).
 
-After a clean shutdown the files are taken at their word. Otherwise every segment from
-the recovery point on is read through, cut at the first batch that is torn or corrupt,
-and what lies behind the cut is removed.
+After a clean shutdown the files are trusted. Otherwise every segment from the recovery point on
+is read through; the log ends at the first batch that is torn, corrupt or missing, and what
+follows it is removed. The order of the steps is the order in which it is safe to lose power
+again: first what lies after the end is removed durably, and only then the segment is truncated.
 """
 
 from __future__ import annotations
 
 import logging
 import os.path
+from collections.abc import Sequence
 
 from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ..checkpoint.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ..checkpoint.partition_metadata import read_topic_id, write_topic_id
+from ..epoch.epoch_check import rebuild_epochs
 from ..epoch.leader_epoch_cache import LeaderEpochCache
 from ..errors import LogDirectoryError
+from ..file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from ..io.files import REAL_FILES, Files
 from ..log.log import Log
 from ..log.log_config import LogConfig
+from ..producer_state.producer_rebuild import ProducerReplay
 from ..producer_state.producer_state_manager import ProducerStateManager
-from ..segment.log_segment import LogSegment
+from ..segment.log_segment import OFFSETS_MAX, LogSegment
 from ..segment.log_segments import LogSegments
+from ..segment.segment_reader import iter_headers, iter_valid_batches, read_batch
 from ..segment.segment_swap import complete_swaps
-from .log_recovery import recover_epochs, recover_unflushed, remove_for_good
-from .segment_recovery import reindex_segment
-from .transaction_recovery import ProducerReplay, find_damaged_transaction_indexes
+from .transaction_index_check import find_corrupt_transaction_indexes
 
 logger = logging.getLogger(__name__)
 
 EPOCHS_FILE = "leader-epoch-checkpoint"
-INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
-LEFTOVERS = (".tmp",)
-"""Suffixes of files that an interrupted write leaves behind."""
+INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+TEMPORARY_SUFFIX = ".tmp"
+"""Of files that an interrupted write leaves behind."""
 
 
 def load_log(
@@ -58,7 +62,7 @@ def load_log(
         files: the file system.
         now_ms: the wall time.
         clean_shutdown: whether all was written and closed properly.
-        recovery_point: everything before it is on the disk for sure.
+        recovery_point: everything before it is on the disk.
         log_start_offset: the first offset that may be read, as last noted.
         topic_id: of the topic, if known.
         gaps_end: the log was compacted up to here, so that offsets may be missing; None
@@ -68,180 +72,306 @@ def load_log(
         OSError: the disk fails.
         KafkaError: INCONSISTENT_TOPIC_ID, the folder is of another topic of that name.
     """
+    loader = _LogLoader(directory, topic_partition, config, files, now_ms)
     if not files.exists(directory):
-        return _make_log(directory, topic_partition, config, files, now_ms, topic_id)
+        return loader.create(topic_id)
     if gaps_end is None:
         gaps_end = INT64_MAX if config.compacts else 0
-    arguments = (directory, topic_partition, config, files, now_ms, log_start_offset, gaps_end)
-    if clean_shutdown:
-        try:
-            log = _load(*arguments, clean_shutdown=True, recovery_point=recovery_point)
-        except KafkaError:  # the files are not what a clean shutdown leaves
-            log = _load(*arguments, clean_shutdown=False, recovery_point=recovery_point)
-    else:
-        log = _load(*arguments, clean_shutdown=False, recovery_point=recovery_point)
+    loader.recovery_point, loader.gaps_end = recovery_point, gaps_end
+    try:
+        log = loader.load(log_start_offset, clean_shutdown=clean_shutdown)
+    except KafkaError:
+        if not clean_shutdown:
+            raise
+        # The files are not what a clean shutdown leaves.
+        log = loader.load(log_start_offset, clean_shutdown=False)
     if topic_id is not None:
         log.assign_topic_id(topic_id)
     return log
 
 
-def _load(
-    directory: str,
-    topic_partition: TopicPartition,
-    config: LogConfig,
-    files: Files,
-    now_ms: int,
-    log_start_offset: int,
-    gaps_end: int,
-    *,
-    clean_shutdown: bool,
-    recovery_point: int,
-) -> Log:
-    """The log in a folder that is there. Raises `KafkaError` where a batch is none."""
-    names = _remove_leftovers(files, directory)
-    epochs = LeaderEpochCache(files, os.path.join(directory, EPOCHS_FILE))
-    found, damaged = _load_segments(files, directory, names, config, now_ms)
-    damaged |= find_damaged_transaction_indexes(found)
-    visible_from = max(log_start_offset, found[0].base_offset) if found else log_start_offset
-    replay = ProducerReplay(files, directory, topic_partition, found, visible_from)
-    if found and not clean_shutdown:
-        found = recover_unflushed(
-            files,
-            found,
-            epochs,
-            replay,
-            recovery_point=recovery_point,
+class _LogLoader:
+    """Opens the log in one folder.
+
+    Attributes:
+        recovery_point: see `load_log`.
+        gaps_end: see `load_log`.
+        epochs: which leader epoch began where.
+        replay: the producers' states while segments are read through.
+    """
+
+    recovery_point: int
+    gaps_end: int
+    epochs: LeaderEpochCache
+    replay: ProducerReplay
+
+    def __init__(
+        self,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        files: Files,
+        now_ms: int,
+    ) -> None:
+        self._directory = directory
+        self._topic_partition = topic_partition
+        self._config = config
+        self._files = files
+        self._now_ms = now_ms
+
+    def create(self, topic_id: bytes | None) -> Log:
+        """A log in a new folder, with as few files as possible: a topic may have many logs."""
+        self._files.make_directory(self._directory)
+        if topic_id is not None:
+            write_topic_id(self._files, self._directory, topic_id)
+        self.epochs = LeaderEpochCache(self._files, self._path(EPOCHS_FILE), is_new=True)
+        return self._log([self._new_segment(0)], 0, 0, 0, topic_id)
+
+    def load(self, log_start_offset: int, *, clean_shutdown: bool) -> Log:
+        """The log in a folder that exists. Raises `KafkaError` where a batch is none."""
+        directory, files = self._directory, self._files
+        self.epochs = epochs = LeaderEpochCache(files, self._path(EPOCHS_FILE))
+        found, corrupt = self._find_segments()
+        corrupt |= find_corrupt_transaction_indexes(found)
+        visible_from = max(log_start_offset, found[0].base_offset) if found else log_start_offset
+        self.replay = ProducerReplay(files, directory, self._topic_partition, found, visible_from)
+        if found and not clean_shutdown:
+            found = self._recover(found, log_start_offset)
+        for segment in found:
+            if segment.base_offset in corrupt and not segment.offset_index.is_trusted:
+                self._reindex_segment(segment)
+        end_offset = found[-1].next_offset() if found else log_start_offset
+        if end_offset < log_start_offset and clean_shutdown:
+            logger.warning(
+                "%s ends at %d, so it cannot start at %d as the checkpoint says: it starts with "
+                "its first segment",
+                self._topic_partition,
+                end_offset,
+                log_start_offset,
+            )
+            log_start_offset = 0
+        elif end_offset < log_start_offset:  # the crash took what was left to read
+            logger.warning(
+                "%s ends at %d, before its start %d: what is left of it was deleted before the "
+                "crash and is removed now",
+                self._topic_partition,
+                end_offset,
+                log_start_offset,
+            )
+            self._delete_durably(found)
+            found, end_offset = [], log_start_offset
+            epochs.clear()
+        if not found:
+            found = [self._new_segment(end_offset)]
+        found[-1].load_for_appends()
+        log_start_offset = max(log_start_offset, found[0].base_offset)
+        if not epochs.entries or epochs.entries[0][1] > log_start_offset:
+            # The checkpoint is missing or corrupt, or knows only a later start of the log.
+            rebuild_epochs(found, epochs, log_start_offset)
+        epochs.truncate_from_end(end_offset)
+        epochs.truncate_from_start(log_start_offset)
+        epochs.flush()
+        recovery_point = end_offset
+        if not clean_shutdown:
+            flushed = [
+                each.base_offset for each in found if each.base_offset <= self.recovery_point
+            ]
+            flushed_to = max(flushed, default=found[0].base_offset)
+            recovery_point = min(flushed_to, self.recovery_point, end_offset)
+        was_flushed = self.recovery_point > 0 or (clean_shutdown and end_offset > 0)
+        topic_id = self._read_topic_id(was_flushed=was_flushed)
+        log = self._log(found, log_start_offset, end_offset, recovery_point, topic_id)
+        log.rebuild_producer_state(self._now_ms, self.replay.producers_at(end_offset))
+        return log
+
+    def _log(
+        self,
+        segments: list[LogSegment],
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        topic_id: bytes | None,
+    ) -> Log:
+        return Log(
+            self._files,
+            self._directory,
+            self._topic_partition,
+            self._config,
+            LogSegments(segments),
             log_start_offset=log_start_offset,
-            gaps_end=gaps_end,
+            log_end_offset=log_end_offset,
+            recovery_point=recovery_point,
+            epochs=self.epochs,
+            producers=ProducerStateManager(self._topic_partition),
+            topic_id=topic_id,
         )
-    for segment in found:
-        if segment.base_offset in damaged and not segment.offset_index.is_trusted:
-            reindex_segment(segment, replay)
-    end_offset = found[-1].next_offset() if found else log_start_offset
-    if end_offset < log_start_offset and clean_shutdown:
-        logger.warning(
-            "%s ends at %d, so it cannot start at %d as the checkpoint says: it starts where "
-            "its first segment does",
-            topic_partition,
-            end_offset,
-            log_start_offset,
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+    def _new_segment(self, base_offset: int) -> LogSegment:
+        return LogSegment(
+            self._files, self._directory, base_offset, self._config, self._now_ms, is_new=True
         )
-        log_start_offset = 0
-    elif end_offset < log_start_offset:  # the crash took what was left to read
-        logger.warning(
-            "%s ends at %d, before its start %d: what is left of it was deleted before the "
-            "crash and goes now",
-            topic_partition,
-            end_offset,
-            log_start_offset,
-        )
-        remove_for_good(files, found)
-        found, end_offset = [], log_start_offset
-        epochs.clear()
-    if not found:
-        found = [LogSegment(files, directory, end_offset, config, now_ms, is_new=True)]
-    segments = LogSegments(found)
-    flushed_to = segments[segments.floor_index(recovery_point)].base_offset
-    segments.active.load_for_appends()
-    log_start_offset = max(log_start_offset, segments.first.base_offset)
-    recover_epochs(found, epochs, log_start_offset)
-    epochs.truncate_from_end(end_offset)
-    epochs.truncate_from_start(log_start_offset)
-    epochs.flush()
-    was_flushed = recovery_point > 0 or (clean_shutdown and end_offset > 0)
-    log = Log(
-        files,
-        directory,
-        topic_partition,
-        config,
-        segments,
-        log_start_offset=log_start_offset,
-        log_end_offset=end_offset,
-        recovery_point=end_offset
-        if clean_shutdown
-        else min(flushed_to, recovery_point, end_offset),
-        epochs=epochs,
-        producers=ProducerStateManager(topic_partition),
-        topic_id=_read_topic_id(files, directory, was_flushed=was_flushed),
-    )
-    log.rebuild_producer_state(now_ms, replay.producers_at(end_offset))
-    return log
+
+    def _read_topic_id(self, *, was_flushed: bool) -> bytes | None:
+        """The topic id, which a crash may have torn only in a log that was never flushed."""
+        try:
+            return read_topic_id(self._files, self._directory)
+        except LogDirectoryError as error:
+            if was_flushed:
+                raise
+            logger.warning("%s; nothing in the log was flushed, so it is written again", error)
+            # Removed now, since a flush may make the log count as flushed before that.
+            self._files.remove(self._path(PARTITION_METADATA))
+            return None
+
+    def _find_segments(self) -> tuple[list[LogSegment], set[int]]:
+        """The segments, and the base offsets of those that lack an index."""
+        names = set(complete_swaps(self._files, self._directory))
+        segments = []
+        corrupt: set[int] = set()
+        for name in sorted(names):
+            stem, suffix = os.path.splitext(name)
+            if suffix == TEMPORARY_SUFFIX:
+                self._files.remove(self._path(name))
+            elif not stem.isdigit():
+                continue
+            elif suffix in INDEX_SUFFIXES and stem + LOG_SUFFIX not in names:
+                self._files.remove(self._path(name))
+            elif suffix == LOG_SUFFIX:
+                segment = LogSegment(
+                    self._files,
+                    self._directory,
+                    int(stem),
+                    self._config,
+                    self._now_ms,
+                    is_new=False,
+                )
+                if stem + INDEX_SUFFIX not in names or stem + TIME_INDEX_SUFFIX not in names:
+                    corrupt.add(segment.base_offset)
+                if stem + TRANSACTION_INDEX_SUFFIX in names:
+                    _ = segment.transaction_index  # made, so that lookups include it
+                segments.append(segment)
+        return segments, corrupt
+
+    # --- after a crash -----------------------------------------------------------------
+
+    def _recover(self, segments: Sequence[LogSegment], log_start_offset: int) -> list[LogSegment]:
+        """Read through what was not flushed, and end the log where it is broken.
+
+        Segments wholly before `log_start_offset` are never read again, so they are left out.
+        A segment that ends before the next one begins has lost its tail, unless compaction can
+        have taken its last offsets, which it can before `gaps_end`.
+
+        Returns:
+            The segments that are left.
+        """
+        first = _first_unflushed(segments, max(self.recovery_point, log_start_offset))
+        self.epochs.truncate_from_end(segments[first].base_offset)
+        for index in range(first, len(segments)):
+            segment = segments[index]
+            later = segments[index + 1 :]
+            if self._recover_segment(segment, later):
+                logger.warning(
+                    "%s was truncated to %d bytes after a crash; %d later segments were removed",
+                    segment.log_path,
+                    segment.size,
+                    len(later),
+                )
+                return list(segments[: index + 1])
+            if not later:
+                break
+            end_offset, begin = segment.next_offset(), later[0].base_offset
+            if end_offset > begin or end_offset < begin > self.gaps_end:
+                logger.warning(
+                    "%s ends at offset %d after a crash, where the next segment begins at %d; "
+                    "%d later segments are removed",
+                    segment.log_path,
+                    end_offset,
+                    begin,
+                    len(later),
+                )
+                self._delete_durably(later)
+                return list(segments[: index + 1])
+        return list(segments)
+
+    def _recover_segment(self, segment: LogSegment, later: Sequence[LogSegment]) -> bool:
+        """Rebuild a segment's indexes and truncate a torn or corrupt tail.
+
+        Args:
+            segment: its size and indexes are what the files say, not to be trusted.
+            later: removed before anything is truncated.
+
+        Returns:
+            Whether anything was truncated.
+        """
+        self.replay.begin(segment)
+        file = segment.file
+        end = file.size()
+        segment.reset()
+        next_offset = segment.base_offset
+        for _, batch in iter_valid_batches(file, end):
+            last_offset = batch.last_offset
+            if batch.base_offset < next_offset or last_offset - segment.base_offset > OFFSETS_MAX:
+                break
+            epoch = batch.partition_leader_epoch
+            if epoch > self.epochs.latest_epoch:
+                self.epochs.note(epoch, batch.base_offset)
+            found = (
+                batch.base_offset,
+                last_offset,
+                batch.max_timestamp,
+                batch.size_in_bytes,
+                epoch,
+            )
+            segment.published((found,))
+            self.replay.take(segment, batch)
+            next_offset = last_offset + 1
+        is_torn = segment.size < end
+        if is_torn:
+            self._delete_durably(later)
+            segment.cut_file()
+        segment.close_for_appends()
+        self.replay.end(segment, next_offset)
+        return is_torn
+
+    def _reindex_segment(self, segment: LogSegment) -> None:
+        """Rebuild the indexes of a flushed segment from its batches.
+
+        Its batches are left alone, whatever is wrong with them: at something that is no batch
+        the indexes end, and readers there get an error.
+        """
+        segment.rebuild_indexes("an index is missing or damaged")
+        self.replay.begin(segment)
+        segment.transaction_index.reset()
+        next_offset = segment.base_offset
+        try:
+            for position, header in iter_headers(segment.file, 0, segment.size):
+                batch = header
+                if header.is_control:
+                    batch = read_batch(segment.file, position, header.size_in_bytes)
+                self.replay.take(segment, batch)
+                next_offset = batch.next_offset
+        except KafkaError:
+            pass  # the indexes end here, too
+        segment.flush_indexes()
+        self.replay.end(segment, next_offset)
+
+    def _delete_durably(self, segments: Sequence[LogSegment]) -> None:
+        """Remove segments so that no crash brings them back.
+
+        The last goes first: if that is interrupted, those left follow each other.
+        """
+        for segment in reversed(segments):
+            segment.delete()
+        if segments:
+            self._files.sync_directory(self._directory)
 
 
-def _read_topic_id(files: Files, directory: str, *, was_flushed: bool) -> bytes | None:
-    """The topic id, which a crash may have torn only in a log that was never flushed."""
-    try:
-        return read_topic_id(files, directory)
-    except LogDirectoryError as error:
-        if was_flushed:
-            raise
-        logger.warning("%s; the log holds nothing that was flushed, so it is written again", error)
-        # By whoever hears of the topic next; until then a flush may make the log count as flushed.
-        files.remove(os.path.join(directory, PARTITION_METADATA))
-        return None
-
-
-def _make_log(
-    directory: str,
-    topic_partition: TopicPartition,
-    config: LogConfig,
-    files: Files,
-    now_ms: int,
-    topic_id: bytes | None,
-) -> Log:
-    """A log in a new folder: as few files as can be, since a topic may have many."""
-    files.make_directory(directory)
-    if topic_id is not None:
-        write_topic_id(files, directory, topic_id)
-    segment = LogSegment(files, directory, 0, config, now_ms, is_new=True)
-    epochs = LeaderEpochCache(files, os.path.join(directory, EPOCHS_FILE), is_new=True)
-    return Log(
-        files,
-        directory,
-        topic_partition,
-        config,
-        LogSegments([segment]),
-        log_start_offset=0,
-        log_end_offset=0,
-        recovery_point=0,
-        epochs=epochs,
-        producers=ProducerStateManager(topic_partition),
-        topic_id=topic_id,
-    )
-
-
-def _remove_leftovers(files: Files, directory: str) -> list[str]:
-    names = []
-    for name in complete_swaps(files, directory):
-        if name.endswith(LEFTOVERS):
-            files.remove(os.path.join(directory, name))
-        else:
-            names.append(name)
-    return names
-
-
-def _load_segments(
-    files: Files,
-    directory: str,
-    names: list[str],
-    config: LogConfig,
-    now_ms: int,
-) -> tuple[list[LogSegment], set[int]]:
-    """The segments, and the base offsets of those that are to be read through for their indexes."""
-    present = set(names)
-    segments = []
-    damaged: set[int] = set()
-    for name in names:
-        stem, suffix = os.path.splitext(name)
-        if not stem.isdigit():
-            continue
-        if suffix in INDEX_SUFFIXES and f"{stem}.log" not in present:
-            files.remove(os.path.join(directory, name))
-        elif suffix == ".log":
-            segment = LogSegment(files, directory, int(stem), config, now_ms, is_new=False)
-            if f"{stem}.index" not in present or f"{stem}.timeindex" not in present:
-                damaged.add(segment.base_offset)
-            if f"{stem}.txnindex" in present:
-                _ = segment.transaction_index  # from now on it is asked
-            segments.append(segment)
-    return segments, damaged
+def _first_unflushed(segments: Sequence[LogSegment], flushed_end: int) -> int:
+    """The first segment that may reach past `flushed_end`; the last one always may."""
+    for index in range(len(segments) - 1):
+        if segments[index + 1].base_offset > flushed_end:
+            return index
+    return len(segments) - 1

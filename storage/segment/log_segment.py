@@ -1,48 +1,61 @@
-"""One stretch of a log: a file of batches and its two indexes (Kafka's LogSegment)."""
+"""One stretch of a log: a file of batches and its indexes (Kafka's LogSegment).
+
+An index is a hint: wherever it says to begin, the batches that lie there say what they are. An
+entry read from a file is used only after the batch it names was found where it says; otherwise
+the offset and the time index are rebuilt from the batches, and the lookup goes on. So a flipped
+bit in an index costs time, never a wrong answer.
+"""
 
 from __future__ import annotations
 
-import os.path
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import INT64_MAX
+from ...protocol.records.batch import RecordBatch
 from ...protocol.records.records import iter_offsets_and_timestamps
-from ..index.index_check import (
-    last_start_position,
-    latest_timestamp,
-    noted_timestamp,
-    start_position,
+from ..errors import CorruptIndexError
+from ..file_names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    segment_path,
 )
+from ..index.index_file import IndexFile
 from ..index.offset_index import OffsetIndex
 from ..index.time_index import TimeIndex, TimestampAndOffset
-from ..index.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from ..index.transaction_index import TransactionIndex
 from ..io.files import Files, StorageFile
 from ..io.open_files import OPEN_FILES
 from ..log.log_config import LogConfig
-from ..log.staged_appends import StagedBatch
-from ..log_manager.deferred_deletion import DELETED_SUFFIX
-from .segment_reader import batch_size_at, find_batch, iter_headers, read_batch, require_valid_batch
+from .segment_reader import (
+    batch_size_at,
+    find_batch,
+    iter_headers,
+    iter_valid_batches,
+    read_batch,
+    require_valid_batch,
+)
+
+logger = logging.getLogger(__name__)
 
 OFFSETS_MAX = 2**31 - 1
 """How far offsets in a segment may lie from its base: the indexes hold 32 bits."""
 
-SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
-"""Of the files of one segment, the batches' first."""
-
 RECENT_BATCHES = 256
 """Of this many batches at least, the positions are remembered for tailing readers."""
 
-NEVER_MS = 2**63 - 1
-
 UNKNOWN_TIMESTAMP = -2
-"""The time index has not been asked yet; -1 says that no record has a timestamp."""
+"""The time index has not been read yet; -1 says that no record has a timestamp."""
 
-
-def segment_path(directory: str, base_offset: int, suffix: str) -> str:
-    """The path of a segment's file: the base offset in twenty digits, and the suffix."""
-    return os.path.join(directory, f"{base_offset:020d}{suffix}")
+StagedBatch = tuple[int, int, int, int, int]
+"""Base offset, last offset, max timestamp, size, leader epoch: a plain tuple, since one is
+made for every batch appended."""
 
 
 class LogSegment:
@@ -102,8 +115,8 @@ class LogSegment:
         self.base_offset = base_offset
         self.created_ms = now_ms
         self._log_file: StorageFile | None = None
-        index_path = segment_path(directory, base_offset, ".index")
-        time_path = segment_path(directory, base_offset, ".timeindex")
+        index_path = segment_path(directory, base_offset, INDEX_SUFFIX)
+        time_path = segment_path(directory, base_offset, TIME_INDEX_SUFFIX)
         self.offset_index = OffsetIndex(files, index_path, base_offset, is_new=is_new)
         self.time_index = TimeIndex(files, time_path, base_offset, is_new=is_new)
         self._transaction_index: TransactionIndex | None = None
@@ -128,7 +141,7 @@ class LogSegment:
     @property
     def log_path(self) -> str:
         """The file of batches."""
-        return segment_path(self.directory, self.base_offset, ".log")
+        return segment_path(self.directory, self.base_offset, LOG_SUFFIX)
 
     @property
     def file(self) -> StorageFile:
@@ -147,7 +160,7 @@ class LogSegment:
 
     @property
     def transaction_index(self) -> TransactionIndex:
-        """The aborted transactions that end here; made when first asked for."""
+        """The aborted transactions that end here; made at first use."""
         index = self._transaction_index
         if index is None:
             path = segment_path(self.directory, self.base_offset, TRANSACTION_INDEX_SUFFIX)
@@ -156,11 +169,11 @@ class LogSegment:
 
     @property
     def has_transaction_index(self) -> bool:
-        """Whether it was asked for: if not, no aborted transaction ends here."""
+        """Whether it was made: if not, no aborted transaction ends here."""
         return self._transaction_index is not None
 
     def open_file(self) -> StorageFile:
-        """The same for one look: a segment that is closed stays so."""
+        """The same for one use: a segment that is closed stays closed."""
         return self._log_file or self._files.open(self.log_path)
 
     def configure(self, config: LogConfig) -> None:
@@ -211,7 +224,7 @@ class LogSegment:
         """Segments roll by the age of their first batch, or by the clock if it has none."""
         self.first_timestamp = timestamp
         self.roll_by_clock = timestamp < 0
-        self.roll_after_timestamp = NEVER_MS if timestamp < 0 else timestamp + self.segment_ms
+        self.roll_after_timestamp = INT64_MAX if timestamp < 0 else timestamp + self.segment_ms
 
     def _append_index_entries(self, last_offset: int, position: int) -> None:
         is_full = self.offset_index.append(last_offset, position)
@@ -296,7 +309,7 @@ class LogSegment:
         return position
 
     def _scan_for(self, offset: int) -> int:
-        start = start_position(self, offset)
+        start = self.start_position(offset)
         found = find_batch(self.file, start, self.size, offset, self.base_offset)
         return self.size if found is None else found
 
@@ -313,7 +326,7 @@ class LogSegment:
         """
         next_offset = self.base_offset
         end = 0
-        for position, batch in iter_headers(self.file, last_start_position(self), self.size):
+        for position, batch in iter_headers(self.file, self.start_position(INT64_MAX), self.size):
             next_offset = batch.next_offset
             end = position + batch.size_in_bytes
         if end != self.size:
@@ -325,7 +338,7 @@ class LogSegment:
     def load_max_timestamp(self) -> int:
         """The latest timestamp in it, from the time index if it was not written just now."""
         if self.max_timestamp == UNKNOWN_TIMESTAMP:
-            entry = latest_timestamp(self)
+            entry = self._read_max_timestamp()
             self.max_timestamp, self.offset_of_max_timestamp = entry.timestamp, entry.offset
         return self.max_timestamp
 
@@ -350,8 +363,8 @@ class LogSegment:
             OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
         """
-        noted = noted_timestamp(self, timestamp - 1)
-        position = start_position(self, max(noted.offset, start_offset))
+        noted = self._noted_timestamp(timestamp - 1)
+        position = self.start_position(max(noted.offset, start_offset))
         for at, header in iter_headers(self.file, position, self.size):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
@@ -361,7 +374,213 @@ class LogSegment:
                     return TimestampAndOffset(found, offset, batch.partition_leader_epoch)
         return None
 
-    # --- cutting -----------------------------------------------------------------------
+    # --- indexes, checked against the batches ------------------------------------------
+
+    def start_position(self, offset: int) -> int:
+        """Where to begin looking for an offset: at a batch that does not begin after it.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        index = self.offset_index
+        try:
+            slot = index.slot_of(offset)
+            if slot < 0:
+                return 0
+            noted, position = index.entry(slot)
+            if index.is_trusted or self._has_batch(position, noted):
+                return position
+            problem = f"{index.path} has offset {noted} at {position}, where it is not"
+        except CorruptIndexError as error:
+            problem = str(error)
+        if self.rebuild_indexes(problem):
+            return index.lookup(offset)
+        slot = index.slot_of(offset)
+        while slot >= 0:  # entries that name no batch name what is damaged
+            noted, position = index.entry(slot)
+            if self._has_batch(position, noted):
+                return position
+            slot -= 1
+        return 0
+
+    def _noted_timestamp(self, timestamp: int) -> TimestampAndOffset:
+        """The time index's last entry not above `timestamp`, or timestamp -1 at the base offset."""
+        index = self.time_index
+        try:
+            noted = index.lookup(timestamp)
+            if index.is_trusted or self._has_timestamp(noted):
+                return noted
+            problem = f"{index.path} has time {noted.timestamp} at offset {noted.offset}, not so"
+        except CorruptIndexError as error:
+            problem = str(error)
+        self.rebuild_indexes(problem)
+        return index.lookup(timestamp)
+
+    def _read_max_timestamp(self) -> TimestampAndOffset:
+        """The latest timestamp, with the last offset of the batch that has it first.
+
+        The time index has it up to its last entry. The batches after the last entry of the
+        offset index are read too, since the entry that closes a segment may not have reached
+        the disk.
+        """
+        latest = self._noted_timestamp(INT64_MAX)
+        start = self.start_position(INT64_MAX)
+        with suppress(KafkaError):  # after something that is no batch nothing can be known
+            for _, batch in iter_headers(self.open_file(), start, self.size):
+                if batch.max_timestamp > latest.timestamp:
+                    latest = TimestampAndOffset(batch.max_timestamp, batch.last_offset)
+        return latest
+
+    def peek_max_timestamp(self) -> int:
+        """The latest timestamp, mostly without reading the indexes into memory.
+
+        The first lookup by time in a log needs it of each segment, of which there may be
+        thousands. The last entry of each index tells it, unless an entry does not agree with the
+        last batches, or names one before them.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        if self.max_timestamp == UNKNOWN_TIMESTAMP:
+            peeked = self._peek()
+            if peeked is not None:
+                return peeked
+        return self.load_max_timestamp()
+
+    def _peek(self) -> int | None:
+        start = self.offset_index.peek_last_entry()
+        noted = self.time_index.peek_last_entry()
+        if start is None or noted is None:
+            return None
+        start_offset, position = start
+        if not 0 <= position < self.size:
+            return None
+        latest = noted.timestamp
+        is_named = position > 0
+        is_right = False
+        with suppress(KafkaError):
+            for _, batch in iter_headers(self.open_file(), position, self.size):
+                if is_named and batch.last_offset != start_offset:
+                    return None
+                is_named = False
+                if batch.base_offset <= noted.offset <= batch.last_offset:
+                    is_right = batch.max_timestamp == noted.timestamp
+                latest = max(latest, batch.max_timestamp)
+        return latest if is_right else None
+
+    def _has_batch(self, position: int, offset: int) -> bool:
+        """Whether a batch begins there with which, or soon after which, `offset` ends.
+
+        Kafka's entries name the last offset of what was appended at once, which may be several
+        batches.
+        """
+        if not 0 <= position < self.size:
+            return False
+        next_offset = self.base_offset
+        with suppress(KafkaError):
+            for _, batch in iter_headers(self.open_file(), position, self.size):
+                if not next_offset <= batch.base_offset <= offset:
+                    return False
+                if batch.last_offset >= offset:
+                    return batch.last_offset == offset
+                next_offset = batch.next_offset
+        return False
+
+    def _has_timestamp(self, noted: TimestampAndOffset) -> bool:
+        """Whether the batch that holds the offset has that latest timestamp."""
+        if noted.timestamp < 0:
+            return noted.offset == self.base_offset
+        with suppress(KafkaError):
+            batch = self.header_at(noted.offset)
+            return (
+                batch is not None
+                and batch.base_offset <= noted.offset
+                and batch.max_timestamp == noted.timestamp
+            )
+        return False
+
+    def header_at(self, offset: int) -> RecordBatch | None:
+        """The header of the first batch that ends at `offset` or later.
+
+        Raises:
+            OSError: the disk fails.
+            KafkaError: CORRUPT_MESSAGE, something on the way is no batch.
+        """
+        start = self.start_position(offset)
+        for _, batch in iter_headers(self.open_file(), start, self.size):
+            if batch.last_offset >= offset:
+                return batch
+        return None
+
+    def rebuild_indexes(self, problem: str) -> bool:
+        """Make the offset and the time index again, by reading all batches.
+
+        If the disk takes no files, the entries are right in memory all the same.
+
+        Args:
+            problem: why, for the broker's log.
+
+        Returns:
+            Whether that was possible. If the batches themselves are damaged, what the index says
+            of those after the damage is all there is to find them by, and it stays.
+
+        Raises:
+            OSError: the disk cannot be read.
+        """
+        offset_index, time_index = self.offset_index, self.time_index
+        if offset_index.cannot_be_rebuilt:
+            return False
+        entries, latest, is_whole = self._index_entries()
+        if not is_whole and _is_usable(offset_index) and _is_usable(time_index):
+            logger.error("%s, but %s is damaged too", problem, self.log_path)
+            offset_index.cannot_be_rebuilt = True
+            return False
+        logger.warning("index of %s is corrupt, rebuilding it: %s", self.log_path, problem)
+        offset_index.reset()
+        time_index.reset()
+        for offset, position, latest_so_far in entries:
+            offset_index.append(offset, position)
+            time_index.maybe_append(latest_so_far.timestamp, latest_so_far.offset)
+        if latest.timestamp >= 0:
+            time_index.maybe_append(latest.timestamp, latest.offset)
+        try:
+            offset_index.replace_file()
+            time_index.replace_file()
+        except OSError as error:
+            logger.warning("cannot write the indexes of %s: %s", self.log_path, error)
+        return True
+
+    def _index_entries(
+        self,
+    ) -> tuple[list[tuple[int, int, TimestampAndOffset]], TimestampAndOffset, bool]:
+        """What the indexes have to hold.
+
+        Returns:
+            The last offset of a batch, its position and the latest timestamp up to it, for each
+            entry; the latest timestamp of all; whether batches follow each other up to the
+            segment's end.
+        """
+        entries: list[tuple[int, int, TimestampAndOffset]] = []
+        latest = TimestampAndOffset(-1, self.base_offset)
+        next_offset = self.base_offset
+        end = bytes_since_entry = 0
+        for position, batch in iter_valid_batches(self.open_file(), self.size):
+            if (
+                batch.base_offset < next_offset
+                or batch.last_offset - self.base_offset > OFFSETS_MAX
+            ):
+                break
+            if batch.max_timestamp > latest.timestamp:
+                latest = TimestampAndOffset(batch.max_timestamp, batch.last_offset)
+            if bytes_since_entry > self.index_interval_bytes:
+                entries.append((batch.last_offset, position, latest))
+                bytes_since_entry = 0
+            bytes_since_entry += batch.size_in_bytes
+            next_offset = batch.next_offset
+            end = position + batch.size_in_bytes
+        return entries, latest, end == self.size
+
+    # --- truncating --------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> int:
         """Drop the batches that end at `offset` or later; returns the bytes dropped.
@@ -443,5 +662,22 @@ class LogSegment:
         """Let go of the file; it closes when no slice needs it any more."""
         self._log_file = None
 
+    def relocate(self, directory: str) -> None:
+        """The log's folder has another name; open files stay what they are."""
+        self.directory = directory
+        self.offset_index.path = segment_path(directory, self.base_offset, INDEX_SUFFIX)
+        self.time_index.path = segment_path(directory, self.base_offset, TIME_INDEX_SUFFIX)
+        if self._transaction_index is not None:
+            self._transaction_index.path = segment_path(
+                directory, self.base_offset, TRANSACTION_INDEX_SUFFIX
+            )
+
     def __repr__(self) -> str:
         return f"LogSegment(base offset {self.base_offset}, {self.size} bytes)"
+
+
+def _is_usable(index: IndexFile) -> bool:
+    try:
+        return len(index.entries) > 0
+    except CorruptIndexError:
+        return False

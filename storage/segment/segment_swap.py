@@ -18,16 +18,19 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from ...common.errors import KafkaError
+from ..file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    segment_path,
+)
 from ..index.offset_index import OffsetIndex
 from ..io.files import Files
-from ..log_manager.deferred_deletion import DELETED_SUFFIX
-from ..producer_state.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
-from .log_segment import SEGMENT_SUFFIXES, segment_path
 from .segment_reader import iter_headers
-
-LOG_SUFFIX = ".log"
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
 
 
 def begin_swap(files: Files, directory: str, base_offset: int, suffixes: Sequence[str]) -> None:
@@ -142,7 +145,7 @@ def _remove_replaced(files: Files, directory: str, names: list[str], base_offset
 def _next_offset(files: Files, directory: str, base_offset: int) -> int:
     """Where the segment with `.swap` in its names ends."""
     log_path = segment_path(directory, base_offset, LOG_SUFFIX) + SWAP_SUFFIX
-    index_path = segment_path(directory, base_offset, ".index") + SWAP_SUFFIX
+    index_path = segment_path(directory, base_offset, INDEX_SUFFIX) + SWAP_SUFFIX
     file = files.open(log_path)
     position = 0
     if files.exists(index_path):

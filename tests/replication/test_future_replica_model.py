@@ -23,7 +23,7 @@ from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log_manager.deferred_deletion import remove_doomed
+from odradek.storage.log_manager.deferred_deletion import delete_due
 from odradek.storage.log_manager.log_manager import LogManager
 from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
@@ -120,7 +120,7 @@ class Life:
         log = self.partition.log
         if self.random.random() < 0.5:
             log.flush_to_disk()
-        assert not remove_doomed(self.log_manager.deletions.take_due(self.clock.monotonic_ms()))
+        assert not delete_due(self.log_manager.deletions.take_due(self.clock.monotonic_ms()))
 
     def copy(self) -> None:
         """A few steps of those that a task would do."""

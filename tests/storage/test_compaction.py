@@ -29,7 +29,7 @@ from odradek.storage.cleaner.cleaner_plan import CleaningPlan, SourceSegment, gr
 from odradek.storage.cleaner.cleaner_records import delete_horizon_of
 from odradek.storage.cleaner.offset_map import NoRoomForKeysError
 from odradek.storage.io.files import REAL_FILES
-from odradek.storage.log.log_keeper import StandaloneKeeper
+from odradek.storage.log.log_owner import NullLogOwner
 
 TABLE = TopicPartition("table", 0)
 NOW_MS = 1_700_000_000_000
@@ -409,14 +409,14 @@ def test_a_failing_disk_is_told_of_and_a_full_one_tried_again(
 ) -> None:
     told: list[str] = []
 
-    class Keeper(StandaloneKeeper):
+    class Owner(NullLogOwner):
         def disk_failed(self, path: str, error: OSError) -> None:
             told.append(path)
 
     table.append((b"a", b"1"))
     table.append((b"a", b"2"))
     table.roll()
-    table.log.keeper = Keeper()
+    table.log.owner = Owner()
     pace = CleanerPace(table.clock, lambda _: None)
     cleaning = table.manager.begin(table.manager.find_filthiest(), ROOMY, pace)
     table.manager.failed(cleaning, OSError(number, "it says"))

@@ -28,7 +28,7 @@ ONE_GROUP = LogConfig(
 SEVERAL_GROUPS = ONE_GROUP._replace(segment_bytes=900)
 
 
-class Keeper:
+class Owner:
     """Remembers whether the log said that its disk failed; deletes at once."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Keeper:
     def disk_failed(self, path, error) -> None:
         self.failures += 1
 
-    def rolled(self, log) -> None:
+    def rolled(self, topic_partition) -> None:
         pass
 
     def jitter(self) -> float:
@@ -55,7 +55,7 @@ def make_log(config: LogConfig, files: MemoryFiles) -> Log:
     files.sync_directory("/")
     log = load_log(FOLDER, TABLE, config, files=files, now_ms=NOW_MS)
     files.sync_directory("/data")
-    log.keeper = Keeper()
+    log.owner = Owner()
     sequence = 0
     for number in range(6):
         for part in range(3):
@@ -85,7 +85,7 @@ def make_log(config: LogConfig, files: MemoryFiles) -> Log:
 
 def load(config: LogConfig, files: MemoryFiles, recovery_point: int = 0) -> Log:
     log = load_log(FOLDER, TABLE, config, files=files, now_ms=NOW_MS, recovery_point=recovery_point)
-    log.keeper = Keeper()
+    log.owner = Owner()
     log.high_watermark_moved(log.log_end_offset)
     return log
 
@@ -157,9 +157,9 @@ def test_an_operation_that_fails_leaves_a_log_that_works_or_says_that_its_disk_f
         with suppress(OSError, StorageError):
             clean(manager, clock)
         files.faults.remove(fault)
-        keeper = log.keeper
-        assert isinstance(keeper, Keeper)
-        if keeper.failures:
+        owner = log.owner
+        assert isinstance(owner, Owner)
+        if owner.failures:
             halfway += 1
             log = load(ONE_GROUP, files)
             assert log.log_end_offset == end_offset

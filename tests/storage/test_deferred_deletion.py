@@ -10,7 +10,7 @@ import pytest
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, TopicPartition
-from odradek.storage.log_manager.deferred_deletion import DeferredDeletion, remove_doomed
+from odradek.storage.log_manager.deferred_deletion import DeferredDeletion, delete_due
 from odradek.tools.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
@@ -49,7 +49,7 @@ def start(files: MemoryFiles, clock: ManualClock):
 @pytest.fixture
 def remove_due(clock: ManualClock):
     """Remove what is due by now, as the broker's timer does; gives what failed."""
-    return lambda manager: remove_doomed(manager.deletions.take_due(clock.monotonic_ms()))
+    return lambda manager: delete_due(manager.deletions.take_due(clock.monotonic_ms()))
 
 
 def append(log, count: int = 1) -> None:
@@ -131,7 +131,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(files):
     files.fail(errno.EIO, "/b")
     deletions = DeferredDeletion()
     deletions.add_files(files, ["/a", "/b", "/c"], 10)
-    failures = remove_doomed(deletions.take_due(10))
+    failures = delete_due(deletions.take_due(10))
     assert [(path, error.errno) for path, error in failures] == [("/b", errno.EIO)]
     assert not files.exists("/a")
     assert not files.exists("/c")

@@ -9,7 +9,6 @@ import pytest
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
-from odradek.storage.log_manager.log_upkeep import logs_to_flush
 from odradek.tools.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
@@ -143,17 +142,17 @@ def test_what_has_waited_for_flush_ms_is_to_be_flushed(files) -> None:
     idle = manager.get_or_create_log(TopicPartition("idle", 0), config=LogConfig(flush_ms=1000))
     append(log)
     clock.advance(999)
-    assert logs_to_flush(manager.logs, clock.now_ms()) == []
+    assert manager.logs_to_flush() == []
     clock.advance(1)
-    assert logs_to_flush(manager.logs, clock.now_ms()) == [log]
+    assert manager.logs_to_flush() == [log]
     flush = log.start_flush()
     flush.run()
     log.finish_flush(flush, clock.now_ms())
     append(log)
     clock.advance(999)
-    assert logs_to_flush(manager.logs, clock.now_ms()) == []
+    assert manager.logs_to_flush() == []
     clock.advance(1)
-    assert logs_to_flush(manager.logs, clock.now_ms()) == [log]
+    assert manager.logs_to_flush() == [log]
     assert idle.recovery_point == 0
     manager.abandon()
 

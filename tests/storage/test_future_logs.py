@@ -13,7 +13,7 @@ from support.transactions import TransactionalProducer
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, LogManager, StorageError, TopicPartition
-from odradek.storage.log_manager.deferred_deletion import remove_doomed
+from odradek.storage.log_manager.deferred_deletion import delete_due
 from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
 NOW_MS = 1_700_000_000_000
@@ -46,7 +46,7 @@ class Disks:
             clock=self.clock,
             default_config=CONFIG,
             files=self.files,
-            chance=random.Random(7),
+            rng=random.Random(7),
         )
         self.manager.load_logs()
 
@@ -55,18 +55,18 @@ class Disks:
 
     def source(self) -> Log:
         """A log in the first directory."""
-        self.manager.future_logs.prefer(ORDERS, self.directory(SOURCE))
+        self.manager.prefer_directory(ORDERS, self.directory(SOURCE))
         return self.log()
 
     def directory(self, path: str):
         return next(each for each in self.manager.directories if each.path == path)
 
     def future(self, path: str = TARGET) -> Log:
-        return self.manager.future_logs.create(ORDERS, self.directory(path), TOPIC_ID, CONFIG)
+        return self.manager.create_future_log(ORDERS, self.directory(path), TOPIC_ID, CONFIG)
 
     def remove_due(self) -> None:
         self.clock.advance(CONFIG.file_delete_delay_ms)
-        assert not remove_doomed(self.manager.deletions.take_due(self.clock.monotonic_ms()))
+        assert not delete_due(self.manager.deletions.take_due(self.clock.monotonic_ms()))
 
     def folders(self, path: str) -> list[str]:
         names = self.files.list_directory(path)
@@ -115,7 +115,7 @@ def test_a_copy_takes_the_place_of_the_log(disks: Disks) -> None:
     future = disks.future()
     copy(source, future)
     future.flush_to_disk()
-    assert disks.manager.future_logs.replace_current(ORDERS) is future
+    assert disks.manager.replace_current_with_future_log(ORDERS) is future
     assert disks.manager.get_log(ORDERS) is future
     assert disks.manager.directory_of(ORDERS) is disks.directory(TARGET)
     assert disks.folders(TARGET) == ["orders-0"]
@@ -135,7 +135,7 @@ def test_a_slice_of_the_old_log_stays_readable(disks: Disks) -> None:
     before = found.read()
     future = disks.future()
     copy(source, future)
-    disks.manager.future_logs.replace_current(ORDERS)
+    disks.manager.replace_current_with_future_log(ORDERS)
     disks.remove_due()
     assert found.read() == before
 
@@ -152,7 +152,7 @@ def test_deleted_records_stay_deleted_where_a_crash_ends_the_swap() -> None:
         future.flush_to_disk()
         disks.files.cut_power_after(operations)
         try:
-            disks.manager.future_logs.replace_current(ORDERS)
+            disks.manager.replace_current_with_future_log(ORDERS)
         except PowerCut:
             disks.files = disks.files.after_kill()
             was_between += not any("orders-0" in disks.folders(each) for each in (SOURCE, TARGET))
@@ -178,7 +178,7 @@ def test_transactions_are_known_after_the_swap(disks: Disks, commit: bool) -> No
     future.flush_to_disk()
     stable, aborted = source.last_stable_offset, source.aborted_transactions(0, 10)
     assert (stable, len(aborted)) == (1, 0 if commit else 1)
-    disks.manager.future_logs.replace_current(ORDERS)
+    disks.manager.replace_current_with_future_log(ORDERS)
     future.high_watermark_moved(future.log_end_offset)
     assert future.last_stable_offset == stable
     assert future.aborted_transactions(0, 10) == aborted
@@ -196,7 +196,7 @@ def test_epochs_and_start_are_those_of_the_log(disks: Disks) -> None:
     copy(source, future)
     source.advance_log_start_offset(4)
     future.flush_to_disk()
-    disks.manager.future_logs.replace_current(ORDERS)
+    disks.manager.replace_current_with_future_log(ORDERS)
     assert future.log_start_offset == 4
     assert future.epochs.entries == source.epochs.entries == [(0, 4), (3, 10), (5, 20)]
     disks.files = disks.files.after_power_cut(random.Random(1))
@@ -215,7 +215,7 @@ def test_producers_are_known_after_the_swap(disks: Disks) -> None:
     source.flush_appends()
     future = disks.future()
     copy(source, future)
-    disks.manager.future_logs.replace_current(ORDERS)
+    disks.manager.replace_current_with_future_log(ORDERS)
     again = future.append_as_leader(memoryview(bytearray(batch)), leader_epoch=0, now_ms=NOW_MS)
     assert again.first_offset == info.first_offset
     assert future.log_end_offset == 1
@@ -228,12 +228,12 @@ def test_a_copy_that_is_found_goes_on_where_it_was(disks: Disks) -> None:
     disks.manager.close()
     disks.start()
     assert values_of(disks.log()) == numbered(20)
-    future = disks.manager.future_logs.logs[ORDERS]
+    future = disks.manager.future_logs[ORDERS]
     assert values_of(future) == numbered(12)
-    assert disks.manager.future_logs.directory_of(ORDERS) is disks.directory(TARGET)
+    assert disks.manager.future_directory_of(ORDERS) is disks.directory(TARGET)
     copy(disks.log(), future)
     future.flush_to_disk()
-    disks.manager.future_logs.replace_current(ORDERS)
+    disks.manager.replace_current_with_future_log(ORDERS)
     assert values_of(disks.log()) == numbered(20)
 
 
@@ -242,7 +242,7 @@ def test_a_copy_is_deleted_with_its_log(disks: Disks) -> None:
     append(source, *numbered(5))
     copy(source, disks.future())
     disks.manager.delete_log(ORDERS)
-    assert disks.manager.future_logs.logs == {}
+    assert disks.manager.future_logs == {}
     disks.remove_due()
     assert disks.folders(SOURCE) == disks.folders(TARGET) == []
 
@@ -256,7 +256,7 @@ def test_a_copy_without_a_log_is_not_another_topics(disks: Disks) -> None:
     disks.start()
     log = disks.manager.get_or_create_log(ORDERS, bytes(16), CONFIG)
     assert log.log_end_offset == 0
-    assert disks.manager.future_logs.logs == {}
+    assert disks.manager.future_logs == {}
 
 
 def test_a_copy_is_no_log_while_the_log_may_be_offline(disks: Disks) -> None:
@@ -277,7 +277,7 @@ def test_copies_go_with_their_directory_and_logs_stay(disks: Disks) -> None:
     disks.manager.disk_failed(TARGET, OSError(errno.EIO, "broken"))
     (failed,) = disks.manager.take_failed_directories()
     assert failed.partitions == []
-    assert disks.manager.future_logs.logs == {}
+    assert disks.manager.future_logs == {}
     assert values_of(disks.log()) == numbered(5)
     with pytest.raises(StorageError, match="offline"):
         disks.future()
@@ -296,7 +296,7 @@ def test_a_swap_that_a_disk_refuses_leaves_the_log_where_it_was(
     disks.manager.checkpoint_offsets()
     disks.files.fail(errno.EIO, failing, {operation}, times=1)
     with pytest.raises(StorageError):
-        disks.manager.future_logs.replace_current(ORDERS)
+        disks.manager.replace_current_with_future_log(ORDERS)
     assert [each.path for each, _ in disks.manager.directories.take_failures()] == [failing]
     assert disks.manager.get_log(ORDERS) is source
     assert disks.folders(SOURCE) == ["orders-0"]
@@ -335,7 +335,7 @@ def life(cut_at: int, seed: int, *, is_kill: bool) -> bool:
         append(source, *history[18:20])
         published = 20
         copy(source, future)
-        manager.future_logs.replace_current(ORDERS)
+        manager.replace_current_with_future_log(ORDERS)
         append(future, *history[20:22])
         published = 22
         future.flush_to_disk()
@@ -361,15 +361,15 @@ def life(cut_at: int, seed: int, *, is_kill: bool) -> bool:
     assert promised <= len(found)
     assert not is_kill or len(found) >= published
     assert found == history[: len(found)]
-    if is_cut and disks.manager.future_logs.logs:
-        future = disks.manager.future_logs.logs[ORDERS]
+    if is_cut and disks.manager.future_logs:
+        future = disks.manager.future_logs[ORDERS]
         assert log.directory == f"{SOURCE}/orders-0"
         end, epoch_end = future.log_end_offset, log.log_end_offset
         future.truncate_to(min(end, epoch_end))
         copy(log, future)
         future.flush_to_disk()
         if future.recovery_point >= log.recovery_point:
-            disks.manager.future_logs.replace_current(ORDERS)
+            disks.manager.replace_current_with_future_log(ORDERS)
             assert values_of(disks.log()) == found
             assert disks.folders(TARGET) == ["orders-0"]
     assert sum("orders-0" in disks.folders(path) for path in (SOURCE, TARGET)) == 1
@@ -399,7 +399,7 @@ def test_the_copy_of_the_longest_way_is_kept(disks: Disks) -> None:
     file.truncate(file.size() - 1)
     disks.files.remove(f"{TARGET}/.kafka_cleanshutdown")
     disks.start()
-    assert disks.manager.future_logs.logs[ORDERS].log_end_offset == 3
+    assert disks.manager.future_logs[ORDERS].log_end_offset == 3
     disks.remove_due()
     assert len(disks.folders(TARGET)) == 1
 
@@ -419,7 +419,7 @@ def test_a_copy_that_makes_no_sense_goes_while_there_is_the_log(disks: Disks) ->
     disks.manager.close()
     disks.files.write_atomically(f"{future.directory}/partition.metadata", b"nonsense")
     disks.start()
-    assert disks.manager.future_logs.logs == {}
+    assert disks.manager.future_logs == {}
     assert not disks.manager.directories.has_trouble
     assert values_of(disks.log()) == numbered(9)
     disks.remove_due()
@@ -438,10 +438,9 @@ def test_a_copy_that_cannot_be_read_takes_its_directory_offline(disks: Disks) ->
     assert values_of(disks.log()) == numbered(9)
 
 
-def test_a_log_is_made_in_the_directory_that_was_asked_for(disks: Disks) -> None:
-    future_logs = disks.manager.future_logs
-    future_logs.prefer(ORDERS, disks.directory(TARGET))
-    future_logs.prefer(ORDERS, disks.directory(SOURCE))
+def test_a_log_is_made_in_the_preferred_directory(disks: Disks) -> None:
+    disks.manager.prefer_directory(ORDERS, disks.directory(TARGET))
+    disks.manager.prefer_directory(ORDERS, disks.directory(SOURCE))
     disks.log()
     assert disks.manager.directory_of(ORDERS) is disks.directory(SOURCE)
     disks.manager.delete_log(ORDERS)
@@ -452,13 +451,13 @@ def test_a_log_is_made_in_the_directory_that_was_asked_for(disks: Disks) -> None
     assert disks.manager.directory_of(ORDERS) is with_fewest
 
 
-def test_wishes_for_partitions_that_never_come_are_bounded(
+def test_preferences_of_partitions_without_logs_are_bounded(
     disks: Disks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.storage.log_manager.future_logs.PREFERENCES_MAX", 3)
-    future_logs, target = disks.manager.future_logs, disks.directory(TARGET)
+    monkeypatch.setattr("odradek.storage.log_manager.log_manager.PREFERENCES_MAX", 3)
+    manager, target = disks.manager, disks.directory(TARGET)
     partitions = [TopicPartition("never", number) for number in range(4)]
     for partition in partitions:
-        future_logs.prefer(partition, target)
-    remembered = [future_logs.candidates(each) == [target] for each in partitions]
+        manager.prefer_directory(partition, target)
+    remembered = [manager.candidates(each) == [target] for each in partitions]
     assert remembered == [False, True, True, True]

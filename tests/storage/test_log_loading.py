@@ -10,8 +10,8 @@ from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogManager, TopicPartition
 from odradek.storage.io.parallel import Workers, for_all
-from odradek.storage.recovery import log_loading as log_loading_module
-from odradek.storage.recovery.log_loading import LoadingStopped, LoadProgress
+from odradek.storage.log_manager import log_loading as log_loading_module
+from odradek.storage.log_manager.log_loading import LoadingStopped, LoadProgress
 from odradek.tools.simulation.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000

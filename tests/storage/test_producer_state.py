@@ -11,11 +11,11 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
 from odradek.protocol.records.builder import write_crc
 from odradek.storage import AppendOrigin, Log
+from odradek.storage.file_names import snapshot_path
 from odradek.storage.producer_state.producer_snapshot import (
     CorruptSnapshotError,
     decode_snapshot,
     encode_snapshot,
-    snapshot_path,
 )
 from odradek.storage.producer_state.producer_state import BatchMetadata, ProducerState
 

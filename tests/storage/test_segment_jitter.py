@@ -53,7 +53,7 @@ def test_a_segment_rolls_earlier_by_a_part_of_the_jitter(chance, jitter_ms, age_
             ["/data"],
             clock=ManualClock(NOW_MS),
             files=files,
-            chance=Chance(chance),
+            rng=Chance(chance),
             default_config=config,
         )
         manager.load_logs()
@@ -74,9 +74,7 @@ def test_a_segment_rolls_earlier_by_a_part_of_the_jitter(chance, jitter_ms, age_
 
 
 def test_a_jitter_that_is_set_later_holds_for_the_segment_that_is_there():
-    manager = LogManager(
-        ["/data"], clock=ManualClock(NOW_MS), files=MemoryFiles(), chance=Chance(0.5)
-    )
+    manager = LogManager(["/data"], clock=ManualClock(NOW_MS), files=MemoryFiles(), rng=Chance(0.5))
     manager.load_logs()
     log = manager.get_or_create_log(ORDERS, config=LogConfig(segment_ms=SEGMENT_MS))
     append(log, NOW_MS)

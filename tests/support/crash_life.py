@@ -18,7 +18,7 @@ from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
 from odradek.storage.cleaner.cleaner_manager import CleanerManager
 from odradek.storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
 from odradek.storage.cleaner.cleaner_plan import CleanerSettings
-from odradek.storage.log_manager.deferred_deletion import remove_doomed
+from odradek.storage.log_manager.deferred_deletion import delete_due
 from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
 from .crash_checks import check_consistent, check_recovered, read_batches
@@ -139,8 +139,10 @@ class CrashLife:
         for each in self.partitions:
             if each.config.retention_bytes >= 0:
                 each.start_max = each.log.log_end_offset
-        self.manager.delete_old_segments(
-            lambda topic_partition: self.manager.logs[topic_partition].log_end_offset
+        sum(
+            self.manager.delete_old_segments(
+                lambda topic_partition: self.manager.logs[topic_partition].log_end_offset, 10
+            )
         )
         for each in self.partitions:
             each.may_start_at(each.log.log_start_offset)
@@ -208,7 +210,7 @@ class CrashLife:
     def remove_deleted(self, _: CrashPartition) -> None:
         """The time has come for files that were renamed to be removed."""
         self.clock.advance(60_000)
-        assert not remove_doomed(self.manager.deletions.take_due(self.clock.monotonic_ms()))
+        assert not delete_due(self.manager.deletions.take_due(self.clock.monotonic_ms()))
 
     def fill_disk(self, partition: CrashPartition) -> None:
         """The disk is full, so that appends are refused, and then it has room again."""
@@ -255,7 +257,7 @@ class CrashLife:
             clock=self.clock,
             default_config=SMALL,
             files=self.files,
-            chance=self.random,
+            rng=self.random,
             recovery_threads=1,
         )
         self.manager.directories.claim(1, CLUSTER_ID, self.random)

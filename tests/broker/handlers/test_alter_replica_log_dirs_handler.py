@@ -124,7 +124,7 @@ async def test_of_two_wishes_the_last_counts(bench: Bench) -> None:
     bench.broker.peers.moves.stop()
     errors = await alter(bench, {other.path: {"orders": [0]}, here.path: {"orders": [0]}})
     assert errors == {ORDERS: ErrorCode.NONE}
-    assert not bench.broker.log_manager.future_logs.logs
+    assert not bench.broker.log_manager.future_logs
 
 
 async def test_who_may_not_alter_the_cluster_is_refused(
@@ -142,7 +142,7 @@ async def test_who_may_not_alter_the_cluster_is_refused(
     errors = await alter(bench, {other.path: {"orders": [0]}})
     assert errors == {ORDERS: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     assert asked == [("ALTER", "CLUSTER")]
-    assert not bench.broker.log_manager.future_logs.logs
+    assert not bench.broker.log_manager.future_logs
 
 
 async def test_the_rate_of_moves_is_changed_while_the_broker_runs(bench: Bench) -> None:

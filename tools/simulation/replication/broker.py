@@ -28,7 +28,7 @@ from ....replication.replica_manager import ReplicaManager
 from ....runtime.clock import ManualClock
 from ....runtime.timers import Timers
 from ....storage.log.log_config import LogConfig
-from ....storage.log_manager.deferred_deletion import remove_doomed
+from ....storage.log_manager.deferred_deletion import delete_due
 from ....storage.log_manager.log_manager import LogManager
 from ..memory_files import MemoryFiles
 from .controller import TOPIC_ID, Order
@@ -145,7 +145,7 @@ class ReplicatingBroker:
             clock=self.clock,
             default_config=LOG_CONFIG,
             files=self.files,
-            chance=self._chance,
+            rng=self._chance,
             recovery_threads=1,
         )
         self.replica_manager = ReplicaManager(
@@ -268,7 +268,7 @@ class ReplicatingBroker:
         """Drop what the log starts have left behind."""
         for _ in self.replica_manager.delete_old_segments_in_steps(10):
             pass
-        remove_doomed(self.log_manager.deletions.take_due(self.clock.monotonic_ms()))
+        delete_due(self.log_manager.deletions.take_due(self.clock.monotonic_ms()))
 
     # -- what others see of it ----------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What the checkpoint files of the log directories are to say, and their writing."""
+"""Writing the checkpoint files of the log directories."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import count
 from ...common.topic_partition import TopicPartition
 from ..errors import is_disk_failure
 from ..log.log import Log
-from ..log_manager.log_directories import LogDirectories
-from ..log_manager.log_directory import (
+from .log_directories import LogDirectories
+from .log_directory import (
     HIGH_WATERMARKS_FILE,
     LOG_START_OFFSETS_FILE,
     RECOVERY_POINTS_FILE,
@@ -28,7 +28,7 @@ class Checkpoints:
 
     Args:
         directories: all of the broker's.
-        disk_failed: told a path and why, where a disk fails; may be called by a thread.
+        disk_failed: called with a path and why, where a disk fails; any thread may call it.
     """
 
     def __init__(self, directories: LogDirectories, disk_failed: Failed) -> None:
@@ -39,7 +39,7 @@ class Checkpoints:
     def prepare(
         self, name: str, high_watermarks: Mapping[TopicPartition, int]
     ) -> Callable[[], None] | None:
-        """Writing one of the files in each directory, as work for a thread: it waits for disks.
+        """The writing of one file in each directory, as work for a thread: it waits for disks.
 
         Args:
             name: of the file.
@@ -47,7 +47,7 @@ class Checkpoints:
 
         Returns:
             None where nothing has changed since the last time. The work raises nothing: a
-            disk that is full is tried again the next time, and one that fails is told of.
+            disk that is full is tried again the next time, and one that fails is reported.
         """
         changed: list[tuple[LogDirectory, Offsets]] = []
         for directory in self._directories:
@@ -79,10 +79,10 @@ class Checkpoints:
             return False
         return True
 
-    def take_back(self, directory: LogDirectory) -> None:
-        """Write where logs start and are flushed to, because some of it has gone back.
+    def lower(self, directory: LogDirectory) -> None:
+        """Write recovery points and log start offsets, because some of them went back.
 
-        On a disk without room for it the file is removed: then it promises nothing.
+        On a full disk the file is removed: a start assumes nothing then.
 
         Raises:
             OSError: the disk fails.
@@ -97,7 +97,7 @@ class Checkpoints:
             except OSError as error:
                 if is_disk_failure(error):
                     raise
-                logger.warning("%s in %s is removed: %s", name, directory.path, error)
+                logger.warning("removing %s in %s: %s", name, directory.path, error)
                 directory.remove_checkpoint(name, serial)
 
     def forget(
@@ -106,10 +106,10 @@ class Checkpoints:
         topic_partition: TopicPartition,
         high_watermarks: Mapping[TopicPartition, int],
     ) -> None:
-        """Make sure that no file speaks of a partition that is about to be made.
+        """Make sure that no file has an entry of a partition that is about to be made.
 
-        It would be of an earlier topic of the name, and a crash would have the new log's
-        batches taken for flushed, or for deleted.
+        It would be of an earlier topic of the name: after a crash the new log's batches would
+        count as flushed, or as deleted.
         """
         for name, written in list(directory.written.items()):
             if topic_partition in written:
@@ -122,11 +122,11 @@ def checkpoint_of(
     logs: Mapping[TopicPartition, Log],
     high_watermarks: Mapping[TopicPartition, int],
 ) -> Offsets:
-    """What a checkpoint file is to say of the logs in its directory.
+    """The entries of a checkpoint file for the logs in its directory.
 
-    A recovery reads whole segments, and what it says of the active one would be wrong as
-    soon as that is closed: its indexes are completed then, and not on the disk yet. A start
-    is noted although the first segment begins there: a crash may bring back those before it.
+    No recovery point lies within the active segment: recovery reads whole segments, and when the
+    active one is closed its indexes are completed and not on the disk yet. A log start offset is
+    written although the first segment begins there: a crash may bring back those before it.
     """
     if name == RECOVERY_POINTS_FILE:
         return {

@@ -1,7 +1,7 @@
 """Opening all logs of the log directories, in threads (Kafka's LogManager.loadLogs).
 
-The threads touch nothing that is shared: each makes whole logs, and whoever called takes
-them over when all are there. A directory in which anything cannot be read goes offline
+The threads share no state: each makes whole logs, which the caller takes over when all are
+loaded. A directory in which anything cannot be read goes offline
 with all its logs; the others load.
 """
 
@@ -20,8 +20,8 @@ from ..io.files import Files
 from ..io.parallel import Workers
 from ..log.log import Log
 from ..log.log_config import LogConfig
-from ..log_manager.log_directory import LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE, LogDirectory
-from .log_loader import load_log
+from ..recovery.log_loader import load_log
+from .log_directory import LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE, LogDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ PROGRESS_INTERVAL_SECONDS = 1.0
 
 
 class LoadingStopped(LogDirectoryError):
-    """The loading was told to stop."""
+    """The loading was stopped."""
 
 
 class LoadProgress(NamedTuple):
@@ -81,10 +81,10 @@ class LogLoading:
         self._loaded: dict[LogDirectory, dict[TopicPartition, Log]] = {}
         self._cleaned: dict[LogDirectory, Mapping[TopicPartition, int] | None] = {}
         """Up to where the logs of each were compacted, if that is known."""
-        self.doomed: list[tuple[LogDirectory, str]] = []
-        """Folders found on their way out."""
+        self.pending_deletion: list[tuple[LogDirectory, str]] = []
+        """Folders of logs that were deleted before."""
         self.futures: list[tuple[LogDirectory, TopicPartition, str]] = []
-        """Copies of logs of other directories, with their folders."""
+        """Future logs, with their folders."""
 
     def stop(self) -> None:
         """Load no further; may be called by any thread. `run` raises then."""
@@ -135,7 +135,7 @@ class LogLoading:
             return []
         if contents.partitions and not directory.was_clean:
             logger.info("recovering the logs in %s, not closed properly", directory.path)
-        self.doomed += [(directory, path) for path in contents.doomed]
+        self.pending_deletion += [(directory, path) for path in contents.pending_deletion]
         self.futures += [(directory, *future) for future in contents.futures]
         return contents.partitions
 
@@ -170,7 +170,7 @@ class LogLoading:
         except (OSError, CheckpointError, KafkaError, LogDirectoryError) as error:
             directory.fail(f"cannot load the log in {folder}: {error}")
             return
-        log.close_files()  # most will not be asked for
+        log.close_files()  # most stay idle
         self._loaded[directory][topic_partition] = log
 
     def _take_over(self, owners: Mapping[TopicPartition, LogDirectory]) -> None:

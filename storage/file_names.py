@@ -1,0 +1,41 @@
+"""The names of files and folders in a log directory (Kafka's LogFileUtils)."""
+
+from __future__ import annotations
+
+import os.path
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+"""Of the files of one segment, the batches' first."""
+
+SNAPSHOT_SUFFIX = ".snapshot"
+"""Of the producer states at an offset."""
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+"""Of the files of a compacted segment on their way into the log; see `segment_swap`."""
+
+DELETED_SUFFIX = ".deleted"
+"""Of the files of a segment that is pending deletion."""
+
+DELETE_SUFFIX = "-delete"
+"""Of the folder of a log that is pending deletion; the next start removes it."""
+
+FUTURE_SUFFIX = "-future"
+"""Of the folder of a log that is moving into this log directory (KIP-113)."""
+
+STRAY_SUFFIX = "-stray"
+"""Of the folder of a log that Kafka set aside, because its topic does not exist."""
+
+
+def segment_path(directory: str, base_offset: int, suffix: str) -> str:
+    """The path of a segment's file: the base offset in twenty digits, and the suffix."""
+    return os.path.join(directory, f"{base_offset:020d}{suffix}")
+
+
+def snapshot_path(directory: str, offset: int) -> str:
+    """The path of the producer snapshot at `offset`."""
+    return segment_path(directory, offset, SNAPSHOT_SUFFIX)
