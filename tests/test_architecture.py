@@ -123,12 +123,6 @@ FILE_CALLS = {"open", "os.open", "io.open"}
 FILE_METHODS = {"read_bytes", "read_text", "write_bytes", "write_text"}
 """Methods of a `Path`; the seam, which is always called `files`, has some of the same names."""
 
-LINES_MAX = 450
-LONG_ON_PURPOSE = re.compile(
-    r"protocol/messages/|_table\.py$|/documentation\.py$|protocol/errors\.py$"
-)
-"""Tables, schemas and prose, which are long because there is much of them."""
-
 
 class Module(NamedTuple):
     """One Python file: its path from the root, and what is in it."""
@@ -293,12 +287,6 @@ def handler_files_have_the_function_they_are_named_after(module: Module) -> Iter
         yield f"{module.path}:1: handles with {functions}, not just {expected}"
 
 
-def modules_are_of_a_readable_size(module: Module) -> Iterator[str]:
-    lines = module.source.count("\n")
-    if lines > LINES_MAX and not LONG_ON_PURPOSE.search(module.path):
-        yield f"{module.path}:{LINES_MAX}: {lines} lines are more than {LINES_MAX}: split it"
-
-
 def nothing_is_left_for_later(module: Module) -> Iterator[str]:
     for number, line in enumerate(module.source.splitlines(), start=1):
         if re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", line):
@@ -335,7 +323,6 @@ RULES_OF_ROOMS: tuple[Rule, ...] = (
     files_are_opened_behind_the_seam,
     packages_say_what_they_are_for,
     handler_files_have_the_function_they_are_named_after,
-    modules_are_of_a_readable_size,
     nothing_is_left_for_later,
 )
 
@@ -587,12 +574,6 @@ def test_no_file_names_a_machine_or_a_registry():
             "broker/handlers/heartbeat.py:1: handles with [], not just handle_heartbeat",
         ),
         (
-            modules_are_of_a_readable_size,
-            "broker/bad.py",
-            "x = 1\n" * (LINES_MAX + 1),
-            f"broker/bad.py:{LINES_MAX}: 451 lines are more than 450: split it",
-        ),
-        (
             nothing_is_left_for_later,
             "broker/bad.py",
             "x = 1\n# TO" + "DO: more\n",
@@ -651,8 +632,6 @@ def test_rule_finds_a_planted_violation(rule, path, source, problem):
             "broker/handlers/heartbeat.py",
             "async def handle_heartbeat(): ...\n",
         ),
-        (modules_are_of_a_readable_size, "broker/ok.py", "x = 1\n" * LINES_MAX),
-        (modules_are_of_a_readable_size, "broker/topic_table.py", "x = 1\n" * 1000),
         (nothing_is_left_for_later, "broker/ok.py", "import x  # no" + "qa: F401  # a reason\n"),
         (
             no_test_sleeps,
