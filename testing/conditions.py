@@ -10,17 +10,34 @@ explains itself.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .control.client import ControlError
 from .inspection.records import Record
 from .inspection.states import GroupState, TopicState
+from .waiting import NotReached, wait_until
+
+__all__ = [
+    "Condition",
+    "NotReached",
+    "group_empty",
+    "group_gone",
+    "group_in_state",
+    "group_stable",
+    "isr_is",
+    "lag_is",
+    "leader_is",
+    "no_lag",
+    "record_matching",
+    "records_in",
+    "requests",
+    "topic_exists",
+    "topic_gone",
+    "transaction_is",
+]
 
 RECORDS_SHOWN = 3
-FIRST_PAUSE_SECONDS = 0.002
-PAUSE_SECONDS_MAX = 0.05
 
 
 class Condition:
@@ -42,11 +59,7 @@ class Condition:
         return f"<{self._text}>"
 
 
-class NotReached(AssertionError, TimeoutError):
-    """What a test waited for has not come about; the text says what was seen instead."""
-
-
-def wait_until(
+def wait_for_conditions(
     subject: Any, conditions: Sequence[Condition | Callable[[Any], object]], timeout: float
 ) -> None:
     """Wait until all conditions hold at once.
@@ -61,16 +74,13 @@ def wait_until(
     """
     if not conditions:
         raise ValueError("say what to wait for: wait_until(group_stable(...))")
-    deadline = time.monotonic() + timeout
-    pause = FIRST_PAUSE_SECONDS
-    while True:
-        outcomes = [_look(condition, subject) for condition in conditions]
-        if all(holds for holds, _ in outcomes):
-            return
-        if time.monotonic() >= deadline:
-            raise NotReached(_explain(conditions, outcomes, timeout))
-        time.sleep(pause)
-        pause = min(pause * 1.5, PAUSE_SECONDS_MAX)
+    outcomes: list[tuple[bool, str]] = []
+
+    def look() -> bool:
+        outcomes[:] = [_look(condition, subject) for condition in conditions]
+        return all(holds for holds, _ in outcomes)
+
+    wait_until(look, timeout, lambda: _explain(conditions, outcomes, timeout))
 
 
 def _look(condition: Condition | Callable[[Any], object], subject: Any) -> tuple[bool, str]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..control.client import ControlError, ControlTimeout
+from ..waiting import NotReached, wait_until
 from .broker_faults import STRIKE_SECONDS, AddedFault
 from .fault import Fault
 
 if TYPE_CHECKING:
     from ..running_broker import Broker
-
-LOOK_SECONDS = 0.02
-"""How often it is looked whether a fault has struck on any of the brokers."""
 
 
 class ClusterFault:
@@ -46,14 +43,13 @@ class ClusterFault:
         Raises:
             ControlTimeout: a TimeoutError: it has not, within `timeout` seconds.
         """
-        deadline = time.monotonic() + timeout
-        while (strikes := self.strikes) < times:
-            if time.monotonic() > deadline:
-                raise ControlTimeout(
-                    f"within {timeout:g} s the fault has struck {strikes} of {times} times, on "
-                    f"all {len(self.added)} brokers together: {self}"
-                )
-            time.sleep(LOOK_SECONDS)
+        try:
+            wait_until(lambda: self.strikes >= times, timeout)
+        except NotReached:
+            raise ControlTimeout(
+                f"within {timeout:g} s the fault has struck {self.strikes} of {times} times, on "
+                f"all {len(self.added)} brokers together: {self}"
+            ) from None
 
     def _strikes_of(self, fault: AddedFault) -> int:
         try:

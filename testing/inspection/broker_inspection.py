@@ -86,6 +86,6 @@ class BrokerInspection(HasControl):
         Raises:
             NotReached: they do not; the text says what was seen instead.
         """
-        from ..conditions import wait_until
+        from ..conditions import wait_for_conditions
 
-        wait_until(self, conditions, timeout)
+        wait_for_conditions(self, conditions, timeout)

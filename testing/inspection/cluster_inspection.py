@@ -134,9 +134,9 @@ class ClusterInspection(ABC):
         self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
     ) -> None:
         """Wait until all conditions hold of the cluster; see `BrokerInspection.wait_until`."""
-        from ..conditions import wait_until
+        from ..conditions import wait_for_conditions
 
-        wait_until(self, conditions, timeout)
+        wait_for_conditions(self, conditions, timeout)
 
     def reset(self) -> None:
         """Empty the cluster: topics, groups, transactions and settings of topics are gone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
@@ -12,6 +11,7 @@ from ..control.client import ControlError, ControlTimeout
 from ..control.verbs import Verb
 from ..inspection import broker_state
 from ..inspection.states import PartitionState
+from ..waiting import NotReached, wait_until
 from . import connections, replicas
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SETTLE_SECONDS = 40.0
 """How long to wait until all brokers know of what was done."""
-POLL_INTERVAL_S = 0.005
 
 FoundT = TypeVar("FoundT")
 
@@ -236,16 +235,18 @@ class ClusterOutages:
 
 def _wait_for(find: Callable[[], FoundT | None], timeout: float, otherwise: str) -> FoundT:
     """What `find` finds at last. Raises ControlTimeout, with its last failure if it had one."""
-    deadline = time.monotonic() + timeout
     trouble = ""
-    while True:
+
+    def look() -> FoundT | None:
+        nonlocal trouble
+        trouble = ""
         try:
-            found = find()
-            if found:
-                return found
-            trouble = ""
+            return find()
         except ControlError as error:  # a broker ended, or cannot tell yet
             trouble = f" ({error})"
-        if time.monotonic() > deadline:
-            raise ControlTimeout(f"after {timeout:g} s {otherwise}{trouble}")
-        time.sleep(POLL_INTERVAL_S)
+            return None
+
+    try:
+        return wait_until(look, timeout)
+    except NotReached:
+        raise ControlTimeout(f"after {timeout:g} s {otherwise}{trouble}") from None

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from support.looking import wait_until
 
 from odradek.bench.cluster import NAME_PREFIX, Cluster
 from odradek.bench.loads.loads import LOADS
@@ -21,6 +20,7 @@ from odradek.bench.target import Target
 from odradek.testing import Broker
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.process.process_end import is_alive
+from odradek.testing.waiting import wait_until
 
 from .conftest import Odradek
 
@@ -174,9 +174,7 @@ class Running:
 
 def wait_until_gone(pids: Iterable[int]) -> None:
     """A load that was interrupted as it began ends by itself, and may be its command's survivor."""
-    wait_until(
-        lambda: not any(is_alive(pid) for pid in pids), lambda: "it runs still", ENDS_SECONDS_MAX
-    )
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), ENDS_SECONDS_MAX, "it runs still")
 
 
 @contextmanager
@@ -195,7 +193,7 @@ def test_ctrl_c_leaves_neither_process_nor_topic(
 ) -> None:
     with running(tmp_path, "-b", broker.bootstrap, *LONG) as run:
         wait_until(
-            lambda: bool(topics_of_loads(broker.port)), run.out.read_text, BEGINS_SECONDS_MAX
+            lambda: bool(topics_of_loads(broker.port)), BEGINS_SECONDS_MAX, run.out.read_text
         )
         children = run.children()
         assert any("bench.run.worker" in line for line in children.values())
@@ -208,7 +206,7 @@ def test_ctrl_c_leaves_neither_process_nor_topic(
 
 def test_ctrl_c_ends_the_broker_that_was_started(tmp_path: Path) -> None:
     with running(tmp_path, *LONG) as run:
-        wait_until(lambda: run.loader() is not None, run.out.read_text, BEGINS_SECONDS_MAX)
+        wait_until(lambda: run.loader() is not None, BEGINS_SECONDS_MAX, run.out.read_text)
         children = run.children()
         assert any("odradek serve" in line for line in children.values())
         assert list(tmp_path.glob(f"{FOLDER_PREFIX}*"))
@@ -223,7 +221,7 @@ def test_command_that_is_killed_takes_its_load_with_it(
 ) -> None:
     with running(tmp_path, "-b", broker.bootstrap, *LONG) as run:
         wait_until(
-            lambda: bool(topics_of_loads(broker.port)), run.out.read_text, BEGINS_SECONDS_MAX
+            lambda: bool(topics_of_loads(broker.port)), BEGINS_SECONDS_MAX, run.out.read_text
         )
         loader = run.loader()
         assert loader is not None
@@ -240,8 +238,8 @@ def test_load_that_is_killed_is_told_and_its_topic_removed(
         for _ in range(2):  # both of the loads
             wait_until(
                 lambda seen=seen: bool(set(topics_of_loads(broker.port)) - seen),
-                run.out.read_text,
                 BEGINS_SECONDS_MAX,
+                run.out.read_text,
             )
             # Before it is killed: after that there may be the other one's at any moment.
             seen = set(topics_of_loads(broker.port))

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
-from support.broker_cluster import METADATA_VERSION, BrokerCluster, View, ask, wait_until
+from support.broker_cluster import METADATA_VERSION, BrokerCluster, View, ask
 
 from odradek.cli.cluster.metrics import MetricsSource, parse
 from odradek.cli.common.errors import CommandError
 from odradek.protocol import messages
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 from .conftest import Odradek
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ from support.config_requests import alter_configs, describe_config
 from support.raw_connection import RawConnection
 
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -108,13 +108,6 @@ def start_bench(start_broker) -> Iterator[Callable[..., Bench]]:
         bench.close()
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    """Ask the broker again and again: it tells nobody when it has deleted something."""
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < deadline, f"{what} did not come true"
-
-
 # -- a topic's own settings ------------------------------------------------------------
 
 
@@ -174,15 +167,24 @@ def test_retention_of_a_topic_and_of_the_cluster_acts_at_the_next_check(
             return consumer.beginning_offsets([partition])[partition]
 
         bench.alter(TOPIC, own, retention_ms="-1")
-        wait_until(lambda: first_offset(default) == 1, "deletion of an old record")
+        wait_until(
+            lambda: first_offset(default) == 1,
+            otherwise="deletion of an old record did not come true",
+        )
         assert first_offset(own) in (0, 1)  # a check may have come first
         bench.alter_all_brokers(log_retention_ms="-1")
         bench.send(default, b"old too", timestamp_ms=1_600_000_000_000)
         bench.alter(TOPIC, kept, retention_ms="1000")
-        wait_until(lambda: first_offset(kept) == 1, "deletion by a topic's own retention")
+        wait_until(
+            lambda: first_offset(kept) == 1,
+            otherwise="deletion by a topic's own retention did not come true",
+        )
         assert first_offset(default) == 1
         bench.alter_all_brokers(log_retention_ms="1000")
-        wait_until(lambda: first_offset(default) == 2, "deletion by the cluster's retention")
+        wait_until(
+            lambda: first_offset(default) == 2,
+            otherwise="deletion by the cluster's retention did not come true",
+        )
 
 
 # -- a broker's and the cluster's settings ------------------------------------------------------
@@ -196,14 +198,16 @@ def test_default_acts_on_topics_without_a_setting_of_their_own(bench: Bench, top
         bench.send(plain, KILOBYTE * 10)
         alter(message_max_bytes="5000")
         wait_until(
-            lambda: bench.setting(TOPIC, plain, "max.message.bytes")[0] == "5000", "the change"
+            lambda: bench.setting(TOPIC, plain, "max.message.bytes")[0] == "5000",
+            otherwise="the change did not come true",
         )
         with pytest.raises(MessageSizeTooLargeError):
             bench.send(plain, KILOBYTE * 10)
         bench.send(own, KILOBYTE * 10)
         alter(message_max_bytes=None)
         wait_until(
-            lambda: bench.setting(TOPIC, plain, "max.message.bytes")[0] == "1048588", "the change"
+            lambda: bench.setting(TOPIC, plain, "max.message.bytes")[0] == "1048588",
+            otherwise="the change did not come true",
         )
 
 
@@ -214,15 +218,24 @@ def test_sources_of_a_setting_are_told_in_their_order(bench: Bench, topic: str) 
     bench.alter_all_brokers(log_index_interval_bytes="5000")
     bench.alter(BROKER, bench.broker_id, log_index_interval_bytes="6000")
     mine = ("6000", "DYNAMIC_BROKER_CONFIG")
-    wait_until(lambda: bench.setting(BROKER, bench.broker_id, key) == mine, "the change")
+    wait_until(
+        lambda: bench.setting(BROKER, bench.broker_id, key) == mine,
+        otherwise="the change did not come true",
+    )
     everybodys = ("5000", "DYNAMIC_DEFAULT_BROKER_CONFIG")
     assert bench.cluster_setting(key) == ("5000", 3)
     assert bench.setting(TOPIC, topic, "index.interval.bytes") == mine
     bench.alter(TOPIC, topic, index_interval_bytes="7000")
     own = ("7000", "DYNAMIC_TOPIC_CONFIG")
-    wait_until(lambda: bench.setting(TOPIC, topic, "index.interval.bytes") == own, "the change")
+    wait_until(
+        lambda: bench.setting(TOPIC, topic, "index.interval.bytes") == own,
+        otherwise="the change did not come true",
+    )
     bench.alter(BROKER, bench.broker_id, log_index_interval_bytes=None)
-    wait_until(lambda: bench.setting(BROKER, bench.broker_id, key) == everybodys, "the change")
+    wait_until(
+        lambda: bench.setting(BROKER, bench.broker_id, key) == everybodys,
+        otherwise="the change did not come true",
+    )
     bench.alter_all_brokers(log_index_interval_bytes=None)
 
 
@@ -282,7 +295,7 @@ def test_resources_with_settings_are_listed(bench: Bench, topic: str) -> None:
         ("group", group),
         ("client_metrics", metrics),
     }
-    wait_until(lambda: wanted <= listed(), "the new resources")
+    wait_until(lambda: wanted <= listed(), otherwise="the new resources did not come true")
 
 
 def test_logger_is_changed_and_told(bench: Bench) -> None:
@@ -321,7 +334,10 @@ def test_librdkafka_changes_topics_brokers_and_groups(bench: Bench, topic: str) 
             entry = future.result(WAIT_SECONDS_MAX)[key]
             return entry.value, entry.source
 
-        wait_until(lambda wanted=(value, source), told=described: told() == wanted, "the change")
+        wait_until(
+            lambda wanted=(value, source), told=described: told() == wanted,
+            otherwise="the change did not come true",
+        )
     back = ConfigEntry(
         "log.segment.delete.delay.ms", None, incremental_operation=AlterConfigOpType.DELETE
     )

@@ -16,6 +16,7 @@ from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from kafka.errors import LogDirNotFoundError, NoError
 
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -158,10 +159,8 @@ class Bench:
             for each in topic["partitions"]
         }
 
-    def wait_until(self, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + WAIT_SECONDS_MAX
-        while not is_so():
-            assert time.monotonic() < deadline, self.broker.log[-3000:]
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        wait_until(holds, otherwise=lambda: self.broker.log[-3000:])
 
     def wait_moved(self, wishes: dict[int, str]) -> None:
         wanted = {(partition, False): path for partition, path in wishes.items()}

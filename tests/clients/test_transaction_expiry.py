@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
-from support.broker_cluster import wait_until
 from support.transaction_peer import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -17,6 +16,7 @@ from support.transaction_peer import (
 )
 
 from odradek.common.errors import ErrorCode as E
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 

@@ -15,7 +15,6 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import AbortTransactionSpec, ConfigResourceType
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
-from support.broker_cluster import wait_until
 from support.config_cases import SET
 from support.config_requests import alter_configs
 from support.raw_connection import build_batch
@@ -29,6 +28,7 @@ from support.transaction_peer import (
 )
 
 from odradek.common.errors import ErrorCode as E
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 

@@ -14,12 +14,7 @@ import confluent_kafka.admin
 import pytest
 import trio
 from kafka import KafkaAdminClient
-from support.broker_cluster import (
-    BROKER_IDS,
-    BrokerCluster,
-    leaders,
-    wait_until,
-)
+from support.broker_cluster import BROKER_IDS, BrokerCluster, leaders
 from support.cluster_clients import create, require_that_clients_see
 from support.zookeeper_process import ZooKeeperProcess
 
@@ -28,6 +23,7 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.protocol.records import build_batch
 from odradek.testing.process.broker_process import READY_PREFIX
+from odradek.testing.waiting import wait_until
 
 PRODUCE_VERSION = 9
 
@@ -203,7 +199,7 @@ def test_three_brokers_of_one_process_are_a_cluster(tmp_path: Path) -> None:
                 ]
                 return views[0] == views[1] == views[2] and len(views[0]) == 9
 
-            wait_until(all_see_the_same, say=map(str, views))
+            wait_until(all_see_the_same, otherwise=lambda: " ".join(map(str, views)))
             assert {leader for leader, _ in views[0].values()} == {1, 2, 3}
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0

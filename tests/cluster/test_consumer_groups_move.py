@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
-from support.broker_cluster import BrokerCluster, wait_until
+from support.broker_cluster import BrokerCluster
 from support.consumer_group_peer import NOT_READY, Peer
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import request_message
+from odradek.testing.waiting import wait_until
 
 GROUP = "moving"
 OFFSETS = "__consumer_offsets"
@@ -41,7 +42,7 @@ def coordinator_of(cluster: BrokerCluster) -> int:
                 named.add(found.node_id)
         return len(named) == 1 and named <= set(cluster.running)
 
-    wait_until(all_agree, say=["the brokers do not agree on a coordinator"])
+    wait_until(all_agree, otherwise="the brokers do not agree on a coordinator")
     (broker_id,) = named
     return broker_id
 
@@ -99,7 +100,7 @@ def elect_preferred(cluster: BrokerCluster) -> None:
             ErrorCode.ELECTION_NOT_NEEDED,
         )
 
-    wait_until(is_done, say=["the first replica does not lead again"])
+    wait_until(is_done, otherwise="the first replica does not lead again")
 
 
 def test_groups_of_every_state_leave_a_broker_that_does_not_lead_them_any_more(

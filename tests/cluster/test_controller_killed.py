@@ -6,14 +6,14 @@ import itertools
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
-from support.broker_cluster import BROKER_IDS, BrokerCluster, View, wait_until
+from support.broker_cluster import BROKER_IDS, BrokerCluster, View
 from support.cluster_clients import create, require_that_clients_see
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
+from odradek.testing.waiting import wait_until
 
 KILLS = 3
 STORM_SECONDS = (0.1, 0.6)
@@ -73,9 +73,9 @@ class Storm(threading.Thread):
         """Whether something of each kind was acknowledged; it does less on a busy machine."""
         return self.done["create"] > 2 and all(self.done[each] for each in KINDS)
 
-    def told(self) -> Iterator[str]:
+    def report(self) -> str:
         """What it has done, and what has ended it."""
-        yield f"{self.done} were done, {self.failed} failed: {self.trouble}"
+        return f"{self.done} were done, {self.failed} failed: {self.trouble}"
 
     def stop(self) -> None:
         self._ended.set()
@@ -145,7 +145,7 @@ def kill_controllers_in_a_storm(cluster: BrokerCluster, seed: int, kills: int) -
         storm = Storm(cluster, seed * 1000 + number)
         storm.start()
         if number == 0:
-            wait_until(storm.has_done_enough, STORM_SECONDS_MAX, storm.told())
+            wait_until(storm.has_done_enough, STORM_SECONDS_MAX, storm.report)
         storm.rage(chance.uniform(*STORM_SECONDS))  # the moment is what chance decides
         cluster.brokers[controller].kill()
         storm.rage(chance.uniform(*STORM_SECONDS))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from support.broker_cluster import BrokerCluster, wait_until
+from support.broker_cluster import BrokerCluster
 from support.cluster_topics import GROUP, coordinator, wait_all_in_sync
 from support.group_errors import group_error, moves
 from support.group_peer import GroupPeer, until
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
+from odradek.testing.waiting import wait_until
 
 OFFSETS = "__consumer_offsets"
 ONE_PARTITION = {"offsets_topic_num_partitions": "1", "group_initial_rebalance_delay_ms": "0"}

@@ -16,11 +16,12 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
-from support.broker_cluster import BrokerCluster, wait_until
+from support.broker_cluster import BrokerCluster
 
 from odradek.common.sentinels import DEBUGGING_REPLICA_ID, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.protocol import messages
 from odradek.replication.read.replica_selector import RACK_AWARE
+from odradek.testing.waiting import wait_until
 
 TOPIC = "replicated"
 RECORDS = 2_000

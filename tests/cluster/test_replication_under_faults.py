@@ -18,13 +18,13 @@ import socket
 from pathlib import Path
 
 import pytest
-from support.broker_cluster import wait_until
 from support.replicated_cluster import ASSIGNMENT, TOPIC, ReplicatedCluster, finish_and_check
 from support.replication_faults import FaultRun
 from support.steady_load import SteadyLoad
 from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.storage.log_manager.log_directory import CLEAN_SHUTDOWN_FILE
+from odradek.testing.waiting import wait_until
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "7"))

@@ -10,12 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.broker_cluster import wait_until
 from support.load_history import History
 from support.load_senders import DELIVERY_SECONDS_MAX, SEND_ONCE_SECONDS_MAX, send_once
 from support.replicated_cluster import TOPIC, ReplicatedCluster, finish_and_check
 from support.replication_checker import ReplicationChecker
 from support.steady_load import SteadyLoad
+
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(600)
 

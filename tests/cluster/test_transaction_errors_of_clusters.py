@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.broker_cluster import BrokerCluster, wait_until
+from support.broker_cluster import BrokerCluster
 from support.cluster_topics import GROUP, TRANSACTION, coordinator, create_topic_on
 from support.transaction_cells import peers
 from support.transaction_errors import provokes
@@ -17,6 +17,7 @@ from support.transaction_peer import Marker, TransactionPeer, settled
 
 from odradek.common.errors import ErrorCode as E
 from odradek.protocol.messages import DescribeGroupsRequest, DescribeTransactionsRequest
+from odradek.testing.waiting import wait_until
 
 SETTINGS = {
     "transaction.state.log.num.partitions": "3",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
-from support.broker_cluster import BrokerCluster, wait_until
+from support.broker_cluster import BrokerCluster
 from support.cluster_topics import GROUP, TRANSACTION, coordinator, create_topic_on
 from support.exactly_once import read_all
 from support.replicated_cluster import BrokenBrokerProcess
@@ -21,6 +21,7 @@ from support.transaction_peer import READ_COMMITTED, TransactionPeer, settled
 from odradek.common.errors import ErrorCode as E
 from odradek.protocol import messages
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 KILLED = 1
 LEADERS = {0: 2, 1: 3}

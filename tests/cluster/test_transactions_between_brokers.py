@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
-from support.broker_cluster import BrokerCluster, wait_until
+from support.broker_cluster import BrokerCluster
 from support.cluster_topics import (
     GROUP,
     TRANSACTION,
@@ -29,6 +29,7 @@ from support.transaction_peer import (
 
 from odradek.common.errors import ErrorCode as E
 from odradek.protocol import messages
+from odradek.testing.waiting import wait_until
 
 SETTINGS = {
     "transaction.state.log.num.partitions": "3",

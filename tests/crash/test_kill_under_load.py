@@ -25,10 +25,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
-from support.looking import wait_until
 from support.raw_connection import RawConnection
 
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 KILLS = 25
 SOAK_KILLS = 400
@@ -230,7 +230,7 @@ def let_no_more_be_deleted(broker: BrokerProcess, admin: AdminClient, wanted: li
         return end_offsets(broker, recent, EARLIEST)
 
     wait_until(
-        lambda: all(begins().values()), lambda: f"not deleted: {begins()}", ANSWER_SECONDS_MAX
+        lambda: all(begins().values()), ANSWER_SECONDS_MAX, lambda: f"not deleted: {begins()}"
     )
     keep = ConfigEntry("retention.bytes", "-1", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, "recent", incremental_configs=[keep])

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from support.external_broker import ExternalBroker
 from support.kafka_process import KafkaProcess
-from support.looking import wait_until
 from support.raw_connection import RawConnection
 
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 LOGGED_SECONDS_MAX = 60.0
 
@@ -54,7 +54,7 @@ def assert_logged(broker: BrokerProcess | ExternalBroker) -> Callable[[RawConnec
             return [line for line in broker.log.splitlines() if port in line]
 
         # It may tell after it has closed the connection.
-        wait_until(lambda: bool(lines()), lambda: f"no line names {port}", LOGGED_SECONDS_MAX)
+        wait_until(lambda: bool(lines()), LOGGED_SECONDS_MAX, lambda: f"no line names {port}")
         told = lines()
         if isinstance(broker, KafkaProcess):
             told = [broker.log]  # the reason stands in the stack trace below

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
-from support.looking import wait_until
 from support.raw_connection import RawConnection, build_batch
 
 from odradek.testing.process.broker_process import BrokerProcess, BrokerStartError
+from odradek.testing.waiting import wait_until
 
 TOPIC = "spread"
 PARTITIONS = 4
@@ -119,14 +119,6 @@ def partitions_in(folder: Path) -> set[int]:
     return {int(path.name.rpartition("-")[2]) for path in folder.glob(f"{TOPIC}-*")}
 
 
-def wait_until_logged(broker: BrokerProcess, text: str) -> None:
-    """Wait for the broker to say something in its log."""
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while text not in broker.log:
-        assert time.monotonic() < deadline, f"{text!r} is not told in {broker.log}"
-        os.sched_yield()
-
-
 def remove_at_once(folder: Path) -> None:
     """Remove a folder in which files are being written."""
     shutil.rmtree(folder.rename(folder.with_name(f"{folder.name}-gone")))
@@ -139,7 +131,8 @@ def remove(broker: BrokerProcess, folder: Path) -> None:
     """
     remove_at_once(folder)
     produce(broker)
-    wait_until_logged(broker, f"{folder} is offline until a restart")
+    text = f"{folder} is offline until a restart"
+    wait_until(lambda: text in broker.log, otherwise=lambda: f"{text!r} is not in {broker.log}")
 
 
 def described(broker: BrokerProcess) -> dict[int, tuple[int, int, list[int]]]:
@@ -188,7 +181,7 @@ def test_a_folder_that_vanishes_takes_only_its_partitions_offline(
         for partition in range(PARTITIONS)
     }
     # The controller hears of it, and tells everybody, after the folder is offline.
-    wait_until(lambda: described(spread) == left, lambda: str(described(spread)), WAIT_SECONDS_MAX)
+    wait_until(lambda: described(spread) == left, WAIT_SECONDS_MAX, lambda: str(described(spread)))
 
     directories = describe_log_dirs(spread)
     assert directories[str(folder)] == (KAFKA_STORAGE_ERROR, set())

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.looking import wait_until
 
 from odradek.testing import Broker, Cluster
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 from odradek.testing.client_settings import TlsFiles
+from odradek.testing.waiting import wait_until
 
 from .conftest import RUN_SECONDS_MAX
 
@@ -95,4 +95,4 @@ def test_configs_tool_replaces_a_keystore(java, tmp_path: Path) -> None:
             shown = ssl.get_server_certificate((host, int(port)), ca_certs=authority.path)
             return shown == Path(second.certificate).read_text()
 
-        wait_until(is_shown, lambda: "the first certificate is still shown", 60)
+        wait_until(is_shown, 60, "the first certificate is still shown")

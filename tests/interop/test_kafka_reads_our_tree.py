@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as Position
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions, NewTopic
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
-from support.broker_cluster import BROKER_IDS, BrokerCluster, View, wait_until
+from support.broker_cluster import BROKER_IDS, BrokerCluster, View
 from support.config_cases import BROKER, SET, TOPIC
 from support.config_requests import alter_configs, describe_config
 from support.kafka_zookeeper_process import KafkaZooKeeperProcess
@@ -26,6 +26,7 @@ from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
+from odradek.testing.waiting import wait_until
 
 from .conftest import BUILD_SECONDS_MAX, HERE, need, run_to_end
 
@@ -168,20 +169,16 @@ def produce(bootstrap: list[str]) -> None:
 
 
 def new_producer_id(port: int) -> int:
-    given: list[int] = []
-
-    def is_given() -> bool:
+    def given() -> int | None:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         answer = connection.ask(request, InitProducerIdResponse, 1)
         if answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return False  # the broker asks the controller for a block of them
+            return None  # the broker asks the controller for a block of them
         assert answer.error_code == ErrorCode.NONE
-        given.append(int(answer.producer_id))
-        return True
+        return int(answer.producer_id)
 
     with RawConnection(port) as connection:
-        wait_until(is_given)
-    return given[0]
+        return wait_until(given)
 
 
 def leave_work_behind(cluster: BrokerCluster) -> None:

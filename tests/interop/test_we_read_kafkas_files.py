@@ -19,13 +19,13 @@ from support.dump_log_segments import (
 )
 from support.kafka_process import KafkaProcess, wait_for_text
 from support.log_damage import flip
-from support.looking import wait_until
 
 from odradek import storage
 from odradek.cli.main import main
 from odradek.protocol.records import RecordBatch, iter_batches, iter_records
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogManager
+from odradek.testing.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -113,8 +113,8 @@ def wait_until_over(admin: AdminClient) -> None:
 
     wait_until(
         lambda: end_for(IsolationLevel.READ_COMMITTED) == end_for(IsolationLevel.READ_UNCOMMITTED),
-        lambda: "a transaction is not over",
         SECONDS_MAX,
+        "a transaction is not over",
     )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from confluent_kafka import ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from support.looking import wait_until
 from support.spark_streams import Stream
 
 from odradek.spark_connector import register
 from odradek.testing import Broker, Cluster
+from odradek.testing.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.interop]
 
@@ -99,7 +99,7 @@ class Brokers:
 
     @staticmethod
     def wait(is_so: Callable[[], bool], what: str) -> None:
-        wait_until(is_so, lambda: f"the cluster has not come to {what}", EVENT_SECONDS_MAX)
+        wait_until(is_so, EVENT_SECONDS_MAX, lambda: f"the cluster has not come to {what}")
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.looking import wait_until
 from support.spark_rows import by_place, fill, rows_of
 from support.stream_worker import SOURCES, Job, StreamWorker
+
+from odradek.testing.waiting import wait_until
 
 from .conftest import Topics
 
@@ -43,7 +44,7 @@ def test_a_killed_driver_goes_on_and_gives_each_record_once(
                 assert not worker.has_ended, log.read_text()[-3000:]
                 return all(batches_begun(tmp_path, each) >= begun[each] + 2 for each in SOURCES)
 
-            wait_until(has_gone_on, lambda: log.read_text()[-3000:], RUN_SECONDS_MAX)
+            wait_until(has_gone_on, RUN_SECONDS_MAX, lambda: log.read_text()[-3000:])
     assert all(batches_begun(tmp_path, each) < COUNT / BATCH for each in SOURCES)
     produced += fill(topics.bootstrap, topic, 300, PARTITIONS, first=COUNT)
     with StreamWorker(job._replace(ends=True, offsets_per_batch=COUNT // 2), log) as worker:

@@ -20,11 +20,11 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaConsumer
 from kafka.structs import TopicPartition as Place
-from support.looking import wait_until
 from support.spark_rows import Row, by_place, fill, rows_of, send
 from support.spark_streams import AS_SOON_AS_POSSIBLE, AVAILABLE_NOW, Stream
 
 from odradek.spark_connector import register
+from odradek.testing.waiting import wait_until
 
 from .conftest import Topics
 
@@ -77,7 +77,7 @@ class Operator:
                 return False
             return True
 
-        wait_until(is_made, lambda: f"{topic} was not made: {failures[-1]}", EVENT_SECONDS_MAX)
+        wait_until(is_made, EVENT_SECONDS_MAX, lambda: f"{topic} was not made: {failures[-1]}")
         self._wait(
             lambda: (
                 len(self._admin.list_topics(topic, SECONDS_MAX).topics[topic].partitions)
@@ -105,7 +105,7 @@ class Operator:
 
     @staticmethod
     def _wait(is_so: Callable[[], bool]) -> None:
-        wait_until(is_so, lambda: "the cluster does not do what it was told", EVENT_SECONDS_MAX)
+        wait_until(is_so, EVENT_SECONDS_MAX, "the cluster does not do what it was told")
 
 
 @pytest.fixture

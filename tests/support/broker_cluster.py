@@ -11,7 +11,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
@@ -29,7 +29,6 @@ from odradek.protocol.messages import response_message
 from odradek.runtime.clock import SystemClock
 from odradek.testing.process.broker_process import BrokerProcess
 
-from . import looking
 from .raw_connection import RawConnection
 from .zookeeper_process import ZooKeeperProcess
 
@@ -361,10 +360,3 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 def leaders(view: View, topic: str) -> set[int]:
     """Who leads a topic's partitions."""
     return {partition.leader for partition in view.topics[topic].values()}
-
-
-def wait_until(
-    holds: Callable[[], bool], seconds: float = AGREE_SECONDS_MAX, say: Iterable[str] = ()
-) -> None:
-    """Poll until something holds. Raises AssertionError."""
-    looking.wait_until(holds, lambda: " ".join(say) or "it did not come to hold in time", seconds)

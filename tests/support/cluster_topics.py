@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from odradek.common.errors import ErrorCode
 from odradek.metadata_store.errors import NoNode
 from odradek.protocol import messages
+from odradek.testing.waiting import wait_until
 
 from .assigned_topic import ask_for_topic
-from .broker_cluster import BrokerCluster, View, wait_until
+from .broker_cluster import BrokerCluster, View
 
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators, by Kafka's numbers."""
@@ -20,15 +21,12 @@ SETTLE_SECONDS_MAX = 120.0
 def coordinator(cluster: BrokerCluster, kind: int, key: str) -> int:
     """Which broker coordinates a group, or a producer's transactions."""
     request = messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-    found: list[int] = []
 
-    def is_found() -> bool:
+    def found() -> int | None:
         (answer,) = cluster.ask(cluster.running[0], request, FIND_VERSION).coordinators
-        found[:] = [answer.node_id]
-        return bool(answer.error_code == ErrorCode.NONE)
+        return answer.node_id if answer.error_code == ErrorCode.NONE else None
 
-    wait_until(is_found, SETTLE_SECONDS_MAX, [f"{key} has no coordinator"])
-    return found[0]
+    return wait_until(found, SETTLE_SECONDS_MAX, f"{key} has no coordinator")
 
 
 def wait_all_in_sync(cluster: BrokerCluster, *names: str) -> None:
@@ -52,7 +50,7 @@ def wait_all_in_sync(cluster: BrokerCluster, *names: str) -> None:
             )
         )
 
-    wait_until(is_whole, SETTLE_SECONDS_MAX, [f"replicas are not in sync: {cluster.folder}"])
+    wait_until(is_whole, SETTLE_SECONDS_MAX, f"replicas are not in sync: {cluster.folder}")
 
 
 def create_topics(cluster: BrokerCluster, *names: str, partitions: int) -> None:
@@ -77,7 +75,7 @@ def create_topic_on(
         wait_until(
             lambda at=broker_id: name in cluster.view(at).topics,
             SETTLE_SECONDS_MAX,
-            [f"broker {broker_id} does not hear of {name}"],
+            f"broker {broker_id} does not hear of {name}",
         )
 
 

@@ -6,9 +6,9 @@ The tests that kill, break and refill a broker can so be proved against the orig
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
+from odradek.testing.waiting import wait_until
 from odradek.tools.conformance.apache_kafka import CLUSTER_ID, KafkaProcess
 
 __all__ = ["CLUSTER_ID", "KafkaProcess", "wait_for_text"]
@@ -16,8 +16,8 @@ __all__ = ["CLUSTER_ID", "KafkaProcess", "wait_for_text"]
 
 def wait_for_text(path: Path, text: str, seconds_max: float = 60.0) -> None:
     """Wait until a file that another process writes holds some text."""
-    deadline = time.monotonic() + seconds_max
-    while not (path.exists() and text in path.read_text()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{path} does not hold {text!r}")
-        time.sleep(0.05)
+    wait_until(
+        lambda: path.exists() and text in path.read_text(),
+        seconds_max,
+        f"{path} does not hold {text!r}",
+    )

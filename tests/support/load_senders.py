@@ -10,8 +10,9 @@ from typing import Protocol
 from confluent_kafka import KafkaException, Message, Producer
 from kafka import KafkaProducer
 
+from odradek.testing.waiting import wait_until
+
 from .load_history import History, token_of, value_of
-from .looking import wait_until
 from .replication_checker import Token
 
 DELIVERY_SECONDS_MAX = 120
@@ -121,8 +122,8 @@ class KafkaPythonSender:
             state = producer._transaction_manager
             wait_until(
                 lambda now=state: now.has_producer_id() or now.has_fatal_error(),
-                lambda: "nobody gives kafka-python a producer id",
                 DELIVERY_SECONDS_MAX,
+                "nobody gives kafka-python a producer id",
             )
             if state.has_producer_id():
                 return producer

@@ -12,16 +12,10 @@ from odradek.metadata_store.errors import NoNode
 from odradek.metadata_store.store import MetadataStore
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.process.held_port import HeldPort
+from odradek.testing.waiting import wait_until
 
 from .assigned_topic import ask_for_topic
-from .broker_cluster import (
-    BROKER_IDS,
-    METADATA_FILE,
-    BrokerCluster,
-    PartitionView,
-    View,
-    wait_until,
-)
+from .broker_cluster import BROKER_IDS, METADATA_FILE, BrokerCluster, PartitionView, View
 from .brokers_in_one_process import BrokerInside, BrokersProcess
 from .cut_links import Cut, CuttableLinks
 from .load_history import token_of
@@ -178,20 +172,11 @@ class ReplicatedCluster(BrokerCluster):
                 )
             )
 
-        wait_until(is_whole, SETTLE_SECONDS_MAX, [f"replicas are not in sync again: {self.folder}"])
+        wait_until(is_whole, SETTLE_SECONDS_MAX, f"replicas are not in sync again: {self.folder}")
 
     def settled_tree(self) -> View:
         """What the metadata store holds, as soon as there is a controller."""
-        found: list[View | None] = [None]
-
-        def is_there() -> bool:
-            found[0] = self.tree_or_none()
-            return found[0] is not None
-
-        wait_until(is_there, SETTLE_SECONDS_MAX, ["there is no controller"])
-        view = found[0]
-        assert view is not None
-        return view
+        return wait_until(self.tree_or_none, SETTLE_SECONDS_MAX, "there is no controller")
 
     def tree_or_none(self) -> View | None:
         """What the metadata store holds; None while there is no controller."""

@@ -13,7 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from .broker_cluster import BROKER_IDS, wait_until
+from odradek.testing.waiting import wait_until
+
+from .broker_cluster import BROKER_IDS
 from .cut_links import Cut
 from .load_history import SILENT_SECONDS_MAX, Mark
 from .load_senders import METADATA_MS_MAX
@@ -162,7 +164,7 @@ class FaultRun:
                     if index in others
                 ),
                 SETTLE_SECONDS_MAX,
-                ["a frozen follower stays in the ISR"],
+                "a frozen follower stays in the ISR",
             )
         finally:
             self._cluster.resume(follower)
@@ -189,7 +191,7 @@ class FaultRun:
             self._cluster.end_lease(leader)
             wait_until(
                 lambda: self._cluster.registration(leader) not in (None, former),
-                say=["a broker whose session has ended does not register again"],
+                otherwise="a broker whose session has ended does not register again",
             )
             return text
         self._strike()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from odradek.testing.waiting import wait_until
 from support.spark_rows import Row, by_place, rows_of
 
 QUERY_SECONDS_MAX = 200.0
-LOOK_SECONDS = 0.05
 AS_SOON_AS_POSSIBLE = {"processingTime": "0 seconds"}
 AVAILABLE_NOW = {"availableNow": True}
 
@@ -82,19 +81,21 @@ class Stream:
 
     def wait_for(self, is_so: Callable[[Stream], bool], what: str) -> None:
         """Wait until something holds of the stream; fails at once where the query has failed."""
-        deadline = time.monotonic() + QUERY_SECONDS_MAX
-        while not is_so(self):
+
+        def holds() -> bool:
+            if is_so(self):
+                return True
             if self.query.exception() is not None:
                 raise AssertionError(f"{self.source} has failed") from self.query.exception()
-            assert time.monotonic() < deadline, f"{self.source}: {what} has not come to be"
-            time.sleep(LOOK_SECONDS)
+            return False
+
+        wait_until(holds, QUERY_SECONDS_MAX, f"{self.source}: {what} has not come to be")
 
     def wait_for_failure(self) -> str:
         """Wait until the query has failed; gives what it says."""
-        deadline = time.monotonic() + QUERY_SECONDS_MAX
-        while self.query.isActive:
-            assert time.monotonic() < deadline, f"{self.source} has not failed"
-            time.sleep(LOOK_SECONDS)
+        wait_until(
+            lambda: not self.query.isActive, QUERY_SECONDS_MAX, f"{self.source} has not failed"
+        )
         failure = self.query.exception()
         assert failure is not None, f"{self.source} has ended without a failure"
         return str(failure)

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
-from support.looking import wait_until
 
 from odradek.testing import Cluster
 from odradek.testing.conditions import NotReached, isr_is, leader_is
 from odradek.testing.control.client import ControlError
+from odradek.testing.waiting import wait_until
 
 WAIT_SECONDS_MAX = 60.0
 SETTINGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
@@ -134,8 +134,8 @@ def test_cut_links_stay_cut_over_a_restart(cluster: Cluster) -> None:
         broker.start()
         wait_until(
             lambda: "the link was cut by a test" in broker.log[logged:],
-            lambda: broker.log[logged:],
             WAIT_SECONDS_MAX,
+            lambda: broker.log[logged:],
         )
     cluster.wait_until(isr_is("orders", 0, BROKERS), timeout=WAIT_SECONDS_MAX)
 

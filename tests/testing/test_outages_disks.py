@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError, KafkaStorageError
-from support.looking import wait_until
 
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
+from odradek.testing.waiting import wait_until
 
 WAIT_SECONDS_MAX = 60.0
 
@@ -122,5 +122,5 @@ def test_a_broker_ends_with_its_last_log_directory() -> None:
     with Broker() as broker:
         broker.create_topic("orders")
         broker.fail_log_dir()
-        wait_until(lambda: not broker.is_running, lambda: broker.log, WAIT_SECONDS_MAX)
+        wait_until(lambda: not broker.is_running, WAIT_SECONDS_MAX, lambda: broker.log)
         assert "outage: the disk of" in broker.log

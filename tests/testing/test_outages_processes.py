@@ -6,21 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
-from support.looking import wait_until
 
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
+from odradek.testing.waiting import wait_until
 
 WAIT_SECONDS_MAX = 60.0
-
-
-def wait_for(holds: Callable[[], bool], what: str) -> None:
-    wait_until(holds, lambda: what, WAIT_SECONDS_MAX)
 
 
 def state_of(pid: int) -> str:
@@ -37,7 +32,7 @@ def test_a_frozen_broker_answers_once_it_has_thawed() -> None:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
         producer.send("orders", b"first").get(WAIT_SECONDS_MAX)
         with broker.frozen():
-            wait_for(lambda: state_of(broker.pid) == "T", "the broker goes on")
+            wait_until(lambda: state_of(broker.pid) == "T", otherwise="the broker goes on")
             waiting = producer.send("orders", b"second")
             with pytest.raises(ControlError, match="frozen, so it answers nothing until it thaws"):
                 broker.topics()
@@ -72,8 +67,8 @@ def test_a_frozen_broker_ends_with_the_process_it_belongs_to() -> None:
     )
     assert run.returncode == -signal.SIGKILL, run.stderr
     pid, folder = run.stdout.split()
-    wait_for(lambda: state_of(int(pid)) in ("", "Z"), "the broker is still there")
-    wait_for(lambda: not os.path.exists(folder), "its folder is still there")
+    wait_until(lambda: state_of(int(pid)) in ("", "Z"), otherwise="the broker is still there")
+    wait_until(lambda: not os.path.exists(folder), otherwise="its folder is still there")
 
 
 def test_a_client_goes_on_over_restarts_on_the_same_port() -> None:

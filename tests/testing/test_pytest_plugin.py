@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.looking import wait_until
 from support.pytest_runs import SECONDS_MAX, PytestRun
+
+from odradek.testing.waiting import wait_until
 
 
 @pytest.fixture(params=[(), ("-n", "2")], ids=["one process", "two workers"])
@@ -128,7 +129,7 @@ def test_around(kafka, tmp_path):
 """,
     )
     assert "1 passed" in run.finish().splitlines()[-1]
-    wait_until(lambda: not run.left_over(), lambda: str(run.left_over()), SECONDS_MAX)
+    wait_until(lambda: not run.left_over(), SECONDS_MAX, lambda: str(run.left_over()))
 
 
 def test_a_failure_shows_what_the_broker_logged_during_the_test(tmp_path: Path) -> None:
@@ -173,14 +174,14 @@ def test_it(kafka, kafka_broker, kafka_cluster):
 """,
         workers,
     )
-    wait_until(lambda: len(run.notes()) == 5, lambda: str(run.notes()), SECONDS_MAX)
+    wait_until(lambda: len(run.notes()) == 5, SECONDS_MAX, lambda: str(run.notes()))
     assert len(run.left_over()) >= 4 * len(["a folder", "a process", "two ports"])
     if number is signal.SIGINT:
         os.killpg(run.process.pid, number)
     else:
         run.process.send_signal(number)
     run.finish()
-    wait_until(lambda: not run.left_over(), lambda: str(run.left_over()), SECONDS_MAX)
+    wait_until(lambda: not run.left_over(), SECONDS_MAX, lambda: str(run.left_over()))
 
 
 def test_a_run_of_pytest_that_uses_no_fixture_of_it_imports_only_the_plugin(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from support.broker_cluster import wait_until
 from support.metrics_page import MetricsPage, scrape
 
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from support.broker_cluster import wait_until
 from support.metrics_page import MetricsPage, scrape
 
 from odradek.broker.metrics.metric_table import METRICS
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 

@@ -12,7 +12,8 @@ from compared.peers import Failed
 from compared.plot import plot
 from compared.ports import brokers_known, free_ports
 from confluent_kafka.admin import AdminClient
-from support.looking import wait_until
+
+from odradek.testing.waiting import wait_until
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_each_broker_knows_all_and_a_topic_has_a_replica_on_each(odradek: Odrade
         return [len(each.replicas) for each in found.values()]
 
     # Any broker may be asked, and one hears of a topic later than another.
-    wait_until(lambda: replicas() == [count] * 2, lambda: f"replicas: {replicas()}", 60.0)
+    wait_until(lambda: replicas() == [count] * 2, 60.0, lambda: f"replicas: {replicas()}")
     odradek.delete(topic)
     assert odradek.topic() != topic
 
