@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # makes `support` importable
 from support.external_broker import ExternalBroker
 from support.file_seconds import SECONDS
 from support.kafka_process import KafkaProcess
+from support.run_guard import guard_this_run
 
 # Every broker that a test starts imports the package anew: it is compiled once, and not each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -79,6 +80,12 @@ def together(file: str) -> str:
     return SHARE_A_PROCESS if shares else file
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have nothing that the tests start outlive them."""
+    if not hasattr(config, "workerinput"):  # workers of xdist belong to the run that started them
+        guard_this_run()
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow; begin with units, and among the rest with what takes long, so that no
@@ -97,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def folder_of(item: pytest.Item) -> str:
     """The folder of `tests/` that a test is in."""
-    return item.nodeid.split("/", 2)[1]
+    return item.nodeid.partition("/")[2].partition("/")[0]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.slow  # `make check` runs these, and CI does both
+
 ROOT = Path(__file__).parents[1]
 
 LAYERS: dict[str, str] = {

@@ -13,6 +13,8 @@ from odradek.tools.docs.metrics_page import metrics_page
 from odradek.tools.docs.state_diagram import pages as state_pages
 from odradek.tools.docs.stubs import PACKAGES, stub_files
 
+pytestmark = pytest.mark.slow  # `make check` runs these, and CI does both
+
 ROOT = Path(__file__).parents[1]
 
 

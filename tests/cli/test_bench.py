@@ -37,6 +37,7 @@ def topics_of_loads(port: int) -> list[str]:
         return cluster.topics_named(NAME_PREFIX)
 
 
+@pytest.mark.slow
 def test_whole_command_measures_every_load(odradek: Odradek, tmp_path: Path) -> None:
     run, picture = tmp_path / "run.json", tmp_path / "run.png"
     done = odradek("bench", "--quick", "--seconds", 0.05, "--json", run, "--plot", picture)
@@ -254,6 +255,7 @@ def test_load_that_is_killed_is_told_and_its_topic_removed(
 # -- TLS ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tls_broker_is_measured_as_the_settings_of_clients_say(
     odradek: Odradek, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def run_demo(*arguments: object) -> subprocess.CompletedProcess[str]:
 CLEAN = AuditReport("nowhere", 0, 0.0, (), (), (), ())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(2 * SECONDS_MAX)
 def test_the_demo_proves_its_table_and_draws_it(broker: Any, topic: str, tmp_path: Path) -> None:

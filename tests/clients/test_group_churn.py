@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from support.group_history import KINDS
 from support.own_process import run_in_own_process
+from support.selection import short
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
@@ -18,7 +19,7 @@ OFTEN = [kind for kind in KINDS if kind != "confluent classic cooperative"]
 """librdkafka waits a second in each of the two steps of a cooperative rebalance."""
 
 
-@pytest.mark.parametrize("kind", OFTEN)
+@pytest.mark.parametrize("kind", short(OFTEN, 1))
 def test_no_partition_has_two_owners_or_none_as_members_come_and_go(
     broker, topic: str, kind: str
 ) -> None:
@@ -34,7 +35,7 @@ def test_no_partition_has_two_owners_or_none_in_a_long_life(broker, topic: str, 
     run_in_own_process("group_history", "churn", *where, str(LONG), seconds_max=LONG_SECONDS_MAX)
 
 
-@pytest.mark.parametrize("kind", OFTEN)
+@pytest.mark.parametrize("kind", short(OFTEN, 1))
 def test_static_members_restart_without_a_rebalance(broker, topic: str, kind: str) -> None:
     where = (kind, broker.bootstrap, topic)
     run_in_own_process("group_history", "static", *where, "0", seconds_max=SHORT_SECONDS_MAX)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
+from support.one_spark import MAY_BE_BROKEN, answers, kill
 
 from odradek.spark_connector import spark_session
 
@@ -121,7 +122,30 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         log_file=folder / "spark.log",
     )
     yield session
-    session.stop()
+    if answers(session):
+        session.stop()
+    else:
+        kill(session)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
+    """Remember that a test failed."""
+    report = yield
+    if report.failed:
+        item.session.stash[MAY_BE_BROKEN] = True
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """After a test that failed, make a Spark anew that does not answer: other tests need it."""
+    if item.session.stash.get(MAY_BE_BROKEN, False):
+        item.session.stash[MAY_BE_BROKEN] = False
+        for fixture in item.session._fixturemanager.getfixturedefs("spark", item) or ():
+            made = fixture.cached_result
+            if made is not None and not (made[2] is None and answers(made[0])):
+                fixture.finish(item._request)
 
 
 @pytest.fixture

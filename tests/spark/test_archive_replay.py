@@ -281,7 +281,6 @@ def test_a_year_of_flights_survives_ten_kills_each_way(
     killed.finish_replay(count)
 
 
-@pytest.mark.interop
 @pytest.mark.timeout(900)
 def test_an_iceberg_table_replays_to_the_original_though_its_archive_was_killed(
     spark: Any, topics: Topics, tmp_path: Path

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop]
+pytestmark = pytest.mark.spark
 
 PARTITIONS = 4
 QUERY_SECONDS_MAX = 240

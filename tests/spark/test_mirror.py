@@ -42,7 +42,6 @@ def test_a_mirror_copies_each_record_once_and_goes_on(spark: Any, topics: Topics
     assert_same(mirrored, original, count + more)
 
 
-@pytest.mark.interop
 @pytest.mark.timeout(880)
 def test_a_mirror_that_is_killed_neither_loses_nor_doubles_a_record(
     spark: Any, topics: Topics, tmp_path: Path

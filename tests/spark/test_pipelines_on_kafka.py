@@ -27,7 +27,7 @@ from odradek.spark_connector.pipelines import (
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PARTITIONS = 3
 COUNT = 1_500

@@ -56,7 +56,6 @@ def test_what_makes_no_sense_is_told_before_spark_starts(topics: Topics) -> None
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.interop
 @pytest.mark.timeout(3 * SECONDS_MAX)
 def test_archive_replay_and_mirror_pass_records_on(topics: Topics, tmp_path: Path) -> None:
     topic = topics.create()

@@ -15,7 +15,7 @@ from odradek.spark_connector import register
 from odradek.testing import Broker, Cluster
 from odradek.testing.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop]
+pytestmark = pytest.mark.spark
 
 SOURCES = ("kafka", "odradek")
 PARTITIONS = 3

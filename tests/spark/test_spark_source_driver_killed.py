@@ -13,7 +13,7 @@ from odradek.testing.waiting import wait_until
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop]
+pytestmark = pytest.mark.spark
 
 PARTITIONS = 3
 COUNT = 3_000

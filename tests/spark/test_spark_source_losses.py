@@ -28,7 +28,7 @@ from odradek.testing.waiting import wait_until
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 BROKER_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",

@@ -182,7 +182,6 @@ def test_batches_of_both_sources_are_alike_where_they_are_limited(
     assert ours.batches == of_spark.batches
 
 
-@pytest.mark.interop
 def test_a_batch_waits_for_so_many_records_or_so_long(
     start: Start, broker: Any, topics: Topics
 ) -> None:
@@ -203,7 +202,6 @@ def test_a_batch_waits_for_so_many_records_or_so_long(
         assert stream.rows == [row.without_headers() for row in by_place(produced)], source
 
 
-@pytest.mark.interop
 def test_a_delay_ends_the_waiting_for_records(start: Start, broker: Any, topics: Topics) -> None:
     topic = topics.create(partitions=PARTITIONS)
     fill(broker.bootstrap, topic, 10, PARTITIONS)
@@ -215,7 +213,6 @@ def test_a_delay_ends_the_waiting_for_records(start: Start, broker: Any, topics:
         stream.wait_for(lambda stream: len(stream.rows) == 15, "the rest, which is not enough")
 
 
-@pytest.mark.interop
 def test_a_topic_that_comes_to_match_a_pattern_is_read_from_its_beginning(
     start: Start, broker: Any, topics: Topics
 ) -> None:
@@ -262,7 +259,6 @@ def test_only_what_is_committed_is_streamed(start: Start, broker: Any, topics: T
         assert [row.value for row in stream.rows] == wanted, source
 
 
-@pytest.mark.interop
 def test_groups_are_named_as_the_options_say(
     spark: Any, broker: Any, filled: Filled, tmp_path: Path
 ) -> None:
@@ -288,7 +284,6 @@ def test_groups_are_named_as_the_options_say(
     assert any(group.startswith(f"{named}-groupIdPrefix-") for group in groups)
 
 
-@pytest.mark.interop
 @pytest.mark.parametrize(
     "options",
     [

@@ -16,7 +16,7 @@ from support.wheel_environment import CHECKOUT, make_environment
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop]
+pytestmark = pytest.mark.spark
 
 PARTITIONS = 3
 COUNT = 3_000

@@ -287,7 +287,6 @@ def test_the_folders_of_a_running_broker_are_refused(spark: Any, folders: list[P
             verify_replicas(spark, settings_for(folders))
 
 
-@pytest.mark.interop
 def test_the_command_ends_with_what_it_found(folders: list[Path]) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "odradek", "spark", "verify-replicas", *arguments]

@@ -18,6 +18,7 @@ def flights() -> list[KeyedRecord]:
     return read_flights()
 
 
+@pytest.mark.slow
 def test_every_flight_becomes_a_record_in_the_order_of_departures(
     flights: list[KeyedRecord],
 ) -> None:

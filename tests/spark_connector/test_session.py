@@ -27,6 +27,7 @@ def run(program: str) -> str:
     return answer.stdout
 
 
+@pytest.mark.slow
 def test_a_process_may_stop_its_session_and_make_another(tmp_path: Path) -> None:
     output = run(f"""
 from pathlib import Path
@@ -44,6 +45,7 @@ for name in ("first", "second"):
     assert "WARN" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_a_spark_started_without_the_connector_is_told() -> None:
     output = run("""
 from pyspark.sql import SparkSession
@@ -77,6 +79,7 @@ except SparkConnectorError as error:
     assert sentence.endswith(f"; see {tmp_path}/log")
 
 
+@pytest.mark.slow
 def test_a_builder_keeps_its_settings_and_a_session_of_another_is_taken() -> None:
     output = run("""
 from pyspark.sql import SparkSession
@@ -92,6 +95,7 @@ print(spark.read.format("odradek").load().columns[:2])
     assert output.splitlines() == ["theirs local[1]", "key", "True", "['key', 'value']"]
 
 
+@pytest.mark.slow
 def test_a_session_without_the_connector_is_told_unless_none_is_wanted() -> None:
     output = run("""
 from odradek.spark_connector import SparkConnectorError, spark_session

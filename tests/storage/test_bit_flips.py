@@ -146,6 +146,7 @@ def written() -> Written:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_wrong_index_entry_never_leads_to_a_wrong_answer(written, suffix: str) -> None:
     of_active_segment = written.path(f"{written.base_offsets[-1]:020d}{suffix}")
@@ -169,6 +170,7 @@ def test_an_index_that_ends_inside_an_entry_is_made_again(written, suffix: str) 
         assert files.read_bytes(path) == original
 
 
+@pytest.mark.slow
 def test_an_aborted_transaction_is_told_of_whatever_bit_of_its_entry_is_wrong(written) -> None:
     names = [each for each in written.files.list_directory(FOLDER) if each.endswith(".txnindex")]
     for name in names:
@@ -176,6 +178,7 @@ def test_an_aborted_transaction_is_told_of_whatever_bit_of_its_entry_is_wrong(wr
             written.check_aborted(open_log(files))
 
 
+@pytest.mark.slow
 def test_a_wrong_bit_in_a_snapshot_costs_a_look_at_the_log(written) -> None:
     names = [each for each in written.files.list_directory(FOLDER) if each.endswith(".snapshot")]
     for files in written.flipped(written.path(names[-1])):

@@ -24,6 +24,7 @@ def passed(printed: str) -> int:
     return int(found[1])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(SECONDS_MAX + 20)
 def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
     blocks = BLOCK.findall(PAGE.read_text())
@@ -33,6 +34,7 @@ def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
     assert passed(PytestRun(tmp_path, "", head="").finish(SECONDS_MAX)) == tests >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(SECONDS_MAX + 20)
 def test_every_recipe_runs(tmp_path: Path) -> None:
     assert len(RECIPES) == 10

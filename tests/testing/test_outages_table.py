@@ -37,7 +37,7 @@ from odradek.tools.docs.client_outcomes import (
     OutageRow,
 )
 
-pytestmark = [pytest.mark.clients, pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout(900)]
 
 AT_ONCE = 6
 

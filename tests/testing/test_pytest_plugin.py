@@ -15,7 +15,10 @@ from support.pytest_runs import SECONDS_MAX, PytestRun
 from odradek.testing.waiting import wait_until
 
 
-@pytest.fixture(params=[(), ("-n", "2")], ids=["one process", "two workers"])
+@pytest.fixture(
+    params=[(), pytest.param(("-n", "2"), marks=pytest.mark.slow)],
+    ids=["one process", "two workers"],
+)
 def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
     given: tuple[str, ...] = request.param
     return given
