@@ -1,18 +1,19 @@
-"""One broker: the rooms put together, and all that a handler may reach for."""
+"""One broker: the composition root, which makes every part of it and imports them all.
+
+Nothing below imports this module. Handlers get a `HandlerContext`, everything else the parts
+that it uses.
+"""
 
 from __future__ import annotations
 
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import trio
 
-from ..common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ..common.live_broker import EndPoint, LiveBroker
-from ..common.topic_partition import TopicPartition
 from ..config.dynamic.dynamic_config import DynamicConfig
 from ..config.group_configs import GroupConfigs
 from ..config.listeners import Listener, advertise
@@ -20,7 +21,7 @@ from ..config.topic_configs import log_config, topic_values
 from ..controller.channel import codec as wire
 from ..controller.channel.channel_manager import ChannelManager
 from ..controller.controller import Controller
-from ..metadata.features import SUPPORTED, TRANSACTION_VERSION, Features
+from ..metadata.features import SUPPORTED, Features
 from ..metadata.metadata_cache import MetadataCache
 from ..metadata.metadata_waiting import wait_for_metadata
 from ..metadata_store.store import MetadataStore
@@ -29,41 +30,35 @@ from ..replication.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.log.log_config import LogConfig
-from ..storage.log_manager.log_directory import NO_BROKER_EPOCH
 from ..storage.log_manager.log_manager import FailedDirectory, LogManager
-from .dynamic_config.config_listeners import follow_changes
+from .coordinators import Coordinators
+from .dynamic_config import config_listeners
 from .dynamic_config.config_manager import ConfigManager
 from .handlers.registry import REGISTRATIONS
+from .interbroker.broker_channel import ChannelTasks
 from .interbroker.broker_links import BrokerLinks
-from .interbroker.controlled_shutdown import leave_cluster
+from .interbroker.controlled_shutdown import ControlledShutdown
 from .interbroker.feature_follower import FeatureFollower, FeaturesNotSupported
 from .interbroker.peers import BrokerPeers
-from .interbroker.transaction_verification import TransactionVerifier
 from .maintenance.failed_directories import hold_producer_ids
 from .maintenance.log_maintenance import LogMaintenance
 from .network.listener_security import tls_listeners
 from .network.server import Server, ServerSettings
+from .request.authorization import allow_everything
+from .request.context import HandlerContext
 from .request.dispatch import Dispatcher
 from .request.fetch_sessions import FetchSessionCache
-from .request.requests import Request
-
-if TYPE_CHECKING:
-    from ..coordinator.group.coordinator import GroupCoordinator
-    from ..coordinator.transaction.coordinator import TransactionCoordinator
-    from .interbroker.marker_channels import MarkerChannels
 
 logger = logging.getLogger(__name__)
 
-CoordinatorT = TypeVar("CoordinatorT", "GroupCoordinator", "TransactionCoordinator")
-
 JOIN_MS_MAX = 30_000
-"""How long a broker that starts waits to be told of the cluster before it serves all the same."""
+"""How long a broker that starts waits for the metadata of its cluster before it serves without."""
 
-LEAVE_MS_MAX = 10_000
-"""How long a broker that stops may try to have its partitions led by others."""
+CONTROLLED_SHUTDOWN_MS_MAX = 10_000
+"""How long controlled shutdown may take."""
 
 CLEANER_DELAY_MS_MAX = 1000
-"""The first look for logs to compact is not later than this after the start."""
+"""Compaction begins not later than this after the start."""
 
 
 class Broker:
@@ -76,7 +71,7 @@ class Broker:
         log_manager: its logs, loaded.
         metadata_store: an open session on the cluster's metadata.
         clock: the time.
-        chance: the source of everything random.
+        rng: the source of everything random.
     """
 
     def __init__(
@@ -88,13 +83,13 @@ class Broker:
         log_manager: LogManager,
         metadata_store: MetadataStore,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id
         self.config = config
         self.clock = clock
-        self.random = chance
+        self.rng = rng
         self.timers = Timers()
         self.log_manager = log_manager
         self.metadata_store = metadata_store
@@ -104,7 +99,6 @@ class Broker:
             metadata_store, self.features, self.start_task, self._features_not_supported
         )
         self.group_configs = GroupConfigs(config)
-        self.client_metrics: dict[str, Mapping[str, str]] = {}
         self.config_manager = ConfigManager(metadata_store, clock, self.start_task)
         tls = tls_listeners(config)
         self.links = BrokerLinks(
@@ -129,16 +123,55 @@ class Broker:
             self.timers,
         )
         self.replica_manager.hosted.online.is_in_cluster = self.metadata_cache.has_partition
-        self.replica_manager.leadership_listeners.append(self._leadership_changed)
-        self._coordinators: list[GroupCoordinator | TransactionCoordinator] = []
-        self._are_coordinators_started = False
-        self.transaction_verifier = TransactionVerifier(self)
+        self.controller = Controller(
+            broker=LiveBroker(broker_id, (), config["broker.rack"], features=SUPPORTED),
+            store=metadata_store,
+            channel=self.channels,
+            config=config,
+            clock=clock,
+            random=rng,
+        )
+        self.coordinators = Coordinators(
+            config,
+            self.group_configs,
+            clock,
+            self.timers,
+            rng,
+            self.replica_manager,
+            self.metadata_cache,
+            self.features,
+            self.controller.producer_ids,
+            ChannelTasks(self.links, self.metadata_cache, self.start_task, self._flush),
+        )
+        self.replica_manager.leadership_listeners.append(self.coordinators.leadership_changed)
         self.fetch_sessions = FetchSessionCache(
             config["max.incremental.fetch.session.cache.slots"],
-            chance,
+            rng,
             self.replica_manager.delayed_fetch,
         )
-        self.dispatcher = Dispatcher(self, REGISTRATIONS)
+        self.context = HandlerContext(
+            broker_id=broker_id,
+            cluster_id=cluster_id,
+            config=config,
+            group_configs=self.group_configs,
+            client_metrics={},
+            config_manager=self.config_manager,
+            clock=clock,
+            metadata_cache=self.metadata_cache,
+            metadata_store=metadata_store,
+            features=self.features,
+            feature_follower=self.feature_follower,
+            log_manager=log_manager,
+            replica_manager=self.replica_manager,
+            fetch_sessions=self.fetch_sessions,
+            controller=self.controller,
+            coordinators=self.coordinators,
+            links=self.links,
+            registrations=REGISTRATIONS,
+            authorize=allow_everything,
+            start_task=self.start_task,
+        )
+        self.dispatcher = Dispatcher(self.context, REGISTRATIONS)
         self.server = Server(
             ServerSettings(
                 config.listeners,
@@ -154,28 +187,24 @@ class Broker:
         self.log_maintenance = LogMaintenance(
             config, self.replica_manager, clock, self.timers, self.start_task
         )
-        self.peers = BrokerPeers(self)
+        self.peers = BrokerPeers(
+            config,
+            self.metadata_cache,
+            metadata_store,
+            clock,
+            self.timers,
+            self.replica_manager,
+            self.links,
+            self.start_task,
+            lambda: self.controller.broker_epoch,
+            self._flush,
+        )
         self.replica_manager.hosted.peers = self.peers
         self.replica_manager.hosted.online.select_replica = self.peers.replica_selector()
-        follow_changes(self)
-        self.controller: Controller
+        config_listeners.register(self.context)
         self._nursery: trio.Nursery | None = None
         self._whole: trio.CancelScope | None = None
         self._cannot_stay: FeaturesNotSupported | None = None
-
-    # -- for handlers ------------------------------------------------------------------
-
-    def authorize(
-        self, request: Request, operation: str, resource_type: str, resource_name: str
-    ) -> bool:
-        """Whether the request's principal may do this; everyone may everything for now.
-
-        Args:
-            operation: Kafka's name of it, such as "WRITE".
-            resource_type: "TOPIC", "GROUP", "CLUSTER" or "TRANSACTIONAL_ID".
-            resource_name: which one.
-        """
-        return True
 
     def start_task(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """Run an async function beside the requests; what it staged and answered goes out."""
@@ -189,84 +218,11 @@ class Broker:
             await function(*arguments)
         except Exception:
             logger.exception("a task of the broker failed")
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write and send what a task has staged and answered."""
         self.server.finish_outside_work()
-
-    def _take_producer_id(self) -> int | None:
-        """A producer id at once; without one at hand, some are fetched for the next time."""
-        producer_id = self.controller.producer_ids.take_nowait()
-        if producer_id is None:
-            self.start_task(self.controller.producer_ids.refill)
-        return producer_id
-
-    # -- coordinators ------------------------------------------------------------------
-    #
-    # Each is made, and its modules are imported, when it is first asked for or is to load a
-    # partition: a broker without groups and transactions is ready sooner and is smaller.
-
-    @cached_property
-    def group_coordinator(self) -> GroupCoordinator:
-        """All groups that are coordinated here."""
-        from ..coordinator.group.factory import create_group_coordinator
-
-        return self._with_coordinator(
-            create_group_coordinator(
-                self.config,
-                self.replica_manager,
-                self.metadata_cache,
-                self.clock,
-                self.timers,
-                self.random,
-                self.group_configs,
-            )
-        )
-
-    @cached_property
-    def transaction_coordinator(self) -> TransactionCoordinator:
-        """All transactional ids that are coordinated here."""
-        from ..coordinator.transaction.factory import create_transaction_coordinator
-
-        return self._with_coordinator(
-            create_transaction_coordinator(
-                self.config,
-                self.replica_manager,
-                self.metadata_cache,
-                self.clock,
-                self.timers,
-                markers=self.marker_channels,
-                take_producer_id=self._take_producer_id,
-                transaction_version=lambda: self.features.finalized(TRANSACTION_VERSION),
-            )
-        )
-
-    @cached_property
-    def marker_channels(self) -> MarkerChannels:
-        """Brings the ends of transactions to the leaders of their partitions."""
-        from .interbroker.marker_channels import MarkerChannels
-
-        return MarkerChannels(self)
-
-    def _with_coordinator(self, made: CoordinatorT) -> CoordinatorT:
-        self._coordinators.append(made)
-        if self._are_coordinators_started:
-            made.start()
-        return made
-
-    def _start_coordinators(self) -> None:
-        self._are_coordinators_started = True
-        for coordinator in self._coordinators:
-            coordinator.start()
-
-    def _leadership_changed(
-        self, topic_partition: TopicPartition, is_leader: bool, leader_epoch: int
-    ) -> None:
-        coordinator: GroupCoordinator | TransactionCoordinator
-        if topic_partition.topic == CONSUMER_OFFSETS:
-            coordinator = self.group_coordinator
-        elif topic_partition.topic == TRANSACTION_STATE:
-            coordinator = self.transaction_coordinator
-        else:
-            return
-        coordinator.note_leadership(topic_partition.partition, leader_epoch, is_leader=is_leader)
 
     # -- start and stop ----------------------------------------------------------------
 
@@ -290,7 +246,7 @@ class Broker:
                 try:
                     await trio.sleep_forever()
                 finally:
-                    await self._leave()
+                    await self._shut_down_in_order()
                     serving.cancel()
         finally:
             with trio.CancelScope(shield=True):
@@ -307,7 +263,10 @@ class Broker:
     ) -> None:
         """Serve until `scope` is cancelled, which waits until the broker has left the cluster."""
         advertised = self._advertised_listeners()
-        self.controller = self._make_controller(advertised)
+        endpoints = tuple(
+            EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
+            for listener in advertised
+        )
         with scope:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
@@ -317,31 +276,29 @@ class Broker:
                 nursery.start_soon(self.channels.run)
                 await self.config_manager.start(self.broker_id)
                 await self.feature_follower.start()
-                await self.controller.start()
+                await self.controller.start(endpoints)
                 nursery.start_soon(self.controller.run)
                 await wait_for_metadata(
                     self.metadata_cache, lambda _: self.metadata_cache.is_complete, JOIN_MS_MAX
                 )
                 await self.feature_follower.read()
-                self._start_coordinators()
+                self.coordinators.start()
                 self.log_maintenance.start()
                 self.peers.start()
-                self.start_task(hold_producer_ids, self)
+                self.start_task(hold_producer_ids, self.log_manager, self.controller)
                 self._schedule_log_cleaner()
                 self._schedule_leader_rebalance()
                 on_ready(advertised)
 
-    async def _leave(self) -> None:
-        """Have the controller give this broker's partitions to others, before it stops.
-
-        Kafka's controlled shutdown; there is nobody to give them to on a cluster of one.
-        """
+    async def _shut_down_in_order(self) -> None:
+        """Controlled shutdown, unless it is switched off or nobody else is in the cluster."""
         others = self.metadata_cache.snapshot.alive_brokers.keys() - {self.broker_id}
         if not others or not self.config["controlled.shutdown.enable"]:
             return
+        shutdown = ControlledShutdown(self.metadata_cache, self.controller, self.links, self.config)
         with trio.CancelScope(shield=True):
-            with trio.move_on_after(LEAVE_MS_MAX / 1000):
-                await leave_cluster(self)
+            with trio.move_on_after(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
+                await shutdown.run()
 
     def _schedule_leader_rebalance(self) -> None:
         """Give brokers their preferred partitions back from time to time, if so configured."""
@@ -365,7 +322,9 @@ class Broker:
         def start() -> None:
             from .maintenance.log_cleaner_task import LogCleanerTask
 
-            LogCleanerTask(self).start()
+            LogCleanerTask(
+                self.config, self.replica_manager, self.clock, self.timers, self.start_task
+            ).start()
 
         delay_ms = min(self.config["log.cleaner.backoff.ms"], CLEANER_DELAY_MS_MAX)
         self.timers.schedule(self.clock.monotonic_ms() + delay_ms, start)
@@ -378,14 +337,12 @@ class Broker:
         self.replica_manager.on_directories_failed = None
         self.config_manager.stop()
         self.feature_follower.stop()
-        if hasattr(self, "controller"):
-            await self.controller.stop()
-        for coordinator in self._coordinators:
-            coordinator.close()
-        self.server.finish_outside_work()  # the last answers go out
+        await self.controller.stop()
+        self.coordinators.close()
+        self._flush()  # the last answers go out
         self.server.close()
         self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
-        self.log_manager.close(self._broker_epoch())
+        self.log_manager.close(self.controller.broker_epoch)
         await self.metadata_store.close()
 
     def _log_directories_failed(self, failed: Sequence[FailedDirectory]) -> None:
@@ -405,32 +362,11 @@ class Broker:
             self._cannot_stay = why
             self._whole.cancel()
 
-    def _broker_epoch(self) -> int:
-        return self.controller.broker_epoch if hasattr(self, "controller") else NO_BROKER_EPOCH
-
     def _advertised_listeners(self) -> tuple[Listener, ...]:
         ports = {bound.listener.name: bound.port for bound in self.server.bound}
         return advertise(
             self.config.listeners, self.config.advertised_listeners, ports, _host_name()
         )
-
-    def _make_controller(self, advertised: tuple[Listener, ...]) -> Controller:
-        endpoints = tuple(
-            EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
-            for listener in advertised
-        )
-        return Controller(
-            broker=LiveBroker(
-                self.broker_id, endpoints, self.config["broker.rack"], features=SUPPORTED
-            ),
-            store=self.metadata_store,
-            channel=self.channels,
-            config=self.config,
-            clock=self.clock,
-            random=self.random,
-        )
-
-    # -- what replication asks of the configuration ---------------------------------------
 
     def _log_config(self, overrides: Mapping[str, str]) -> LogConfig:
         return log_config(self.config, overrides)

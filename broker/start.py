@@ -8,7 +8,7 @@ import random
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -20,15 +20,15 @@ from ..config.topic_configs import log_config
 from ..controller.registration import BrokerIdTaken, get_or_create_cluster_id
 from ..metadata_store.choice import make_store
 from ..metadata_store.errors import MetadataStoreError
-from ..runtime.clock import SystemClock
+from ..runtime.clock import Clock, SystemClock
 from ..runtime.offload import run_in_thread
 from ..runtime.rng import random_uuid, uuid_to_text
 from ..storage.errors import LogDirectoryError, StorageError
+from ..storage.io.files import REAL_FILES, Files
 from ..storage.log_manager.log_loading import LoadingStopped
 from ..storage.log_manager.log_manager import LogManager
 from .broker import Broker
 from .dynamic_config.config_manager import load_broker_overrides
-from .environment import Surroundings, real_surroundings
 from .interbroker.feature_follower import FeaturesNotSupported
 
 if TYPE_CHECKING:
@@ -39,10 +39,28 @@ logger = logging.getLogger(__name__)
 DEFAULT_BROKER_ID = 1
 
 Announce = Callable[[str], None]
-"""Told the addresses, with commas between them, once all brokers answer."""
+"""Called with the addresses, with commas between them, once all brokers answer."""
 
 Progress = Callable[[str], None]
-"""Told every second how far the loading of the logs has come."""
+"""Called every second with how far the loading of the logs has come."""
+
+
+class Environment(NamedTuple):
+    """The clock that a broker reads and the files that it writes.
+
+    `odradek serve` has the operating system's. A broker for tests is given others, whose time can
+    be advanced and whose disk can be full.
+
+    Attributes:
+        clock: of all that the broker does; leases in the metadata store, which other processes
+            read too, go by the system's all the same.
+        files: where its logs are.
+        on_made: called with the broker when it is put together, before it serves.
+    """
+
+    clock: Clock
+    files: Files = REAL_FILES
+    on_made: Callable[[Broker], None] | None = None
 
 
 class StartError(Exception):
@@ -55,7 +73,7 @@ def run_brokers(
     stop_requested: Callable[[], bool],
     progress: Progress | None = None,
     metrics: Sequence[MetricsListener] = (),
-    surroundings: Surroundings | None = None,
+    environment: Environment | None = None,
 ) -> None:
     """Run brokers in this process until SIGINT or SIGTERM.
 
@@ -65,7 +83,7 @@ def run_brokers(
         stop_requested: whether a signal to stop came before this listens to signals.
         progress: called while the start takes long.
         metrics: where the metrics of each are served, if they are.
-        surroundings: what they live in; the operating system's clock and files if None.
+        environment: their clock and files; the operating system's if None.
 
     Raises:
         StartError: they cannot start, for a reason that the text tells.
@@ -74,7 +92,7 @@ def run_brokers(
         logger.warning("the setting %s is not known and has no effect", key)
     try:
         trio.run(
-            _run_until_signal, configs, announce, stop_requested, progress, metrics, surroundings
+            _run_until_signal, configs, announce, stop_requested, progress, metrics, environment
         )
     except* (
         ConfigError,
@@ -98,14 +116,14 @@ async def _run_until_signal(
     stop_requested: Callable[[], bool],
     progress: Progress | None,
     metrics: Sequence[MetricsListener],
-    surroundings: Surroundings | None,
+    environment: Environment | None,
 ) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         if stop_requested():
             return
         async with trio.open_nursery() as nursery:
             scope = nursery.cancel_scope
-            nursery.start_soon(_run_all, configs, announce, progress, metrics, surroundings, scope)
+            nursery.start_soon(_run_all, configs, announce, progress, metrics, environment, scope)
             async for number in signals:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 nursery.cancel_scope.cancel()
@@ -117,14 +135,14 @@ async def _run_all(
     announce: Announce,
     progress: Progress | None,
     metrics: Sequence[MetricsListener],
-    surroundings: Surroundings | None,
+    environment: Environment | None,
     scope: trio.CancelScope,
 ) -> None:
     """Run all; `scope` is cancelled when they have come to their end by themselves."""
     addresses: dict[int, str] = {}
 
     async def run(index: int) -> None:
-        broker = await make_broker(configs[index], progress, surroundings)
+        broker = await make_broker(configs[index], progress, environment)
 
         def on_ready(advertised: tuple[Listener, ...]) -> None:
             if metrics:
@@ -143,36 +161,38 @@ async def _run_all(
 
 def _serve_metrics(broker: Broker, listener: MetricsListener) -> None:
     from .metrics.endpoint import MetricsEndpoint
+    from .metrics.source import MetricsSource
 
-    broker.start_task(MetricsEndpoint(broker).serve, listener)
+    source = MetricsSource(broker.context, broker.dispatcher, broker.server, broker.peers.fetchers)
+    broker.start_task(MetricsEndpoint(source).serve, listener)
 
 
 async def make_broker(
     config: BrokerConfig,
     progress: Progress | None = None,
-    surroundings: Surroundings | None = None,
+    environment: Environment | None = None,
 ) -> Broker:
     """Open the data folders and put a broker together.
 
     Args:
         config: its settings.
         progress: called while the loading of the logs takes long.
-        surroundings: what it lives in; the operating system's clock and files if None.
+        environment: its clock and files; the operating system's if None.
 
     Raises:
         LogDirectoryError: a folder is another process's or another broker's, or none can
             be used.
         MetadataStoreError: the store cannot be opened.
     """
-    clock, files, on_made = surroundings or real_surroundings()
-    chance = random.Random()
+    clock, files, on_made = environment or Environment(SystemClock())
+    rng = random.Random()
     directories = [os.path.abspath(directory) for directory in config["log.dirs"]]
     log_manager = LogManager(
         directories,
         clock=clock,
         default_config=log_config(config, {}),
         files=files,
-        rng=chance,
+        rng=rng,
     )
     try:
         store = make_store(
@@ -180,7 +200,7 @@ async def make_broker(
         )
         await store.open()
         cluster_id = await get_or_create_cluster_id(
-            store, log_manager.directories.cluster_id() or uuid_to_text(random_uuid(chance))
+            store, log_manager.directories.cluster_id() or uuid_to_text(random_uuid(rng))
         )
         broker_id = config["broker.id"]
         if broker_id < 0:
@@ -188,7 +208,7 @@ async def make_broker(
         live_config = DynamicConfig(config)
         await load_broker_overrides(store, live_config, broker_id)
         log_manager.default_config = log_config(live_config, {})
-        log_manager.directories.claim(broker_id, cluster_id, chance)
+        log_manager.directories.claim(broker_id, cluster_id, rng)
         log_manager.recovery_threads = live_config["num.recovery.threads.per.data.dir"]
         await _load_logs(log_manager, progress)
         broker = Broker(
@@ -198,7 +218,7 @@ async def make_broker(
             log_manager=log_manager,
             metadata_store=store,
             clock=clock,
-            chance=chance,
+            rng=rng,
         )
     except BaseException:
         log_manager.abandon()

@@ -16,7 +16,7 @@ from random import Random
 import trio
 
 from ..common.errors import ErrorCode, KafkaError
-from ..common.live_broker import LiveBroker
+from ..common.live_broker import EndPoint, LiveBroker
 from ..common.topic_partition import TopicPartition
 from ..config.broker_config import BrokerConfig
 from ..metadata_store import znodes
@@ -102,12 +102,17 @@ class Controller:
 
     # -- coming and going -------------------------------------------------------------
 
-    async def start(self) -> None:
+    async def start(self, endpoints: Sequence[EndPoint] | None = None) -> None:
         """Register the broker, stand for election, and take over if elected.
+
+        Args:
+            endpoints: where the broker is reached; None if it was made with them.
 
         Raises:
             BrokerIdTaken: another live broker has this one's id.
         """
+        if endpoints is not None:
+            self._broker = self._broker._replace(endpoints=tuple(endpoints))
         async with self._turn.take():
             await self._register()
             await self._run_event(self._stand)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.definition import ConfigError, Definition
@@ -25,13 +25,11 @@ from ...controller.store_failure import store_failure
 from ...controller.topics.topic_names import validate_topic_name
 from ...metadata_store import znodes
 from ...metadata_store.errors import MetadataStoreError
-from ..request.authorized_operations import CLUSTER_NAME
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from .config_manager import BROKERS, CLIENT_METRICS, CLUSTER_DEFAULT, GROUPS, TOPICS, Overrides
 from .loggers import change_levels
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -66,14 +64,14 @@ class AlteredResource(NamedTuple):
 class Alteration(NamedTuple):
     """A resource's change on its way: how it is done, beside what is asked for."""
 
-    broker: Broker
+    context: HandlerContext
     resource: AlteredResource
     replace: bool
     validate_only: bool
 
 
 async def alter_resources(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     resources: Sequence[AlteredResource],
     *,
@@ -97,9 +95,9 @@ async def alter_resources(
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "The request names this resource twice."
                 )
-            _check(broker, request, resource, replace=replace)
+            _check(context, request, resource, replace=replace)
             await _ALTER[resource.resource_type](
-                Alteration(broker, resource, replace, validate_only)
+                Alteration(context, resource, replace, validate_only)
             )
         except KafkaError as refusal:
             outcomes.append(refusal)
@@ -110,12 +108,14 @@ async def alter_resources(
     return outcomes
 
 
-def _check(broker: Broker, request: Request, resource: AlteredResource, *, replace: bool) -> None:
+def _check(
+    context: HandlerContext, request: Request, resource: AlteredResource, *, replace: bool
+) -> None:
     check_alterations(resource.alterations)
     kind = resource.resource_type
     authorized_kind, refusal = AUTHORIZED_AS.get(kind, AUTHORIZED_AS[BROKER])
     authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else resource.name
-    if not broker.authorize(request, "ALTER_CONFIGS", authorized_kind, authorized_name):
+    if not context.authorize(request, "ALTER_CONFIGS", authorized_kind, authorized_name):
         raise KafkaError(refusal)
     if kind not in _ALTER or (replace and kind == BROKER_LOGGER):
         raise KafkaError(
@@ -131,7 +131,7 @@ def _altered(
 
 
 async def _alter_topic(alteration: Alteration) -> None:
-    broker, name = alteration.broker, alteration.resource.name
+    context, name = alteration.context, alteration.resource.name
     if not name:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Topics have no common settings: name one topic."
@@ -140,12 +140,12 @@ async def _alter_topic(alteration: Alteration) -> None:
 
     def change(present: Overrides) -> Overrides:
         altered = _altered(alteration, present, TOPIC_DEFINITIONS)
-        validate_topic_config(altered, broker.config)
-        if not broker.metadata_cache.contains(name):
+        validate_topic_config(altered, context.config)
+        if not context.metadata_cache.contains(name):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
         return altered
 
-    await broker.config_manager.alter(
+    await context.config_manager.alter(
         TOPICS,
         name,
         change,
@@ -155,9 +155,9 @@ async def _alter_topic(alteration: Alteration) -> None:
 
 
 async def _alter_broker(alteration: Alteration) -> None:
-    broker, name = alteration.broker, alteration.resource.name
+    context, name = alteration.context, alteration.resource.name
     if name:
-        require_own_id(broker, name)
+        require_own_id(context, name)
 
     def change(present: Overrides) -> Overrides:
         usable = {
@@ -167,20 +167,20 @@ async def _alter_broker(alteration: Alteration) -> None:
         }
         altered = _altered(alteration, usable, SETTINGS_OF_BROKERS)
         try:
-            broker.config.validate(altered, per_broker=bool(name))
+            context.config.validate(altered, per_broker=bool(name))
         except ConfigError as error:
             told = str(error)[:MESSAGE_CHARACTERS_MAX]  # it may repeat what the client sent
             raise KafkaError(ErrorCode.INVALID_REQUEST, told) from None
         return altered
 
-    entity = str(broker.broker_id) if name else CLUSTER_DEFAULT
-    await broker.config_manager.alter(
+    entity = str(context.broker_id) if name else CLUSTER_DEFAULT
+    await context.config_manager.alter(
         BROKERS, entity, change, validate_only=alteration.validate_only
     )
 
 
 async def _alter_loggers(alteration: Alteration) -> None:
-    require_own_id(alteration.broker, alteration.resource.name)
+    require_own_id(alteration.context, alteration.resource.name)
     change_levels(alteration.resource.alterations, validate_only=alteration.validate_only)
 
 
@@ -197,13 +197,13 @@ async def _alter_client_metrics(alteration: Alteration) -> None:
         validate_client_metrics_config(altered)
         return altered
 
-    await alteration.broker.config_manager.alter(
+    await alteration.context.config_manager.alter(
         CLIENT_METRICS, name, change, validate_only=alteration.validate_only
     )
 
 
 async def _alter_group(alteration: Alteration) -> None:
-    broker, name = alteration.broker, alteration.resource.name
+    context, name = alteration.context, alteration.resource.name
     if not name:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Groups have no common settings: name one group."
@@ -211,10 +211,10 @@ async def _alter_group(alteration: Alteration) -> None:
 
     def change(present: Overrides) -> Overrides:
         altered = _altered(alteration, present, GROUP_DEFINITIONS)
-        validate_group_config(altered, broker.config)
+        validate_group_config(altered, context.config)
         return altered
 
-    await broker.config_manager.alter(GROUPS, name, change, validate_only=alteration.validate_only)
+    await context.config_manager.alter(GROUPS, name, change, validate_only=alteration.validate_only)
 
 
 _ALTER: Final = {
@@ -226,7 +226,7 @@ _ALTER: Final = {
 }
 
 
-def require_own_id(broker: Broker, name: str) -> None:
+def require_own_id(context: HandlerContext, name: str) -> None:
     """Refuse another broker's name, and one that is no number.
 
     Raises:
@@ -234,8 +234,8 @@ def require_own_id(broker: Broker, name: str) -> None:
     """
     digits = name[1:] if name[:1] in ("-", "+") else name
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= 10
-    if not is_number or int(name) != broker.broker_id:
+    if not is_number or int(name) != context.broker_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"This is broker {broker.broker_id}: it knows no settings of broker {shorten(name)!r}.",
+            f"This is broker {context.broker_id}: it has no settings of broker {shorten(name)!r}.",
         )

@@ -8,38 +8,34 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...common.internal_topics import CONSUMER_OFFSETS
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
 FIRST_VERSION_WITH_FENCED = 2
 
 
 def handle_add_offsets_to_txn(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.AddOffsetsToTxnResponse | None:
     """Add the group's partition; the answer comes when that is stored."""
     body: messages.AddOffsetsToTxnRequest = request.body
-    if not broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
+    if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
         return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+    if not context.authorize(request, "READ", "GROUP", body.group_id):
         return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    partition = broker.group_coordinator.partition_for(body.group_id)
+    partition = context.coordinators.group.partition_for(body.group_id)
 
     def respond(error: ErrorCode) -> None:
         request.answer(
             _response(fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED))
         )
 
-    broker.transaction_coordinator.add_partitions(
+    context.coordinators.transaction.add_partitions(
         body.transactional_id,
         body.producer_id,
         body.producer_epoch,

@@ -14,19 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
-from ..request.authorized_operations import CLUSTER_NAME
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
 FIRST_VERSION_OF_BROKERS = 4
 FIRST_VERSION_WITH_FENCED = 2
@@ -44,13 +42,13 @@ class AskedTransaction(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
-def handle_add_partitions_to_txn(broker: Broker, request: Request) -> None:
+def handle_add_partitions_to_txn(context: HandlerContext, request: Request) -> None:
     """Look at each transaction for itself; answer when the last is done.
 
     Raises:
         KafkaError: CLUSTER_AUTHORIZATION_FAILED.
     """
-    if request.api_version >= FIRST_VERSION_OF_BROKERS and not broker.authorize(
+    if request.api_version >= FIRST_VERSION_OF_BROKERS and not context.authorize(
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -65,20 +63,20 @@ def handle_add_partitions_to_txn(broker: Broker, request: Request) -> None:
     if not asked:
         request.answer(_response(results, request.api_version))
     for transaction in asked:
-        _take(broker, request, transaction, partial(done, transaction.transactional_id))
+        _take(context, request, transaction, partial(done, transaction.transactional_id))
 
 
 def _take(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     asked: AskedTransaction,
     done: Callable[[Results], None],
 ) -> None:
-    refused = _refusals(broker, request, asked)
+    refused = _refusals(context, request, asked)
     if refused is not None:
         done(refused)
         return
-    coordinator = broker.transaction_coordinator
+    coordinator = context.coordinators.transaction
     is_of_broker = request.api_version >= FIRST_VERSION_OF_BROKERS
     who = (asked.transactional_id, asked.producer_id, asked.producer_epoch)
     if asked.verify_only:
@@ -95,11 +93,11 @@ def _take(
     )
 
 
-def _refusals(broker: Broker, request: Request, asked: AskedTransaction) -> Results | None:
+def _refusals(context: HandlerContext, request: Request, asked: AskedTransaction) -> Results | None:
     """Why the transaction gets none of the partitions; None if it may have them all."""
     is_of_client = request.api_version < FIRST_VERSION_OF_BROKERS
     transactional_id = asked.transactional_id
-    if is_of_client and not broker.authorize(
+    if is_of_client and not context.authorize(
         request, "WRITE", "TRANSACTIONAL_ID", transactional_id
     ):
         return dict.fromkeys(asked.partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -108,13 +106,13 @@ def _refusals(broker: Broker, request: Request, asked: AskedTransaction) -> Resu
         forbidden = {
             topic
             for topic in {partition.topic for partition in asked.partitions}
-            if topic in INTERNAL_TOPICS or not broker.authorize(request, "WRITE", "TOPIC", topic)
+            if topic in INTERNAL_TOPICS or not context.authorize(request, "WRITE", "TOPIC", topic)
         }
     results = {}
     for partition in asked.partitions:
         if partition.topic in forbidden:
             results[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif broker.metadata_cache.get_partition_info(*partition) is None:
+        elif context.metadata_cache.get_partition_info(*partition) is None:
             results[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not results:
         return None

@@ -9,31 +9,27 @@ brokers only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.producer_ids import allocate_block
 from ...protocol import messages
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 async def handle_allocate_producer_ids(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.AllocateProducerIdsResponse:
     """Take the next block for the broker that asks."""
     body: messages.AllocateProducerIdsRequest = request.body
-    if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    registered = broker.controller.active.context.live_brokers.get(body.broker_id)
+    registered = context.controller.active.context.live_brokers.get(body.broker_id)
     if registered is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
     if body.broker_epoch < registered.epoch:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
-    block = await allocate_block(broker.metadata_store, body.broker_id)
+    block = await allocate_block(context.metadata_store, body.broker_id)
     return messages.AllocateProducerIdsResponse(
         producer_id_start=block.first, producer_id_len=block.last - block.first + 1
     )

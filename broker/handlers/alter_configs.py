@@ -9,19 +9,17 @@ Departures from Kafka: those of IncrementalAlterConfigs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...controller.config_changes import AlterOperation, ConfigAlteration
 from ...protocol import messages
 from ..dynamic_config.config_admin import AlteredResource, alter_resources
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-async def handle_alter_configs(broker: Broker, request: Request) -> messages.AlterConfigsResponse:
+async def handle_alter_configs(
+    context: HandlerContext, request: Request
+) -> messages.AlterConfigsResponse:
     """Put the settings of the request in place of all that were there."""
     body: messages.AlterConfigsRequest = request.body
     resources = [
@@ -36,7 +34,7 @@ async def handle_alter_configs(broker: Broker, request: Request) -> messages.Alt
         for resource in body.resources
     ]
     outcomes = await alter_resources(
-        broker, request, resources, replace=True, validate_only=body.validate_only
+        context, request, resources, replace=True, validate_only=body.validate_only
     )
     return messages.AlterConfigsResponse(
         responses=[

@@ -10,28 +10,24 @@ Version notes: 1 may forbid that the number of replicas changes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 @on_controller
 async def handle_alter_partition_reassignments(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.AlterPartitionReassignmentsResponse:
     """Have the controller move partitions."""
     body: messages.AlterPartitionReassignmentsRequest = request.body
-    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    outcomes = await broker.controller.reassign(
+    outcomes = await context.controller.reassign(
         {
             TopicPartition(topic.name, partition.partition_index): partition.replicas
             for topic in body.topics

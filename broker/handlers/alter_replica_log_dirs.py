@@ -14,25 +14,21 @@ Departures from Kafka: a move that has failed is tried again when it is asked fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 PARTITIONS_PER_STEP = 10
 """Others have a turn after so many: each may make a folder and its files."""
 
 
 async def handle_alter_replica_log_dirs(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.AlterReplicaLogDirsResponse:
     """Begin, change or take back moves."""
     body: messages.AlterReplicaLogDirsRequest = request.body
@@ -42,21 +38,21 @@ async def handle_alter_replica_log_dirs(
         for topic in directory.topics
         for partition in topic.partitions
     }
-    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         return _response(dict.fromkeys(wishes, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-    futures = broker.replica_manager.hosted.future_replicas
+    futures = context.replica_manager.hosted.future_replicas
     waiting = list(wishes.items())
     errors: dict[TopicPartition, ErrorCode] = {}
     for start in range(0, len(waiting), PARTITIONS_PER_STEP):
         if start:
             await trio.lowlevel.checkpoint()
         step = dict(waiting[start : start + PARTITIONS_PER_STEP])
-        errors |= futures.alter(step, lambda each: _is_known(broker, each))
+        errors |= futures.alter(step, lambda each: _is_known(context, each))
     return _response(errors)
 
 
-def _is_known(broker: Broker, topic_partition: TopicPartition) -> bool:
-    return broker.metadata_cache.contains_partition(*topic_partition)
+def _is_known(context: HandlerContext, topic_partition: TopicPartition) -> bool:
+    return context.metadata_cache.contains_partition(*topic_partition)
 
 
 def _response(

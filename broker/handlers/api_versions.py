@@ -14,16 +14,13 @@ share.version and streams.version are not listed, since nothing here goes by the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode
 from ...metadata.features import SUPPORTED
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 SOFTWARE_PATTERN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself and its version (KIP-511)."""
@@ -32,11 +29,11 @@ FEATURES_SINCE = 3
 FEATURES_FROM_ZERO_SINCE = 4
 
 
-def handle_api_versions(broker: Broker, request: Request) -> messages.ApiVersionsResponse:
+def handle_api_versions(context: HandlerContext, request: Request) -> messages.ApiVersionsResponse:
     """List the APIs; `request.body` is None for a version that is not served."""
     body: messages.ApiVersionsRequest | None = request.body
     if body is None:
-        own_range = [key for key in _advertised(broker) if key.api_key == ApiKey.API_VERSIONS]
+        own_range = [key for key in _advertised(context) if key.api_key == ApiKey.API_VERSIONS]
         return messages.ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own_range
         )
@@ -45,13 +42,15 @@ def handle_api_versions(broker: Broker, request: Request) -> messages.ApiVersion
         and SOFTWARE_PATTERN.fullmatch(body.client_software_version)
     ):
         return messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = messages.ApiVersionsResponse(api_keys=_advertised(broker))
+    response = messages.ApiVersionsResponse(api_keys=_advertised(context))
     if request.api_version >= FEATURES_SINCE:
-        _add_features(broker, request.api_version, response)
+        _add_features(context, request.api_version, response)
     return response
 
 
-def _add_features(broker: Broker, version: int, response: messages.ApiVersionsResponse) -> None:
+def _add_features(
+    context: HandlerContext, version: int, response: messages.ApiVersionsResponse
+) -> None:
     make = messages.ApiVersionsResponse
     response.supported_features = [
         make.SupportedFeatureKey(
@@ -62,18 +61,18 @@ def _add_features(broker: Broker, version: int, response: messages.ApiVersionsRe
     ]
     response.finalized_features = [
         make.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in broker.features.levels.items()
+        for name, level in context.features.levels.items()
     ]
-    response.finalized_features_epoch = broker.features.epoch
+    response.finalized_features_epoch = context.features.epoch
 
 
-def _advertised(broker: Broker) -> list[messages.ApiVersionsResponse.ApiVersion]:
+def _advertised(context: HandlerContext) -> list[messages.ApiVersionsResponse.ApiVersion]:
     return [
         messages.ApiVersionsResponse.ApiVersion(
             api_key=registration.api_key,
             min_version=registration.advertised.start,
             max_version=registration.advertised.stop - 1,
         )
-        for registration in broker.dispatcher.registrations.values()
+        for registration in context.registrations.values()
         if registration.advertised is not None
     ]

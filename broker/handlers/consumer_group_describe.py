@@ -9,7 +9,6 @@ Departures from Kafka: error messages have words of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.consumer.describing import (
@@ -18,40 +17,38 @@ from ...coordinator.group.consumer.describing import (
     DescribedPartitions,
 )
 from ...protocol import messages
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from .consumer_group_heartbeat import check_served
-from .describe_groups import OPERATIONS_NOT_ASKED_FOR, authorized_group_operations
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from .describe_groups import OPERATIONS_NOT_REQUESTED, authorized_group_operations
 
 
 def handle_consumer_group_describe(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.ConsumerGroupDescribeResponse:
     """Describe every group asked for."""
     body: messages.ConsumerGroupDescribeRequest = request.body
     return messages.ConsumerGroupDescribeResponse(
         groups=[
-            _described(broker, request, _describe(broker, request, group_id))
+            _described(context, request, _describe(context, request, group_id))
             for group_id in body.group_ids
         ]
     )
 
 
-def _describe(broker: Broker, request: Request, group_id: str) -> ConsumerGroupDescription:
+def _describe(context: HandlerContext, request: Request, group_id: str) -> ConsumerGroupDescription:
     try:
-        check_served(broker)
-        if not broker.authorize(request, "DESCRIBE", "GROUP", group_id):
+        check_served(context)
+        if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        group = broker.group_coordinator.describe_consumer_group(group_id)
+        group = context.coordinators.group.describe_consumer_group(group_id)
         topics = {
             entry.topic_name
             for member in group.members
             for entry in (*member.assignment, *member.target)
         }
         topics.update(*(member.member.subscribed_topic_names for member in group.members))
-        if not all(broker.authorize(request, "DESCRIBE", "TOPIC", topic) for topic in topics):
+        if not all(context.authorize(request, "DESCRIBE", "TOPIC", topic) for topic in topics):
             raise KafkaError(
                 ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                 "The group reads topics that this client may not describe.",
@@ -62,11 +59,11 @@ def _describe(broker: Broker, request: Request, group_id: str) -> ConsumerGroupD
 
 
 def _described(
-    broker: Broker, request: Request, group: ConsumerGroupDescription
+    context: HandlerContext, request: Request, group: ConsumerGroupDescription
 ) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
-    operations = OPERATIONS_NOT_ASKED_FOR
+    operations = OPERATIONS_NOT_REQUESTED
     if request.body.include_authorized_operations and not group.error:
-        operations = authorized_group_operations(broker, request, group.group_id)
+        operations = authorized_group_operations(context, request, group.group_id)
     return messages.ConsumerGroupDescribeResponse.DescribedGroup(
         error_code=group.error,
         error_message=group.error_message,

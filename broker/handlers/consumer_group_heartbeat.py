@@ -10,22 +10,18 @@ Departures from Kafka: error messages have words of their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from ...coordinator.group.consumer.member import OwnedPartitions
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_WITH_REGEX = 1
 GROUP_VERSION_WITH_CONSUMER_GROUPS = 1
 
 
-def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
+def handle_consumer_group_heartbeat(context: HandlerContext, request: Request) -> None:
     """Take the heartbeat up; refusals are answered at once."""
     body: messages.ConsumerGroupHeartbeatRequest = request.body
 
@@ -33,9 +29,9 @@ def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
         request.answer(_response(answer))
 
     try:
-        _check(broker, request)
+        _check(context, request)
         names = body.subscribed_topic_names
-        broker.group_coordinator.consumer_group_heartbeat(
+        context.coordinators.group.consumer_group_heartbeat(
             HeartbeatRequest(
                 body.group_id,
                 body.member_id,
@@ -52,7 +48,7 @@ def handle_consumer_group_heartbeat(broker: Broker, request: Request) -> None:
                 request.client_id,
                 f"/{request.connection.peer_host}",  # Java's way to write an address
                 request.api_version,
-                lambda name: broker.authorize(request, "DESCRIBE", "TOPIC", name),
+                lambda name: context.authorize(request, "DESCRIBE", "TOPIC", name),
             ),
             respond,
         )
@@ -70,25 +66,25 @@ def _owned(body: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, set[int]
     return owned
 
 
-def _check(broker: Broker, request: Request) -> None:
+def _check(context: HandlerContext, request: Request) -> None:
     body: messages.ConsumerGroupHeartbeatRequest = request.body
-    check_served(broker)
-    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+    check_served(context)
+    if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     for name in body.subscribed_topic_names or ():
-        if not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+        if not context.authorize(request, "DESCRIBE", "TOPIC", name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def check_served(broker: Broker) -> None:
+def check_served(context: HandlerContext) -> None:
     """Refuse where consumer groups are switched off, by setting or by feature.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
     """
     if (
-        not broker.group_coordinator.serves_consumer_groups
-        or broker.features.finalized("group.version") < GROUP_VERSION_WITH_CONSUMER_GROUPS
+        not context.coordinators.group.serves_consumer_groups
+        or context.features.finalized("group.version") < GROUP_VERSION_WITH_CONSUMER_GROUPS
     ):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 

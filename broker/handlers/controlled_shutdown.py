@@ -9,25 +9,21 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 async def handle_controlled_shutdown(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.ControlledShutdownResponse:
     """Have the controller move the broker's partitions."""
     body: messages.ControlledShutdownRequest = request.body
-    if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    remaining = await broker.controller.shut_down_broker(body.broker_id, body.broker_epoch)
+    remaining = await context.controller.shut_down_broker(body.broker_id, body.broker_epoch)
     response = messages.ControlledShutdownResponse
     return response(
         remaining_partitions=[

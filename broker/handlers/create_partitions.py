@@ -11,22 +11,19 @@ CreateTopics; Kafka answers UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.topics.new_partitions import NewPartitions
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 @on_controller
 async def handle_create_partitions(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.CreatePartitionsResponse:
     """Refuse what can be refused here, and have the controller add the rest."""
     body: messages.CreatePartitionsRequest = request.body
@@ -38,16 +35,16 @@ async def handle_create_partitions(
             outcomes[topic.name] = KafkaError(
                 ErrorCode.INVALID_REQUEST, "The request names this topic twice."
             )
-        elif not broker.authorize(request, "ALTER", "TOPIC", topic.name):
+        elif not context.authorize(request, "ALTER", "TOPIC", topic.name):
             outcomes[topic.name] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
             wishes.append(_wish(topic))
     if wishes:
-        outcomes |= await broker.controller.create_partitions(
+        outcomes |= await context.controller.create_partitions(
             wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
         )
         if not body.validate_only:
-            await _wait_until_led(broker, wishes, outcomes, body.timeout_ms)
+            await _wait_until_led(context, wishes, outcomes, body.timeout_ms)
     return messages.CreatePartitionsResponse(
         results=[
             messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
@@ -61,17 +58,17 @@ async def handle_create_partitions(
 
 
 async def _wait_until_led(
-    broker: Broker,
+    context: HandlerContext,
     wishes: list[NewPartitions],
     outcomes: dict[str, KafkaError | None],
     timeout_ms: int,
 ) -> None:
     """Those that are not led in time are REQUEST_TIMED_OUT, though they were made."""
     made = [(wish.topic, wish.total_count) for wish in wishes if outcomes[wish.topic] is None]
-    if await wait_for_metadata(broker.metadata_cache, partitions_are_led(made), timeout_ms):
+    if await wait_for_metadata(context.metadata_cache, partitions_are_led(made), timeout_ms):
         return
     for topic, count in made:
-        if not partitions_are_led([(topic, count)])(broker.metadata_cache.snapshot):
+        if not partitions_are_led([(topic, count)])(context.metadata_cache.snapshot):
             outcomes[topic] = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
 

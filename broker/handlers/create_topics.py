@@ -15,7 +15,6 @@ begun is finished.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.describe import describe_topic
@@ -24,30 +23,30 @@ from ...controller.topics.topic_names import CLUSTER_METADATA
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 @on_controller
-async def handle_create_topics(broker: Broker, request: Request) -> messages.CreateTopicsResponse:
+async def handle_create_topics(
+    context: HandlerContext, request: Request
+) -> messages.CreateTopicsResponse:
     """Refuse what can be refused here, and have the controller make the rest."""
     body: messages.CreateTopicsRequest = request.body
     refused: dict[str, KafkaError] = {}
     wishes: list[NewTopic] = []
     occurrences = Counter(topic.name for topic in body.topics)
     for topic in body.topics:
-        refusal = _refusal(broker, request, topic.name, occurrences[topic.name])
+        refusal = _refusal(context, request, topic.name, occurrences[topic.name])
         if refusal is None:
             wishes.append(_wish(topic))
         else:
             refused[topic.name] = refusal
     made: list[TopicPlan] = []
-    began_ms = broker.clock.monotonic_ms()
+    began_ms = context.clock.monotonic_ms()
     if wishes:
-        for created in await broker.controller.create_topics(
+        for created in await context.controller.create_topics(
             wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
         ):
             if created.plan is None:
@@ -56,9 +55,9 @@ async def handle_create_topics(broker: Broker, request: Request) -> messages.Cre
             else:
                 made.append(created.plan)
     if not body.validate_only:
-        left_ms = body.timeout_ms - (broker.clock.monotonic_ms() - began_ms)
+        left_ms = body.timeout_ms - (context.clock.monotonic_ms() - began_ms)
         counts = [(plan.name, len(plan.assignment)) for plan in made]
-        if not await wait_for_metadata(broker.metadata_cache, partitions_are_led(counts), left_ms):
+        if not await wait_for_metadata(context.metadata_cache, partitions_are_led(counts), left_ms):
             refused |= {
                 plan.name: KafkaError(
                     ErrorCode.REQUEST_TIMED_OUT,
@@ -66,10 +65,10 @@ async def handle_create_topics(broker: Broker, request: Request) -> messages.Cre
                 )
                 for plan in made
                 if not partitions_are_led([(plan.name, len(plan.assignment))])(
-                    broker.metadata_cache.snapshot
+                    context.metadata_cache.snapshot
                 )
             }
-    results = [_made(broker, request, plan) for plan in made if plan.name not in refused]
+    results = [_made(context, request, plan) for plan in made if plan.name not in refused]
     results += [
         messages.CreateTopicsResponse.CreatableTopicResult(
             name=name, error_code=refusal.code, error_message=refusal.message
@@ -79,12 +78,14 @@ async def handle_create_topics(broker: Broker, request: Request) -> messages.Cre
     return messages.CreateTopicsResponse(topics=results)
 
 
-def _refusal(broker: Broker, request: Request, name: str, occurrences: int) -> KafkaError | None:
+def _refusal(
+    context: HandlerContext, request: Request, name: str, occurrences: int
+) -> KafkaError | None:
     if occurrences > 1:
         return KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
     if name == CLUSTER_METADATA:
         return KafkaError(ErrorCode.INVALID_REQUEST, f"Nobody may make the topic {name}.")
-    if not broker.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) and not broker.authorize(
+    if not context.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) and not context.authorize(
         request, "CREATE", "TOPIC", name
     ):
         return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -102,11 +103,11 @@ def _wish(topic: messages.CreateTopicsRequest.CreatableTopic) -> NewTopic:
 
 
 def _made(
-    broker: Broker, request: Request, plan: TopicPlan
+    context: HandlerContext, request: Request, plan: TopicPlan
 ) -> messages.CreateTopicsResponse.CreatableTopicResult:
     response = messages.CreateTopicsResponse
     result = response.CreatableTopicResult(name=plan.name, topic_id=plan.topic_id)
-    if not broker.authorize(request, "DESCRIBE_CONFIGS", "TOPIC", plan.name):
+    if not context.authorize(request, "DESCRIBE_CONFIGS", "TOPIC", plan.name):
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return result
     result.num_partitions = len(plan.assignment)
@@ -119,6 +120,6 @@ def _made(
             config_source=entry.source,
             is_sensitive=entry.sensitive,
         )
-        for entry in sorted(describe_topic(broker.config, plan.config))
+        for entry in sorted(describe_topic(context.config, plan.config))
     ]
     return result

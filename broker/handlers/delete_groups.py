@@ -8,17 +8,14 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-def handle_delete_groups(broker: Broker, request: Request) -> None:
+def handle_delete_groups(context: HandlerContext, request: Request) -> None:
     """Delete every group asked for; answer when the last is done."""
     body: messages.DeleteGroupsRequest = request.body
     group_ids = list(dict.fromkeys(body.groups_names))
@@ -44,8 +41,8 @@ def handle_delete_groups(broker: Broker, request: Request) -> None:
         answer()
     for group_id in group_ids:
         try:
-            if not broker.authorize(request, "DELETE", "GROUP", group_id):
+            if not context.authorize(request, "DELETE", "GROUP", group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            broker.group_coordinator.delete_group(group_id, partial(deleted, group_id))
+            context.coordinators.group.delete_group(group_id, partial(deleted, group_id))
         except KafkaError as refusal:
             deleted(group_id, refusal.code)

@@ -8,26 +8,22 @@ Version notes: 2 is flexible.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.delayed_delete_records import DeleteRecordsResults
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-def handle_delete_records(broker: Broker, request: Request) -> None:
+def handle_delete_records(context: HandlerContext, request: Request) -> None:
     """Advance the log start of every partition named; the answer may come later."""
     body: messages.DeleteRecordsRequest = request.body
     allowed = {
-        topic.name: broker.authorize(request, "DELETE", "TOPIC", topic.name)
+        topic.name: context.authorize(request, "DELETE", "TOPIC", topic.name)
         for topic in body.topics
     }
-    broker.replica_manager.delete_records(
+    context.replica_manager.delete_records(
         {
             TopicPartition(topic.name, partition.partition_index): partition.offset
             for topic in body.topics

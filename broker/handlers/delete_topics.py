@@ -12,17 +12,14 @@ Departures from Kafka: results keep the order of the request, where Kafka shuffl
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 VERSION_OF_DELETION_DISABLED = 3
 VERSION_OF_TOPIC_IDS = 6
@@ -32,10 +29,12 @@ Asked = tuple[str | None, bytes]
 
 
 @on_controller
-async def handle_delete_topics(broker: Broker, request: Request) -> messages.DeleteTopicsResponse:
+async def handle_delete_topics(
+    context: HandlerContext, request: Request
+) -> messages.DeleteTopicsResponse:
     """Find out which topics are meant, and have the controller delete them."""
     body: messages.DeleteTopicsRequest = request.body
-    if not broker.config["delete.topic.enable"]:
+    if not context.config["delete.topic.enable"]:
         if request.api_version < VERSION_OF_DELETION_DISABLED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This cluster deletes no topics.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
@@ -50,7 +49,7 @@ async def handle_delete_topics(broker: Broker, request: Request) -> messages.Del
     # Ids first, so that of a topic named both ways it is the name that is refused.
     for (name, topic_id), occurrences in sorted(Counter(asked).items(), key=_is_named):
         try:
-            found_name, found_id = _find(broker, request, name, topic_id, occurrences)
+            found_name, found_id = _find(context, request, name, topic_id, occurrences)
             if found_id in meant:
                 del meant[found_id]
                 topic_id = found_id
@@ -68,9 +67,9 @@ async def handle_delete_topics(broker: Broker, request: Request) -> messages.Del
                 )
             )
     if meant:
-        outcomes = await broker.controller.delete_topics(list(meant), timeout_ms=body.timeout_ms)
+        outcomes = await context.controller.delete_topics(list(meant), timeout_ms=body.timeout_ms)
         gone = [meant[topic_id] for topic_id, outcome in outcomes.items() if outcome is None]
-        await wait_for_metadata(broker.metadata_cache, topics_are_gone(gone), body.timeout_ms)
+        await wait_for_metadata(context.metadata_cache, topics_are_gone(gone), body.timeout_ms)
         for topic_id, outcome in outcomes.items():
             results.append(
                 response.DeletableTopicResult(
@@ -88,7 +87,7 @@ def _is_named(counted: tuple[Asked, int]) -> bool:
 
 
 def _find(
-    broker: Broker, request: Request, name: str | None, topic_id: bytes, occurrences: int
+    context: HandlerContext, request: Request, name: str | None, topic_id: bytes, occurrences: int
 ) -> tuple[str, bytes]:
     """The name and id of a topic that the client may delete.
 
@@ -101,14 +100,14 @@ def _find(
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic is named by its name and an id.")
     if occurrences > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
-    context = broker.controller.active.context
-    topic = context.topic_by_id(topic_id) if name is None else context.topic(name)
-    if name is not None and not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+    topics = context.controller.active.context
+    topic = topics.topic_by_id(topic_id) if name is None else topics.topic(name)
+    if name is not None and not context.authorize(request, "DESCRIBE", "TOPIC", name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if topic is None:
         if name is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic of this id.")
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
-    if not broker.authorize(request, "DELETE", "TOPIC", topic.name):
+    if not context.authorize(request, "DELETE", "TOPIC", topic.name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return topic.name, topic.topic_id

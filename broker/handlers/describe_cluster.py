@@ -10,21 +10,19 @@ Departures from Kafka: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...protocol import messages
-from ..request.authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME, NOT_REQUESTED, authorized_operations
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle_describe_cluster(broker: Broker, request: Request) -> messages.DescribeClusterResponse:
+def handle_describe_cluster(
+    context: HandlerContext, request: Request
+) -> messages.DescribeClusterResponse:
     """Tell what this broker knows of the cluster."""
     body: messages.DescribeClusterRequest = request.body
     response = messages.DescribeClusterResponse
@@ -38,15 +36,15 @@ def handle_describe_cluster(broker: Broker, request: Request) -> messages.Descri
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"There is no endpoint type {body.endpoint_type}.",
         )
-    operations = NOT_ASKED
+    operations = NOT_REQUESTED
     if body.include_cluster_authorized_operations:
         operations = 0
-        if broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
-            operations = authorized_operations(broker, request, "CLUSTER", CLUSTER_NAME)
-    cache = broker.metadata_cache
+        if context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+            operations = authorized_operations(context.authorize, request, "CLUSTER", CLUSTER_NAME)
+    cache = context.metadata_cache
     controller_id = cache.controller_id
     return response(
-        cluster_id=broker.cluster_id,
+        cluster_id=context.cluster_id,
         controller_id=-1 if controller_id is None else controller_id,
         brokers=[
             response.DescribeClusterBroker(

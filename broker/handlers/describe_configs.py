@@ -41,17 +41,18 @@ from ..dynamic_config.config_admin import (
     require_own_id,
 )
 from ..dynamic_config.loggers import logger_levels
-from ..request.authorized_operations import CLUSTER_NAME
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
-
     Resource = messages.DescribeConfigsRequest.DescribeConfigsResource
     Result = messages.DescribeConfigsResponse.DescribeConfigsResult
 
 
-def handle_describe_configs(broker: Broker, request: Request) -> messages.DescribeConfigsResponse:
+def handle_describe_configs(
+    context: HandlerContext, request: Request
+) -> messages.DescribeConfigsResponse:
     """Tell the settings of each resource asked for."""
     body: messages.DescribeConfigsRequest = request.body
     for resource in body.resources:
@@ -63,7 +64,7 @@ def handle_describe_configs(broker: Broker, request: Request) -> messages.Descri
     results = []
     for resource in body.resources:
         try:
-            entries = _describe(broker, request, resource)
+            entries = _describe(context, request, resource)
         except KafkaError as error:
             results.append(_refused(resource, error))
         else:
@@ -72,36 +73,38 @@ def handle_describe_configs(broker: Broker, request: Request) -> messages.Descri
 
 
 def _describe(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
 ) -> list[ConfigEntry]:
     kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
     authorized_kind, refusal = AUTHORIZED_AS[kind]
     authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else name
-    if not broker.authorize(request, "DESCRIBE_CONFIGS", authorized_kind, authorized_name):
+    if not context.authorize(request, "DESCRIBE_CONFIGS", authorized_kind, authorized_name):
         raise KafkaError(refusal)
     if kind == TOPIC:
-        return _describe_topic(broker, name, keys)
+        return _describe_topic(context, name, keys)
     if kind == BROKER and not name:
-        return describe_cluster_defaults(broker.config.cluster_overrides, keys)
+        return describe_cluster_defaults(context.config.cluster_overrides, keys)
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Name whose settings to describe.")
     if kind == GROUP:
-        return describe_group(broker.config, broker.group_configs.overrides.get(name, {}), keys)
+        return describe_group(context.config, context.group_configs.overrides.get(name, {}), keys)
     if kind == CLIENT_METRICS_SUBSCRIPTION:
-        return describe_client_metrics(broker.client_metrics.get(name, {}), keys)
-    require_own_id(broker, name)
+        return describe_client_metrics(context.client_metrics.get(name, {}), keys)
+    require_own_id(context, name)
     if kind == BROKER_LOGGER:
         return _describe_loggers(keys)
-    return describe_broker(broker.config, broker.broker_id, keys)
+    return describe_broker(context.config, context.broker_id, keys)
 
 
-def _describe_topic(broker: Broker, name: str, keys: list[str] | None) -> list[ConfigEntry]:
+def _describe_topic(
+    context: HandlerContext, name: str, keys: list[str] | None
+) -> list[ConfigEntry]:
     validate_topic_name(name)
-    if not broker.metadata_cache.contains(name):
+    if not context.metadata_cache.contains(name):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-    return describe_topic(broker.config, broker.metadata_cache.topic_config(name), keys)
+    return describe_topic(context.config, context.metadata_cache.topic_config(name), keys)
 
 
 def _describe_loggers(keys: list[str] | None) -> list[ConfigEntry]:

@@ -9,18 +9,14 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.answers import GroupDescription
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 6
-OPERATIONS_NOT_ASKED_FOR = -(2**31)
+OPERATIONS_NOT_REQUESTED = -(2**31)
 GROUP_OPERATIONS = {
     "READ": 3,
     "DELETE": 6,
@@ -31,28 +27,30 @@ GROUP_OPERATIONS = {
 """What may be done with a group, and the bit of it (Kafka's AclOperation codes)."""
 
 
-def handle_describe_groups(broker: Broker, request: Request) -> messages.DescribeGroupsResponse:
+def handle_describe_groups(
+    context: HandlerContext, request: Request
+) -> messages.DescribeGroupsResponse:
     """Describe every group asked for."""
     body: messages.DescribeGroupsRequest = request.body
     return messages.DescribeGroupsResponse(
         groups=[
-            _described(broker, request, _describe(broker, request, group_id))
+            _described(context, request, _describe(context, request, group_id))
             for group_id in body.groups
         ]
     )
 
 
-def _describe(broker: Broker, request: Request, group_id: str) -> GroupDescription:
-    if not broker.authorize(request, "DESCRIBE", "GROUP", group_id):
+def _describe(context: HandlerContext, request: Request, group_id: str) -> GroupDescription:
+    if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
         return GroupDescription(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     try:
-        return broker.group_coordinator.describe_group(group_id)
+        return context.coordinators.group.describe_group(group_id)
     except KafkaError as refusal:
         return GroupDescription(group_id, refusal.code)
 
 
 def _described(
-    broker: Broker, request: Request, group: GroupDescription
+    context: HandlerContext, request: Request, group: GroupDescription
 ) -> messages.DescribeGroupsResponse.DescribedGroup:
     response = messages.DescribeGroupsResponse
     error, error_message = group.error, None
@@ -79,16 +77,16 @@ def _described(
             )
             for member in group.members
         ],
-        authorized_operations=OPERATIONS_NOT_ASKED_FOR
+        authorized_operations=OPERATIONS_NOT_REQUESTED
         if error or not request.body.include_authorized_operations
-        else authorized_group_operations(broker, request, group.group_id),
+        else authorized_group_operations(context, request, group.group_id),
     )
 
 
-def authorized_group_operations(broker: Broker, request: Request, group_id: str) -> int:
+def authorized_group_operations(context: HandlerContext, request: Request, group_id: str) -> int:
     """A bit for each operation on the group that the client is allowed (KIP-430)."""
     return sum(
         1 << bit
         for operation, bit in GROUP_OPERATIONS.items()
-        if broker.authorize(request, operation, "GROUP", group_id)
+        if context.authorize(request, operation, "GROUP", group_id)
     )

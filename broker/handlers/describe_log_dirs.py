@@ -14,26 +14,25 @@ Departures from Kafka: no directory is cordoned.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...storage.log.log import Log
 from ...storage.log_manager.log_directory import LogDirectory
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 INVALID_OFFSET_LAG = -1
 
 
-def handle_describe_log_dirs(broker: Broker, request: Request) -> messages.DescribeLogDirsResponse:
+def handle_describe_log_dirs(
+    context: HandlerContext, request: Request
+) -> messages.DescribeLogDirsResponse:
     """Describe every directory, with those partitions that are asked for."""
     body: messages.DescribeLogDirsRequest = request.body
-    if not broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
         return messages.DescribeLogDirsResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
         )
@@ -46,25 +45,25 @@ def handle_describe_log_dirs(broker: Broker, request: Request) -> messages.Descr
         }
     return messages.DescribeLogDirsResponse(
         results=[
-            _describe(broker, directory, wanted) for directory in broker.log_manager.directories
+            _describe(context, directory, wanted) for directory in context.log_manager.directories
         ]
     )
 
 
 def _describe(
-    broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None
+    context: HandlerContext, directory: LogDirectory, wanted: set[TopicPartition] | None
 ) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
     if not directory.is_online:
         return _failed(directory)
     try:
         space = os.statvfs(directory.path)
     except OSError as error:
-        broker.log_manager.disk_failed(directory.path, error)
+        context.log_manager.disk_failed(directory.path, error)
         return _failed(directory)
     return messages.DescribeLogDirsResponse.DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,
-        topics=_topics(broker, directory, wanted),
+        topics=_topics(context, directory, wanted),
         total_bytes=space.f_frsize * space.f_blocks,
         usable_bytes=space.f_frsize * space.f_bavail,
     )
@@ -77,7 +76,7 @@ def _failed(directory: LogDirectory) -> messages.DescribeLogDirsResponse.Describ
 
 
 def _topics(
-    broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None
+    context: HandlerContext, directory: LogDirectory, wanted: set[TopicPartition] | None
 ) -> list[messages.DescribeLogDirsResponse.DescribeLogDirsTopic]:
     response = messages.DescribeLogDirsResponse
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
@@ -91,15 +90,17 @@ def _topics(
                 response.DescribeLogDirsPartition(
                     partition_index=index,
                     partition_size=log.size,
-                    offset_lag=_lag(broker, topic_partition, log, is_future=is_future),
+                    offset_lag=_lag(context, topic_partition, log, is_future=is_future),
                     is_future_key=is_future,
                 )
             )
     return list(topics.values())
 
 
-def _lag(broker: Broker, topic_partition: TopicPartition, log: Log, *, is_future: bool) -> int:
-    partition = broker.replica_manager.get_partition(topic_partition)
+def _lag(
+    context: HandlerContext, topic_partition: TopicPartition, log: Log, *, is_future: bool
+) -> int:
+    partition = context.replica_manager.get_partition(topic_partition)
     if partition is None:
         return INVALID_OFFSET_LAG
     if is_future:

@@ -8,22 +8,20 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 UNKNOWN_TOPIC = "This server does not host this topic-partition."
 
 
 def handle_describe_producers(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.DescribeProducersResponse:
     """Look every partition up on its own."""
     body: messages.DescribeProducersRequest = request.body
@@ -31,9 +29,9 @@ def handle_describe_producers(
     topics = []
     for topic in body.topics:
         try:
-            _check_topic(broker, request, topic.name)
+            _check_topic(context, request, topic.name)
             partitions = [
-                _describe(broker, TopicPartition(topic.name, index))
+                _describe(context, TopicPartition(topic.name, index))
                 for index in topic.partition_indexes
             ]
         except KafkaError as refusal:
@@ -49,19 +47,19 @@ def handle_describe_producers(
     return response(topics=topics)
 
 
-def _check_topic(broker: Broker, request: Request, name: str) -> None:
+def _check_topic(context: HandlerContext, request: Request, name: str) -> None:
     """Refuse a topic that cannot be, may not be read, or is not there. Raises KafkaError."""
     validate_topic_name(name)
-    if not broker.authorize(request, "READ", "TOPIC", name):
+    if not context.authorize(request, "READ", "TOPIC", name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if not broker.metadata_cache.contains(name):
+    if not context.metadata_cache.contains(name):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC)
 
 
-def _describe(broker: Broker, topic_partition: TopicPartition) -> Any:
+def _describe(context: HandlerContext, topic_partition: TopicPartition) -> Any:
     response = messages.DescribeProducersResponse
     index = topic_partition.partition
-    manager = broker.replica_manager
+    manager = context.replica_manager
     partition = manager.get_partition(topic_partition)
     if partition is None:
         error = manager.hosted.online.error_of_missing(topic_partition)

@@ -12,8 +12,6 @@ leader replicas exist in KRaft only: the lists are empty.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.partition_state import PartitionState
@@ -21,34 +19,32 @@ from ...controller.topics.topic_names import topic_name_problem
 from ...metadata.metadata_cache import MetadataSnapshot
 from ...metadata.partition_metadata import partition_metadata
 from ...protocol import messages
-from ..request.authorized_operations import authorized_operations
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import authorized_operations
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 def handle_describe_topic_partitions(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.DescribeTopicPartitionsResponse:
     """Tell the partitions from the cursor on, up to the limit."""
     body: messages.DescribeTopicPartitionsRequest = request.body
     response = messages.DescribeTopicPartitionsResponse
-    snapshot = broker.metadata_cache.snapshot
+    snapshot = context.metadata_cache.snapshot
     start_topic, start_partition = _start(body)
-    limit_max: int = broker.config["max.request.partition.size.limit"]
+    limit_max: int = context.config["max.request.partition.size.limit"]
     remaining = max(min(limit_max, body.response_partition_limit), 1)
     answer = response()
     denied = []
     for name in _names(body, snapshot, start_topic):
-        if not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+        if not context.authorize(request, "DESCRIBE", "TOPIC", name):
             if body.topics:
                 denied.append(_denied(name))
             continue
         if remaining == 0:
             answer.next_cursor = response.Cursor(topic_name=name, partition_index=0)
             break
-        topic = _topic(broker, request, snapshot, name)
+        topic = _topic(context, request, snapshot, name)
         answer.topics.append(topic)
         first = start_partition if name == start_topic else 0
         states = [
@@ -107,12 +103,14 @@ def _denied(
 
 
 def _topic(
-    broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str
+    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
 ) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
     topic = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=authorized_operations(broker, request, "TOPIC", name),
+        topic_authorized_operations=authorized_operations(
+            context.authorize, request, "TOPIC", name
+        ),
     )
     if name in snapshot.topic_ids:
         topic.topic_id = snapshot.topic_ids[name]

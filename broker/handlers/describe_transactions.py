@@ -8,34 +8,31 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...coordinator.transaction.describing import TransactionDescription
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 def handle_describe_transactions(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.DescribeTransactionsResponse:
     """Describe every transactional id asked for."""
     body: messages.DescribeTransactionsRequest = request.body
     return messages.DescribeTransactionsResponse(
         transaction_states=[
-            _state(broker, request, transactional_id) for transactional_id in body.transactional_ids
+            _state(context, request, transactional_id)
+            for transactional_id in body.transactional_ids
         ]
     )
 
 
 def _state(
-    broker: Broker, request: Request, transactional_id: str
+    context: HandlerContext, request: Request, transactional_id: str
 ) -> messages.DescribeTransactionsResponse.TransactionState:
-    if broker.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", transactional_id):
-        found = broker.transaction_coordinator.describe(transactional_id)
+    if context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", transactional_id):
+        found = context.coordinators.transaction.describe(transactional_id)
     else:
         refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         found = TransactionDescription(transactional_id, refusal)
@@ -55,6 +52,6 @@ def _state(
         topics=[
             response.TopicData(topic=topic, partitions=partitions)
             for topic, partitions in topics.items()
-            if broker.authorize(request, "DESCRIBE", "TOPIC", topic)
+            if context.authorize(request, "DESCRIBE", "TOPIC", topic)
         ],
     )

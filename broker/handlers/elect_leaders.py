@@ -11,27 +11,25 @@ Version notes: 0 knows preferred leaders only; 1 has the type and an error of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...controller.partitions.leader_elections import ElectionType
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 ELECTION_TYPES = frozenset(ElectionType)
 
 
 @on_controller
-async def handle_elect_leaders(broker: Broker, request: Request) -> messages.ElectLeadersResponse:
+async def handle_elect_leaders(
+    context: HandlerContext, request: Request
+) -> messages.ElectLeadersResponse:
     """Have the controller elect."""
     body: messages.ElectLeadersRequest = request.body
-    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if body.election_type not in ELECTION_TYPES:
         raise KafkaError(
@@ -44,13 +42,13 @@ async def handle_elect_leaders(broker: Broker, request: Request) -> messages.Ele
             for topic in body.topic_partitions
             for partition in topic.partitions
         ]
-    outcomes = await broker.controller.elect_leaders(
+    outcomes = await context.controller.elect_leaders(
         ElectionType(body.election_type), wanted, timeout_ms=body.timeout_ms
     )
     response = messages.ElectLeadersResponse
     by_topic: dict[str, list[messages.ElectLeadersResponse.PartitionResult]] = {}
     if wanted is None:  # every topic is named, most without a partition, as in Kafka
-        by_topic = {topic: [] for topic in broker.metadata_cache.get_all_topics()}
+        by_topic = {topic: [] for topic in context.metadata_cache.get_all_topics()}
     for (topic, partition), outcome in outcomes.items():
         by_topic.setdefault(topic, []).append(
             response.PartitionResult(

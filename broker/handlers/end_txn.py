@@ -11,25 +11,21 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
 FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_SECOND_GENERATION = 5
 
 
-def handle_end_txn(broker: Broker, request: Request) -> messages.EndTxnResponse | None:
+def handle_end_txn(context: HandlerContext, request: Request) -> messages.EndTxnResponse | None:
     """Hand the request to the coordinator; the answer comes with the decision."""
     body: messages.EndTxnRequest = request.body
-    if not broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
+    if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
         return messages.EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
     def respond(error: ErrorCode, producer_id: int, producer_epoch: int) -> None:
@@ -42,7 +38,7 @@ def handle_end_txn(broker: Broker, request: Request) -> messages.EndTxnResponse 
         )
 
     is_second = request.api_version >= FIRST_VERSION_OF_SECOND_GENERATION
-    broker.transaction_coordinator.end_transaction(
+    context.coordinators.transaction.end_transaction(
         body.transactional_id,
         body.producer_id,
         body.producer_epoch,

@@ -14,8 +14,6 @@ watermarks, which only replicas use. Up to 5, KAFKA_STORAGE_ERROR is NOT_LEADER_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import FINAL_EPOCH
 from ...common.topic_partition import TopicPartition
@@ -23,8 +21,9 @@ from ...protocol import messages
 from ...replication.purgatory.fetch_memory import idle_partition
 from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
 from ...replication.read.fetch_counting import count_fetches, count_idle
-from ..request.authorized_operations import CLUSTER_NAME
-from ..request.fast_path.repeated_fetch import RepeatedFetch
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.fast_path.idle_fetch import RepeatedFetch
 from ..request.fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     ISOLATION_LEVELS,
@@ -32,14 +31,16 @@ from ..request.fetch_rules import (
     fetch_params,
     fetch_response,
 )
-from ..request.fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, grounds_of
+from ..request.fetch_sessions import (
+    INITIAL_EPOCH,
+    FetchSession,
+    RequestedPartition,
+    grounds_of,
+)
+from ..request.requests import Request
 
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
-
-def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | None:
+def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchResponse | None:
     """Read what is asked; the answer may come later."""
     if type(request.body) is RepeatedFetch:
         if request.body.start(request):
@@ -50,21 +51,21 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there is no such isolation level")
     by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:
-        session = _session(broker, body, by_id)
+        session = _session(context, body, by_id)
     except KafkaError as refusal:
         return messages.FetchResponse(error_code=refusal.code)
-    params = fetch_params(broker, body, request.api_version)
+    params = fetch_params(context, body, request.api_version)
     request.is_from_follower = params.replica_id >= 0
     if session is None:
         # A partition named twice is answered once, as it was named last.
         requested = list({wish.key: wish for wish in _requested(body, by_id)}.values())
     else:
-        _check_idle(broker, request, session, params)
+        _check_idle(context, request, session, params)
         requested = session.wanted()
-    asked, errors = _resolve(broker, request, requested, by_id)
+    asked, errors = _resolve(context, request, requested, by_id)
 
     def on_complete(results: FetchResults) -> None:
-        hosted = broker.replica_manager.hosted
+        hosted = context.replica_manager.hosted
         count_fetches(hosted, params, results)
         data: Results = [
             (
@@ -78,42 +79,44 @@ def handle_fetch(broker: Broker, request: Request) -> messages.FetchResponse | N
         ]
         if session is not None and session.idle_topics:
             count_idle(hosted, session.idle_topics)
-        request.answer(fetch_response(broker, request, session, data + errors))
+        request.answer(fetch_response(context, request, session, data + errors))
         if session is not None:
             for (key, _), (each, result) in zip(data, results, strict=False):
                 idle = idle_partition(hosted.online, params, each, result)
                 if idle is not None:
                     session.leave_alone(key, idle)
 
-    broker.replica_manager.fetch_messages(params, asked, on_complete, session)
+    context.replica_manager.fetch_messages(params, asked, on_complete, session)
     return None
 
 
 def _check_idle(
-    broker: Broker, request: Request, session: FetchSession, params: FetchParams
+    context: HandlerContext, request: Request, session: FetchSession, params: FetchParams
 ) -> None:
     """Have a session's idle partitions looked at, unless what they rest on is still so."""
-    select_replica = broker.replica_manager.hosted.online.select_replica
-    session.rest_on(broker.metadata_cache.snapshot, grounds_of(params, select_replica))
+    select_replica = context.replica_manager.hosted.online.select_replica
+    session.rest_on(context.metadata_cache.snapshot, grounds_of(params, select_replica))
     if request.is_from_follower:
-        if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
             session.wake_all()
     else:
         for topic in session.idle_topics:
-            if not broker.authorize(request, "READ", "TOPIC", topic):
+            if not context.authorize(request, "READ", "TOPIC", topic):
                 session.wake_all()
                 break
     session.fetched_ms = session.last_used_ms
 
 
-def _session(broker: Broker, body: messages.FetchRequest, by_id: bool) -> FetchSession | None:
+def _session(
+    context: HandlerContext, body: messages.FetchRequest, by_id: bool
+) -> FetchSession | None:
     """The session that the request opens or goes on with; None for one without.
 
     Raises:
         KafkaError: there is no such session, or it is used in the wrong way.
     """
-    sessions = broker.fetch_sessions
-    now_ms = broker.clock.monotonic_ms()
+    sessions = context.fetch_sessions
+    now_ms = context.clock.monotonic_ms()
     if body.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
         sessions.close(body.session_id)
         if body.session_epoch == FINAL_EPOCH:
@@ -152,11 +155,11 @@ def _requested(body: messages.FetchRequest, by_id: bool) -> list[RequestedPartit
 
 
 def _resolve(
-    broker: Broker, request: Request, requested: list[RequestedPartition], by_id: bool
+    context: HandlerContext, request: Request, requested: list[RequestedPartition], by_id: bool
 ) -> tuple[list[FetchPartition], Results]:
     """Names for ids, and errors for what cannot be read at all."""
     is_from_follower = request.is_from_follower
-    may_read_all = is_from_follower and broker.authorize(
+    may_read_all = is_from_follower and context.authorize(
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     )
     topic_names: dict[bytes, str | None] = {}
@@ -169,9 +172,9 @@ def _resolve(
         if isinstance(topic, bytes):
             topic_id = topic
             if topic not in topic_names:
-                name = broker.metadata_cache.topic_name(topic)
+                name = context.metadata_cache.topic_name(topic)
                 if name is None and is_from_follower:  # it may be told of a topic before we are
-                    name = broker.replica_manager.hosted.online.topic_name(topic)
+                    name = context.replica_manager.hosted.online.topic_name(topic)
                 topic_names[topic] = name
             name = topic_names[topic]
         else:
@@ -180,10 +183,10 @@ def _resolve(
         if name is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID
         elif not may_read_all and (
-            is_from_follower or not broker.authorize(request, "READ", "TOPIC", name)
+            is_from_follower or not context.authorize(request, "READ", "TOPIC", name)
         ):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif not is_from_follower and not broker.metadata_cache.contains_partition(name, index):
+        elif not is_from_follower and not context.metadata_cache.contains_partition(name, index):
             # Found out before anything is read, so that the others may still be waited for.
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if error:

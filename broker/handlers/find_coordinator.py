@@ -12,17 +12,15 @@ without that feature.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..interbroker.forwarding import ensure_topics
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 GROUP = 0
 TRANSACTION = 1
@@ -47,30 +45,30 @@ class Found(NamedTuple):
 
 
 def handle_find_coordinator(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.FindCoordinatorResponse | Coroutine[Any, Any, messages.FindCoordinatorResponse]:
     """Answer at once, or after the topic of the coordinators was created."""
-    found = _find_all(broker, request)
+    found = _find_all(context, request)
     topic = TOPIC_OF.get(request.body.key_type)
     # Nothing is made for one who may not ask.
     if any(entry.error is ErrorCode.COORDINATOR_NOT_AVAILABLE for entry in found) and (
-        topic is not None and not broker.metadata_cache.contains(topic)
+        topic is not None and not context.metadata_cache.contains(topic)
     ):
-        return _find_after_creation(broker, request, topic)
+        return _find_after_creation(context, request, topic)
     return _response(found, request.api_version)
 
 
 async def _find_after_creation(
-    broker: Broker, request: Request, topic: str
+    context: HandlerContext, request: Request, topic: str
 ) -> messages.FindCoordinatorResponse:
     message = None
     try:
-        refusals = await ensure_topics(broker, [topic])
+        refusals = await ensure_topics(context, [topic])
         if topic in refusals:
             message = refusals[topic].message
     except KafkaError as refusal:
         message = refusal.message
-    found = _find_all(broker, request)
+    found = _find_all(context, request)
     if message:
         found = [
             entry._replace(message=message)
@@ -81,34 +79,34 @@ async def _find_after_creation(
     return _response(found, request.api_version)
 
 
-def _find_all(broker: Broker, request: Request) -> list[Found]:
+def _find_all(context: HandlerContext, request: Request) -> list[Found]:
     body: messages.FindCoordinatorRequest = request.body
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
         keys: Sequence[str] = [body.key]
     else:
         keys = body.coordinator_keys
-    return [_find(broker, request, key) for key in keys]
+    return [_find(context, request, key) for key in keys]
 
 
-def _find(broker: Broker, request: Request, key: str) -> Found:
+def _find(context: HandlerContext, request: Request, key: str) -> Found:
     key_type = request.body.key_type
     if key_type == TRANSACTION:
-        if not broker.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
+        if not context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
             return Found(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        partition = broker.transaction_coordinator.partition_for(key)
+        partition = context.coordinators.transaction.partition_for(key)
     elif key_type == GROUP:
-        if not broker.authorize(request, "DESCRIBE", "GROUP", key):
+        if not context.authorize(request, "DESCRIBE", "GROUP", key):
             return Found(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        partition = broker.group_coordinator.partition_for(key)
+        partition = context.coordinators.group.partition_for(key)
     else:
         what = "share groups" if key_type == SHARE else f"coordinators of type {key_type}"
         return Found(key, ErrorCode.INVALID_REQUEST, f"this broker does not serve {what}")
-    return _leader(broker, request, key, TopicPartition(TOPIC_OF[key_type], partition))
+    return _leader(context, request, key, TopicPartition(TOPIC_OF[key_type], partition))
 
 
-def _leader(broker: Broker, request: Request, key: str, keeper: TopicPartition) -> Found:
+def _leader(context: HandlerContext, request: Request, key: str, keeper: TopicPartition) -> Found:
     """The broker that leads the partition which keeps the key."""
-    cache = broker.metadata_cache
+    cache = context.metadata_cache
     if not cache.contains(keeper.topic):
         return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     state = cache.get_partition_info(*keeper)

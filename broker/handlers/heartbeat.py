@@ -9,23 +9,19 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-def handle_heartbeat(broker: Broker, request: Request) -> messages.HeartbeatResponse:
+def handle_heartbeat(context: HandlerContext, request: Request) -> messages.HeartbeatResponse:
     """Extend the session and answer at once."""
     body: messages.HeartbeatRequest = request.body
-    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+    if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return messages.HeartbeatResponse(
-        error_code=broker.group_coordinator.heartbeat(
+        error_code=context.coordinators.group.heartbeat(
             body.group_id, body.generation_id, body.member_id, body.group_instance_id
         )
     )

@@ -13,20 +13,16 @@ refused in a file, like a least compaction lag over the most, are refused here t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...controller.config_changes import ConfigAlteration
 from ...protocol import messages
 from ..dynamic_config.config_admin import AlteredResource, alter_resources
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 async def handle_incremental_alter_configs(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.IncrementalAlterConfigsResponse:
     """Change what the request names, and leave the rest."""
     body: messages.IncrementalAlterConfigsRequest = request.body
@@ -42,7 +38,7 @@ async def handle_incremental_alter_configs(
         for resource in body.resources
     ]
     outcomes = await alter_resources(
-        broker, request, resources, replace=False, validate_only=body.validate_only
+        context, request, resources, replace=False, validate_only=body.validate_only
     )
     return messages.IncrementalAlterConfigsResponse(
         responses=[

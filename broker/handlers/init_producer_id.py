@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -25,12 +25,10 @@ from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...coordinator.transaction.initializing import ProducerIdAndEpoch
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
-from ..request.authorized_operations import CLUSTER_NAME
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
 
@@ -41,26 +39,26 @@ FIRST_VERSION_WITH_FENCED = 4
 
 
 def handle_init_producer_id(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.InitProducerIdResponse | Coroutine[Any, Any, None] | None:
     """Answer at once or after an append, unless this broker needs another block of ids first."""
-    refusal = _refusal(broker, request, request.body)
+    refusal = _refusal(context, request, request.body)
     if refusal is not None:
         return _response(refusal)
-    if broker.controller.producer_ids.is_empty:
-        return _answer_with_another_block(broker, request)
-    _answer(broker, request)
+    if context.controller.producer_ids.is_empty:
+        return _answer_with_another_block(context, request)
+    _answer(context, request)
     return None
 
 
 def _refusal(
-    broker: Broker, request: Request, body: messages.InitProducerIdRequest
+    context: HandlerContext, request: Request, body: messages.InitProducerIdRequest
 ) -> ErrorCode | None:
     transactional_id = body.transactional_id
     if transactional_id is not None:
-        if not broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id):
+        if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif not broker.authorize(request, "IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME):
+    elif not context.authorize(request, "IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME):
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     has_producer_id = body.producer_id != NO_PRODUCER_ID
     has_producer_epoch = body.producer_epoch != NO_PRODUCER_EPOCH
@@ -69,20 +67,20 @@ def _refusal(
     return None
 
 
-async def _answer_with_another_block(broker: Broker, request: Request) -> None:
+async def _answer_with_another_block(context: HandlerContext, request: Request) -> None:
     try:
         with trio.fail_after(BLOCK_SECONDS_MAX):
-            await broker.controller.producer_ids.refill()
+            await context.controller.producer_ids.refill()
     except (trio.TooSlowError, MetadataStoreError) as error:
         logger.warning("%r gets no producer id now: %r", request, error)
-    _answer(broker, request)
+    _answer(context, request)
 
 
-def _answer(broker: Broker, request: Request) -> None:
+def _answer(context: HandlerContext, request: Request) -> None:
     """Give the producer its id and epoch; without ids at hand it is to ask again."""
     body: messages.InitProducerIdRequest = request.body
     if body.transactional_id is None:
-        producer_id = broker.controller.producer_ids.take_nowait()
+        producer_id = context.controller.producer_ids.take_nowait()
         if producer_id is None:
             request.answer(_response(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
@@ -96,7 +94,7 @@ def _answer(broker: Broker, request: Request) -> None:
         known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED)
         request.answer(_response(known_error, producer_id, producer_epoch))
 
-    broker.transaction_coordinator.init_producer_id(
+    context.coordinators.transaction.init_producer_id(
         body.transactional_id, body.transaction_timeout_ms, expected, respond
     )
 

@@ -14,23 +14,19 @@ when it is turned away by group.max.size.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.answers import JoinAnswer
 from ...coordinator.group.classic.join_request import JoinRequest, MemberProtocol
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_THAT_REQUIRES_MEMBER_ID = 4
 FIRST_VERSION_WITH_NULLABLE_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 
 
-def handle_join_group(broker: Broker, request: Request) -> None:
+def handle_join_group(context: HandlerContext, request: Request) -> None:
     """Hand the request to the group; the answer may come much later."""
     body: messages.JoinGroupRequest = request.body
 
@@ -38,9 +34,9 @@ def handle_join_group(broker: Broker, request: Request) -> None:
         request.answer(_response(answer, request.api_version))
 
     try:
-        if not broker.authorize(request, "READ", "GROUP", body.group_id):
+        if not context.authorize(request, "READ", "GROUP", body.group_id):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        broker.group_coordinator.join_group(_join_request(request), respond)
+        context.coordinators.group.join_group(_join_request(request), respond)
     except KafkaError as refusal:
         respond(JoinAnswer(refusal.code, body.member_id))
 

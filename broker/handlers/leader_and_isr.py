@@ -12,8 +12,6 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from ...common.errors import ErrorCode, KafkaError
@@ -22,11 +20,9 @@ from ...controller.channel.codec import FULL, decode_leader_and_isr, named_topic
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 PARTITIONS_PER_STEP = 10
 """Making a log takes up to some milliseconds: between steps, others may run."""
@@ -34,39 +30,43 @@ PARTITIONS_PER_STEP = 10
 VERSION_OF_TOPIC_IDS = 5
 
 
-async def handle_leader_and_isr(broker: Broker, request: Request) -> messages.LeaderAndIsrResponse:
+async def handle_leader_and_isr(
+    context: HandlerContext, request: Request
+) -> messages.LeaderAndIsrResponse:
     """Lead and follow, some partitions at a time."""
     body: messages.LeaderAndIsrRequest = request.body
-    require_current_broker_epoch(broker, request, body.broker_epoch)
-    if not broker.replica_manager.hosted.admit_controller(body.controller_epoch):
+    require_current_broker_epoch(context, request, body.broker_epoch)
+    if not context.replica_manager.hosted.admit_controller(body.controller_epoch):
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
-    configs = await read_topic_overrides(broker.metadata_store, named_topics(body))
+    configs = await read_topic_overrides(context.metadata_store, named_topics(body))
     states = await run_in_steps(decode_leader_and_isr(body, lambda topic: configs.get(topic, {})))
     errors: dict[TopicPartition, ErrorCode] = {}
     for start in range(0, len(states), PARTITIONS_PER_STEP):
         if start:
             await trio.lowlevel.checkpoint()
-        errors |= broker.replica_manager.become_leader_or_follower(
+        errors |= context.replica_manager.become_leader_or_follower(
             body.controller_id,
             body.controller_epoch,
             states[start : start + PARTITIONS_PER_STEP],
         )
     if body.type == FULL:
         named = {state.topic_partition for state in states}
-        broker.replica_manager.keep_only(body.controller_epoch, named)
+        context.replica_manager.keep_only(body.controller_epoch, named)
     return _answer(request.api_version, errors, {s.topic: s.topic_id for s in states})
 
 
-def require_current_broker_epoch(broker: Broker, request: Request, broker_epoch: int) -> None:
+def require_current_broker_epoch(
+    context: HandlerContext, request: Request, broker_epoch: int
+) -> None:
     """Refuse what was meant for this broker's former life, or comes from no broker.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH or CLUSTER_AUTHORIZATION_FAILED.
     """
-    if not broker.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     # A larger one is ours, too: the controller may know of a registration before we do.
-    if 0 <= broker_epoch < broker.controller.broker_epoch:
+    if 0 <= broker_epoch < context.controller.broker_epoch:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
 
 

@@ -11,25 +11,22 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.answers import LeavingMember
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
 OF_MEMBERS = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 """What a coordinator says of single members; anything else befell the whole request."""
 
 
-def handle_leave_group(broker: Broker, request: Request) -> None:
+def handle_leave_group(context: HandlerContext, request: Request) -> None:
     """Take the members out; the answer comes when that is stored, where it has to be."""
     body: messages.LeaveGroupRequest = request.body
-    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+    if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_MEMBERS:
         leaving = [LeavingMember(body.member_id)]
@@ -42,7 +39,7 @@ def handle_leave_group(broker: Broker, request: Request) -> None:
     def respond(errors: Sequence[ErrorCode]) -> None:
         request.answer(_response(request, leaving, errors))
 
-    broker.group_coordinator.leave_group(body.group_id, leaving, respond)
+    context.coordinators.group.leave_group(body.group_id, leaving, respond)
 
 
 def _response(

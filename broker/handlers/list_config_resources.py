@@ -9,7 +9,6 @@ Version notes: 0, once ListClientMetricsResources, knows client metrics only.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode
 from ...protocol import messages
@@ -20,21 +19,19 @@ from ..dynamic_config.config_admin import (
     GROUP,
     TOPIC,
 )
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 ALL_TYPES = (GROUP, CLIENT_METRICS_SUBSCRIPTION, BROKER_LOGGER, BROKER, TOPIC)
 
 
 def handle_list_config_resources(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.ListConfigResourcesResponse:
     """Name the resources of the types asked for."""
     body: messages.ListConfigResourcesRequest = request.body
-    if not broker.authorize(request, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
         return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     types = set(body.resource_types if request.api_version >= 1 else [CLIENT_METRICS_SUBSCRIPTION])
     if not types.issubset(ALL_TYPES):
@@ -47,19 +44,19 @@ def handle_list_config_resources(
             resource(resource_name=name, resource_type=kind)
             for kind in ALL_TYPES
             if not types or kind in types
-            for name in _names(broker, kind)
+            for name in _names(context, kind)
         ],
     )
 
 
-def _names(broker: Broker, kind: int) -> Iterable[str]:
-    snapshot = broker.metadata_cache.snapshot
+def _names(context: HandlerContext, kind: int) -> Iterable[str]:
+    snapshot = context.metadata_cache.snapshot
     if kind == TOPIC:
         return sorted(snapshot.partition_states)
     if kind == GROUP:
-        return sorted(broker.group_configs.overrides)
+        return sorted(context.group_configs.overrides)
     if kind == CLIENT_METRICS_SUBSCRIPTION:
-        return sorted(broker.client_metrics)
+        return sorted(context.client_metrics)
     return [str(broker_id) for broker_id in sorted(snapshot.alive_brokers)]
 
 

@@ -8,21 +8,17 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 CLUSTER_NAME = "kafka-cluster"
 
 
-def handle_list_groups(broker: Broker, request: Request) -> messages.ListGroupsResponse:
+def handle_list_groups(context: HandlerContext, request: Request) -> messages.ListGroupsResponse:
     """List the groups that the client may see."""
     body: messages.ListGroupsRequest = request.body
-    sees_all = broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME)
+    sees_all = context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME)
     response = messages.ListGroupsResponse
     return response(
         groups=[
@@ -32,7 +28,9 @@ def handle_list_groups(broker: Broker, request: Request) -> messages.ListGroupsR
                 group_state=group.state,
                 group_type=group.group_type,
             )
-            for group in broker.group_coordinator.list_groups(body.states_filter, body.types_filter)
-            if sees_all or broker.authorize(request, "DESCRIBE", "GROUP", group.group_id)
+            for group in context.coordinators.group.list_groups(
+                body.states_filter, body.types_filter
+            )
+            if sees_all or context.authorize(request, "DESCRIBE", "GROUP", group.group_id)
         ]
     )

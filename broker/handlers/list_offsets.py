@@ -27,11 +27,11 @@ from ...replication.read.list_offsets import (
     find_offset,
     isolation_for,
 )
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 if TYPE_CHECKING:
     from ...storage.index.time_index import TimestampAndOffset
-    from ..broker import Broker
-    from ..request.requests import Request
 
 FIRST_VERSION_OF = {
     MAX_TIMESTAMP: 7,
@@ -43,7 +43,7 @@ FIRST_VERSION_WITH_LEADER_EPOCHS = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 
-def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffsetsResponse:
+def handle_list_offsets(context: HandlerContext, request: Request) -> messages.ListOffsetsResponse:
     """Look every partition up on its own."""
     body: messages.ListOffsetsRequest = request.body
     response = messages.ListOffsetsResponse
@@ -51,7 +51,7 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
     answered: set[tuple[str, int]] = set()
     topics = []
     for topic in body.topics:
-        is_authorized = broker.authorize(request, "DESCRIBE", "TOPIC", topic.name)
+        is_authorized = context.authorize(request, "DESCRIBE", "TOPIC", topic.name)
         partitions = []
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
@@ -64,7 +64,7 @@ def handle_list_offsets(broker: Broker, request: Request) -> messages.ListOffset
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if key in doubled:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                found = _look_up(broker, request.api_version, topic.name, asked, body)
+                found = _look_up(context, request.api_version, topic.name, asked, body)
             except KafkaError as refusal:
                 error = _error_for(refusal.code, request.api_version)
             knows_epochs = request.api_version >= FIRST_VERSION_WITH_LEADER_EPOCHS
@@ -93,13 +93,13 @@ def _named_twice(body: messages.ListOffsetsRequest) -> set[tuple[str, int]]:
 
 
 def _look_up(
-    broker: Broker, version: int, topic: str, asked: Any, body: messages.ListOffsetsRequest
+    context: HandlerContext, version: int, topic: str, asked: Any, body: messages.ListOffsetsRequest
 ) -> TimestampAndOffset:
     timestamp: int = asked.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     topic_partition = TopicPartition(topic, asked.partition_index)
-    replica_manager = broker.replica_manager
+    replica_manager = context.replica_manager
     partition = replica_manager.get_partition(topic_partition)
     if partition is None:
         partition = replica_manager.partition_or_error(topic_partition)

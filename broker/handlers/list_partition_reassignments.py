@@ -6,26 +6,22 @@ broker takes it; the controller answers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 @on_controller
 async def handle_list_partition_reassignments(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.ListPartitionReassignmentsResponse:
     """Ask the controller."""
     body: messages.ListPartitionReassignmentsRequest = request.body
-    if not broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     asked = None
     if body.topics is not None:
@@ -34,7 +30,7 @@ async def handle_list_partition_reassignments(
             for topic in body.topics
             for partition in topic.partition_indexes
         ]
-    moving = await broker.controller.reassignments(asked, timeout_ms=body.timeout_ms)
+    moving = await context.controller.reassignments(asked, timeout_ms=body.timeout_ms)
     response = messages.ListPartitionReassignmentsResponse
     by_topic: dict[
         str, list[messages.ListPartitionReassignmentsResponse.OngoingPartitionReassignment]

@@ -11,18 +11,17 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...coordinator.group.consumer.subscription.expression import compile_expression
 from ...coordinator.transaction.describing import TransactionFilter
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-def handle_list_transactions(broker: Broker, request: Request) -> messages.ListTransactionsResponse:
+def handle_list_transactions(
+    context: HandlerContext, request: Request
+) -> messages.ListTransactionsResponse:
     """List the transactional ids that the client may see.
 
     Raises:
@@ -32,7 +31,7 @@ def handle_list_transactions(broker: Broker, request: Request) -> messages.ListT
     matches: Callable[[str], bool] | None = None
     if body.transactional_id_pattern:
         matches = compile_expression(body.transactional_id_pattern)
-    found = broker.transaction_coordinator.list_transactions(
+    found = context.coordinators.transaction.list_transactions(
         TransactionFilter(
             body.state_filters, body.producer_id_filters, body.duration_filter, matches
         )
@@ -47,6 +46,6 @@ def handle_list_transactions(broker: Broker, request: Request) -> messages.ListT
                 transaction_state=listed.state,
             )
             for listed in found.transactions
-            if broker.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", listed.name)
+            if context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", listed.name)
         ],
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
@@ -30,11 +30,9 @@ from ...metadata.metadata_cache import MetadataSnapshot, nodes_of_listener
 from ...metadata.partition_metadata import PartitionMetadata, partition_metadata
 from ...protocol import messages
 from ..interbroker.forwarding import ensure_topics
-from ..request.authorized_operations import CLUSTER_NAME, NOT_ASKED, authorized_operations
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME, NOT_REQUESTED, authorized_operations
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
 
@@ -45,31 +43,31 @@ CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
 def handle_metadata(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.MetadataResponse | Coroutine[Any, Any, messages.MetadataResponse]:
     """Answer at once, unless a topic is to be made first."""
     body: messages.MetadataRequest = request.body
     asked = body.topics
-    snapshot = broker.metadata_cache.snapshot
+    snapshot = context.metadata_cache.snapshot
     if asked is None or (not asked and request.api_version == 0):
         topics = [
-            _known_topic(broker, request, snapshot, name)
+            _known_topic(context, request, snapshot, name)
             for name in snapshot.partition_states
-            if broker.authorize(request, "DESCRIBE", "TOPIC", name)
+            if context.authorize(request, "DESCRIBE", "TOPIC", name)
         ]
-        return _response(broker, request, snapshot, topics)
+        return _response(context, request, snapshot, topics)
     if not _names_topics_clearly(asked, request.api_version):
         return _refused(asked)
     if any(topic.topic_id != ZERO_UUID for topic in asked):
-        topics = _topics_by_id(broker, request, snapshot, asked)
-        return _response(broker, request, snapshot, topics)
+        topics = _topics_by_id(context, request, snapshot, asked)
+        return _response(context, request, snapshot, topics)
     names = list(dict.fromkeys(topic.name or "" for topic in asked))
-    if body.allow_auto_topic_creation and broker.config["auto.create.topics.enable"]:
-        creatable = [name for name in names if _is_creatable(broker, request, snapshot, name)]
+    if body.allow_auto_topic_creation and context.config["auto.create.topics.enable"]:
+        creatable = [name for name in names if _is_creatable(context, request, snapshot, name)]
         if creatable:
-            return _create_and_describe(broker, request, names, creatable)
-    topics = [_topic_by_name(broker, request, snapshot, name) for name in names]
-    return _response(broker, request, snapshot, topics)
+            return _create_and_describe(context, request, names, creatable)
+    topics = [_topic_by_name(context, request, snapshot, name) for name in names]
+    return _response(context, request, snapshot, topics)
 
 
 def _names_topics_clearly(
@@ -98,60 +96,62 @@ def _refused(
     )
 
 
-def _is_creatable(broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str) -> bool:
+def _is_creatable(
+    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
+) -> bool:
     return (
         name not in snapshot.partition_states
         and topic_name_problem(name) is None
-        and broker.authorize(request, "DESCRIBE", "TOPIC", name)
-        and _may_create(broker, request, name)
+        and context.authorize(request, "DESCRIBE", "TOPIC", name)
+        and _may_create(context, request, name)
     )
 
 
-def _may_create(broker: Broker, request: Request, name: str) -> bool:
-    return broker.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) or broker.authorize(
+def _may_create(context: HandlerContext, request: Request, name: str) -> bool:
+    return context.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) or context.authorize(
         request, "CREATE", "TOPIC", name
     )
 
 
 async def _create_and_describe(
-    broker: Broker, request: Request, names: list[str], creatable: list[str]
+    context: HandlerContext, request: Request, names: list[str], creatable: list[str]
 ) -> messages.MetadataResponse:
     """Make the topics, then answer for all of them."""
     refused: dict[str, ErrorCode]
     try:
-        refusals = await ensure_topics(broker, creatable)
+        refusals = await ensure_topics(context, creatable)
         refused = {name: refusal.code for name, refusal in refusals.items()}
     except KafkaError as refusal:
         refused = dict.fromkeys(creatable, refusal.code)
     except Exception:
         logger.exception("the handler of %r failed", request)
         refused = dict.fromkeys(creatable, ErrorCode.UNKNOWN_SERVER_ERROR)
-    snapshot = broker.metadata_cache.snapshot  # a newer one: topics were made
+    snapshot = context.metadata_cache.snapshot  # a newer one: topics were made
     topics = [
-        _missing_topic(broker, request, name, refused[name])
+        _missing_topic(context, request, name, refused[name])
         if name in refused
-        else _topic_by_name(broker, request, snapshot, name)
+        else _topic_by_name(context, request, snapshot, name)
         for name in names
     ]
-    return _response(broker, request, snapshot, topics)
+    return _response(context, request, snapshot, topics)
 
 
 def _response(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     snapshot: MetadataSnapshot,
     topics: list[messages.MetadataResponse.MetadataResponseTopic],
 ) -> messages.MetadataResponse:
     body: messages.MetadataRequest = request.body
     response = messages.MetadataResponse
-    operations = NOT_ASKED
+    operations = NOT_REQUESTED
     if (
         body.include_cluster_authorized_operations
         and request.api_version in CLUSTER_OPERATIONS_VERSIONS
     ):
         operations = 0
-        if broker.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
-            operations = authorized_operations(broker, request, "CLUSTER", CLUSTER_NAME)
+        if context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
+            operations = authorized_operations(context.authorize, request, "CLUSTER", CLUSTER_NAME)
     controller_id = snapshot.controller_id
     return response(
         brokers=[
@@ -160,7 +160,7 @@ def _response(
             )
             for node in nodes_of_listener(snapshot, request.connection.listener_name)
         ],
-        cluster_id=broker.cluster_id,
+        cluster_id=context.cluster_id,
         controller_id=-1 if controller_id is None else controller_id,
         topics=topics,
         cluster_authorized_operations=operations,
@@ -168,7 +168,7 @@ def _response(
 
 
 def _topics_by_id(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     snapshot: MetadataSnapshot,
     asked: list[messages.MetadataRequest.MetadataRequestTopic],
@@ -180,10 +180,10 @@ def _topics_by_id(
         name = snapshot.topic_names.get(topic_id)
         if name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+        elif not context.authorize(request, "DESCRIBE", "TOPIC", name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         else:
-            topics.append(_known_topic(broker, request, snapshot, name))
+            topics.append(_known_topic(context, request, snapshot, name))
             continue
         topics.append(
             messages.MetadataResponse.MetadataResponseTopic(
@@ -194,47 +194,47 @@ def _topics_by_id(
 
 
 def _topic_by_name(
-    broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str
+    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
 ) -> messages.MetadataResponse.MetadataResponseTopic:
-    if not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+    if not context.authorize(request, "DESCRIBE", "TOPIC", name):
         # Whether the topic exists is not told, nor its id.
         return messages.MetadataResponse.MetadataResponseTopic(
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
         )
     if name in snapshot.partition_states:
-        return _known_topic(broker, request, snapshot, name)
+        return _known_topic(context, request, snapshot, name)
     if topic_name_problem(name) is not None:
-        return _missing_topic(broker, request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        return _missing_topic(context, request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
     body: messages.MetadataRequest = request.body
     if (
         body.allow_auto_topic_creation
-        and broker.config["auto.create.topics.enable"]
-        and not _may_create(broker, request, name)
+        and context.config["auto.create.topics.enable"]
+        and not _may_create(context, request, name)
     ):
-        return _missing_topic(broker, request, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return _missing_topic(broker, request, name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _missing_topic(context, request, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _missing_topic(context, request, name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _missing_topic(
-    broker: Broker, request: Request, name: str, code: ErrorCode
+    context: HandlerContext, request: Request, name: str, code: ErrorCode
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     return messages.MetadataResponse.MetadataResponseTopic(
         error_code=code,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=_topic_operations(broker, request, name),
+        topic_authorized_operations=_topic_operations(context, request, name),
     )
 
 
-def _topic_operations(broker: Broker, request: Request, name: str) -> int:
+def _topic_operations(context: HandlerContext, request: Request, name: str) -> int:
     body: messages.MetadataRequest = request.body
     if not body.include_topic_authorized_operations:
-        return NOT_ASKED
-    return authorized_operations(broker, request, "TOPIC", name)
+        return NOT_REQUESTED
+    return authorized_operations(context.authorize, request, "TOPIC", name)
 
 
 def _known_topic(
-    broker: Broker, request: Request, snapshot: MetadataSnapshot, name: str
+    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     """A topic of the snapshot, with its partitions as the request's version tells them.
 
@@ -245,7 +245,7 @@ def _known_topic(
     leaves_out = request.api_version < VERSION_OF_ALL_REPLICAS
     tells_listeners = request.api_version >= VERSION_OF_LISTENER_NOT_FOUND
     key = ("metadata", name, listener_name, leaves_out, tells_listeners)
-    derived = broker.metadata_cache.derived_from(snapshot)
+    derived = context.metadata_cache.derived_from(snapshot)
     partitions = derived.get(key)
     if partitions is None:
         partitions = derived[key] = [
@@ -266,7 +266,7 @@ def _known_topic(
         topic_id=snapshot.topic_ids[name],
         is_internal=name in INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=_topic_operations(broker, request, name),
+        topic_authorized_operations=_topic_operations(context, request, name),
     )
 
 

@@ -16,27 +16,25 @@ UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offsets.committing import CommitRequest, PartitionCommit
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle_offset_commit(broker: Broker, request: Request) -> None:
+def handle_offset_commit(context: HandlerContext, request: Request) -> None:
     """Commit what may be committed; the answer comes when it is stored."""
     body: messages.OffsetCommitRequest = request.body
-    may_commit = broker.authorize(request, "READ", "GROUP", body.group_id)
+    may_commit = context.authorize(request, "READ", "GROUP", body.group_id)
     refusal = ErrorCode.NONE if may_commit else ErrorCode.GROUP_AUTHORIZATION_FAILED
-    response, commits, partitions = _resolve(broker, request, refusal)
+    response, commits, partitions = _resolve(context, request, refusal)
 
     def respond(errors: Sequence[ErrorCode]) -> None:
         for partition, error in zip(partitions, errors, strict=True):
@@ -47,7 +45,7 @@ def handle_offset_commit(broker: Broker, request: Request) -> None:
         respond(())
         return
     try:
-        broker.group_coordinator.commit_offsets(_commit_request(request, commits), respond)
+        context.coordinators.group.commit_offsets(_commit_request(request, commits), respond)
     except KafkaError as failure:
         respond([failure.code] * len(commits))
 
@@ -69,16 +67,16 @@ def _commit_request(request: Request, commits: Sequence[PartitionCommit]) -> Com
 
 
 def _resolve(
-    broker: Broker, request: Request, refusal: ErrorCode
+    context: HandlerContext, request: Request, refusal: ErrorCode
 ) -> tuple[messages.OffsetCommitResponse, list[PartitionCommit], list[Any]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.OffsetCommitResponse
-    cache = broker.metadata_cache
+    cache = context.metadata_cache
     commits: list[PartitionCommit] = []
     places: list[Any] = []
     topics = []
     for topic in request.body.topics:
-        name, topic_id, topic_error = _resolve_topic(broker, request, topic)
+        name, topic_id, topic_error = _resolve_topic(context, request, topic)
         partitions = []
         for asked in topic.partitions:
             index = asked.partition_index
@@ -107,18 +105,20 @@ def _resolve(
     return response(topics=topics), commits, places
 
 
-def _resolve_topic(broker: Broker, request: Request, topic: Any) -> tuple[str, bytes, ErrorCode]:
+def _resolve_topic(
+    context: HandlerContext, request: Request, topic: Any
+) -> tuple[str, bytes, ErrorCode]:
     """A topic's name and id, and the error that all its partitions get, if any."""
     name: str = topic.name
     topic_id = ZERO_UUID
     if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         topic_id = topic.topic_id
-        known = broker.metadata_cache.topic_name(topic_id)
+        known = context.metadata_cache.topic_name(topic_id)
         if known is None:
             return name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID
         name = known
     else:
-        topic_id = broker.metadata_cache.topic_id(name) or ZERO_UUID
-    if not broker.authorize(request, "READ", "TOPIC", name):
+        topic_id = context.metadata_cache.topic_id(name) or ZERO_UUID
+    if not context.authorize(request, "READ", "TOPIC", name):
         return name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return name, topic_id, ErrorCode.NONE

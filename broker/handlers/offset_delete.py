@@ -9,37 +9,35 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 OF_PARTITIONS = (ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 """What a coordinator says of single partitions; anything else befell the whole request."""
 
 
-def handle_offset_delete(broker: Broker, request: Request) -> None:
+def handle_offset_delete(context: HandlerContext, request: Request) -> None:
     """Delete what may be deleted; the answer comes when that is stored."""
     body: messages.OffsetDeleteRequest = request.body
-    if not broker.authorize(request, "DELETE", "GROUP", body.group_id):
+    if not context.authorize(request, "DELETE", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     response = messages.OffsetDeleteResponse
     keys: list[tuple[str, int]] = []
     places: list[Any] = []
     topics = []
     for topic in body.topics:
-        may_read = broker.authorize(request, "READ", "TOPIC", topic.name)
+        may_read = context.authorize(request, "READ", "TOPIC", topic.name)
         partitions = []
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             error = ErrorCode.NONE
             if not may_read:
                 error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif not broker.metadata_cache.contains_partition(*key):
+            elif not context.metadata_cache.contains_partition(*key):
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             place = response.OffsetDeleteResponsePartition(
                 partition_index=asked.partition_index, error_code=error
@@ -62,6 +60,6 @@ def handle_offset_delete(broker: Broker, request: Request) -> None:
         request.answer(response(topics=topics))
 
     try:
-        broker.group_coordinator.delete_offsets(body.group_id, keys, respond)
+        context.coordinators.group.delete_offsets(body.group_id, keys, respond)
     except KafkaError as refusal:
         request.answer(response(error_code=refusal.code))

@@ -15,16 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offsets.offsets import GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_WITH_GROUP_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8
@@ -62,7 +60,7 @@ class GroupAnswer(NamedTuple):
     topics: list[tuple[AskedTopic, list[Answered]]]
 
 
-def handle_offset_fetch(broker: Broker, request: Request) -> None:
+def handle_offset_fetch(context: HandlerContext, request: Request) -> None:
     """Ask every group; answer when the last has told."""
     body: messages.OffsetFetchRequest = request.body
     if request.api_version >= FIRST_VERSION_WITH_GROUPS:
@@ -75,7 +73,7 @@ def handle_offset_fetch(broker: Broker, request: Request) -> None:
     answers: dict[int, GroupAnswer] = {}
 
     def told(index: int, error: ErrorCode, offsets: GroupOffsets) -> None:
-        answers[index] = _group_answer(broker, request, asked[index], error, offsets)
+        answers[index] = _group_answer(context, request, asked[index], error, offsets)
         if len(answers) == len(asked):
             _answer(request, [answers[number] for number in range(len(asked))])
 
@@ -83,9 +81,9 @@ def handle_offset_fetch(broker: Broker, request: Request) -> None:
         _answer(request, [])
     for index, group in enumerate(asked):
         try:
-            if not broker.authorize(request, "DESCRIBE", "GROUP", group.group_id):
+            if not context.authorize(request, "DESCRIBE", "GROUP", group.group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            broker.group_coordinator.fetch_offsets(
+            context.coordinators.group.fetch_offsets(
                 group.group_id,
                 partial(told, index),
                 require_stable=body.require_stable,
@@ -104,20 +102,24 @@ def _member(request: Request, group: Any) -> tuple[str | None, int]:
 
 
 def _group_answer(
-    broker: Broker, request: Request, asked: AskedGroup, error: ErrorCode, offsets: GroupOffsets
+    context: HandlerContext,
+    request: Request,
+    asked: AskedGroup,
+    error: ErrorCode,
+    offsets: GroupOffsets,
 ) -> GroupAnswer:
     if error:
         topics = []
         if request.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
             topics = [
                 (topic, [(index, NOTHING_COMMITTED, error) for index in topic.partitions])
-                for topic in _asked_topics(broker, request, asked.topics or [])
+                for topic in _asked_topics(context, request, asked.topics or [])
             ]
         return GroupAnswer(asked.group_id, error, topics)
     if asked.topics is None:
-        wanted = _all_topics(broker, request, offsets)
+        wanted = _all_topics(context, request, offsets)
     else:
-        wanted = _asked_topics(broker, request, asked.topics)
+        wanted = _asked_topics(context, request, asked.topics)
     require_stable = request.body.require_stable
     return GroupAnswer(
         asked.group_id,
@@ -145,7 +147,9 @@ def _position(
     return index, position, ErrorCode.NONE
 
 
-def _asked_topics(broker: Broker, request: Request, topics: Iterable[Any]) -> list[AskedTopic]:
+def _asked_topics(
+    context: HandlerContext, request: Request, topics: Iterable[Any]
+) -> list[AskedTopic]:
     """The topics of a request, by whatever they are named there."""
     asked = []
     for topic in topics:
@@ -153,28 +157,30 @@ def _asked_topics(broker: Broker, request: Request, topics: Iterable[Any]) -> li
         topic_id, error = ZERO_UUID, ErrorCode.NONE
         if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             topic_id = topic.topic_id
-            known = broker.metadata_cache.topic_name(topic_id)
+            known = context.metadata_cache.topic_name(topic_id)
             if known is None:
                 error = ErrorCode.UNKNOWN_TOPIC_ID
             else:
                 name = known
-        if not error and not broker.authorize(request, "DESCRIBE", "TOPIC", name):
+        if not error and not context.authorize(request, "DESCRIBE", "TOPIC", name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         asked.append(AskedTopic(name, topic_id, topic.partition_indexes, error))
     return asked
 
 
-def _all_topics(broker: Broker, request: Request, offsets: GroupOffsets) -> list[AskedTopic]:
+def _all_topics(
+    context: HandlerContext, request: Request, offsets: GroupOffsets
+) -> list[AskedTopic]:
     """All topics that the group committed for and the client may know of."""
     return [
         AskedTopic(
             name,
-            broker.metadata_cache.topic_id(name) or ZERO_UUID,
+            context.metadata_cache.topic_id(name) or ZERO_UUID,
             list(partitions),
             ErrorCode.NONE,
         )
         for name, partitions in offsets.topics()
-        if broker.authorize(request, "DESCRIBE", "TOPIC", name)
+        if context.authorize(request, "DESCRIBE", "TOPIC", name)
     ]
 
 

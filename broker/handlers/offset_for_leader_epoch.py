@@ -8,19 +8,15 @@ Version notes: 3 names the replica that asks; 4 is flexible.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
 def handle_offset_for_leader_epoch(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.OffsetForLeaderEpochResponse:
     """Answer from the partition's epoch cache."""
     body: messages.OffsetForLeaderEpochRequest = request.body
@@ -31,9 +27,9 @@ def handle_offset_for_leader_epoch(
         for asked in topic.partitions:
             error, epoch, end_offset = ErrorCode.NONE, -1, -1
             try:
-                if not broker.authorize(request, "DESCRIBE", "TOPIC", topic.topic):
+                if not context.authorize(request, "DESCRIBE", "TOPIC", topic.topic):
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                partition = broker.replica_manager.partition_or_error(
+                partition = context.replica_manager.partition_or_error(
                     TopicPartition(topic.topic, asked.partition)
                 )
                 partition.check_leader(asked.current_leader_epoch)

@@ -15,21 +15,23 @@ before it uses newer ones (KIP-896), and refused, both as Kafka 4 does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.append import PartitionResponse
 from ...storage.log.append_origin import AppendOrigin
+from ..request.context import HandlerContext
 from ..request.current_leaders import tell_producer
-from ..request.produce_rules import FIRST_VERSION_WITH_TOPIC_IDS, is_transactional, refusal_of
-from ..request.requests import AT_FLUSH, AtFlush
+from ..request.produce_rules import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    is_transactional,
+    partition_response,
+    refusal_of,
+)
+from ..request.requests import AT_FLUSH, AtFlush, Request
 from ..request.transactional_produce import append_transactional
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics, as Kafka's tools do."""
@@ -38,7 +40,7 @@ RequestedPartition = tuple[Any, Any]
 """A topic and one of its partitions, as they stand in the request."""
 
 
-def handle_produce(broker: Broker, request: Request) -> AtFlush | None:
+def handle_produce(context: HandlerContext, request: Request) -> AtFlush | None:
     """Stage every partition's batch; the flush of this pass answers.
 
     What begins a transaction may first have to be verified, and is answered later.
@@ -52,14 +54,14 @@ def handle_produce(broker: Broker, request: Request) -> AtFlush | None:
     )
     if in_transaction and not (
         transactional_id is not None
-        and broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id)
+        and context.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id)
     ):
         return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     entries: dict[TopicPartition, memoryview] = {}
     refused: dict[tuple[str | bytes, int], PartitionResponse] = {}
     names: list[str | None] = []
     for topic in body.topic_data:
-        name = _topic_name(broker, request, topic, refused)
+        name = _topic_name(context, request, topic, refused)
         names.append(name)
         if name is None:
             continue
@@ -73,13 +75,13 @@ def handle_produce(broker: Broker, request: Request) -> AtFlush | None:
                 entries[TopicPartition(name, partition.index)] = records
 
     def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
-        _answer(broker, request, names, results, refused)
+        _answer(context, request, names, results, refused)
 
     internal_topics_allowed = request.client_id == ADMIN_CLIENT_ID
     if in_transaction:
         try:
             is_staged = append_transactional(
-                broker,
+                context,
                 request,
                 entries,
                 on_complete,
@@ -88,7 +90,7 @@ def handle_produce(broker: Broker, request: Request) -> AtFlush | None:
         except KafkaError as refusal_of_all:
             return _refuse_all(request, refusal_of_all.code)
         return AT_FLUSH if is_staged else None
-    broker.replica_manager.append_records(
+    context.replica_manager.append_records(
         timeout_ms=body.timeout_ms,
         required_acks=body.acks,
         internal_topics_allowed=internal_topics_allowed,
@@ -104,7 +106,7 @@ def _key(version: int, topic: Any, index: int) -> tuple[str | bytes, int]:
 
 
 def _topic_name(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     topic: Any,
     refused: dict[tuple[str | bytes, int], PartitionResponse],
@@ -113,12 +115,12 @@ def _topic_name(
     error = ErrorCode.NONE
     name: str | None
     if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        name = broker.metadata_cache.topic_name(topic.topic_id)
+        name = context.metadata_cache.topic_name(topic.topic_id)
         if name is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID
     else:
         name = topic.name
-    if name is not None and not broker.authorize(request, "WRITE", "TOPIC", name):
+    if name is not None and not context.authorize(request, "WRITE", "TOPIC", name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if error is ErrorCode.NONE:
         return name
@@ -136,7 +138,7 @@ def _refuse_all(request: Request, error: ErrorCode) -> AtFlush:
 
 
 def _answer(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     names: list[str | None],
     results: dict[TopicPartition, PartitionResponse],
@@ -160,7 +162,7 @@ def _answer(
             if result.error and name is not None:
                 where = TopicPartition(name, index)
                 tell_producer(
-                    broker, version, request.connection.listener_name, answer, told, where
+                    context, version, request.connection.listener_name, answer, told, where
                 )
             partitions.append(told)
         answer.responses.append(
@@ -169,27 +171,6 @@ def _answer(
             )
         )
     request.answer(answer)
-
-
-def partition_response(
-    index: int, result: PartitionResponse
-) -> messages.ProduceResponse.PartitionProduceResponse:
-    """One partition's part of an answer."""
-    response = messages.ProduceResponse
-    return response.PartitionProduceResponse(
-        index=index,
-        error_code=result.error,
-        base_offset=result.base_offset,
-        log_append_time_ms=result.log_append_time_ms,
-        log_start_offset=result.log_start_offset,
-        record_errors=[
-            response.BatchIndexAndErrorMessage(
-                batch_index=error.batch_index, batch_index_error_message=error.message
-            )
-            for error in result.record_errors
-        ],
-        error_message=result.error_message,
-    )
 
 
 def _answer_without_acks(request: Request, results: list[PartitionResponse]) -> None:

@@ -7,17 +7,15 @@ Version notes: 1 tells for how long a session holds (KIP-368); 2 is flexible.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-def handle_sasl_authenticate(broker: Broker, request: Request) -> messages.SaslAuthenticateResponse:
+def handle_sasl_authenticate(
+    context: HandlerContext, request: Request
+) -> messages.SaslAuthenticateResponse:
     """Refuse: nobody needs to authenticate here."""
     return messages.SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,

@@ -7,16 +7,14 @@ Version notes: 1 says that SaslAuthenticate follows (KIP-152).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-def handle_sasl_handshake(broker: Broker, request: Request) -> messages.SaslHandshakeResponse:
+def handle_sasl_handshake(
+    context: HandlerContext, request: Request
+) -> messages.SaslHandshakeResponse:
     """Refuse: there is nothing to shake hands for."""
     return messages.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

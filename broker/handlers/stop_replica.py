@@ -10,32 +10,30 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_stop_replica
 from ...protocol import messages
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from .leader_and_isr import PARTITIONS_PER_STEP, require_current_broker_epoch
 
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
-
-async def handle_stop_replica(broker: Broker, request: Request) -> messages.StopReplicaResponse:
+async def handle_stop_replica(
+    context: HandlerContext, request: Request
+) -> messages.StopReplicaResponse:
     """Stop, some partitions at a time."""
     body: messages.StopReplicaRequest = request.body
-    require_current_broker_epoch(broker, request, body.broker_epoch)
+    require_current_broker_epoch(context, request, body.broker_epoch)
     response = messages.StopReplicaResponse
     stopped = decode_stop_replica(body)
     errors: dict[TopicPartition, ErrorCode] = {}
     for start in range(0, len(stopped), PARTITIONS_PER_STEP):
         if start:
             await trio.lowlevel.checkpoint()
-        errors |= broker.replica_manager.stop_replicas(
+        errors |= context.replica_manager.stop_replicas(
             body.controller_epoch, stopped[start : start + PARTITIONS_PER_STEP]
         )
     stale = ErrorCode.STALE_CONTROLLER_EPOCH

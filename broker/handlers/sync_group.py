@@ -10,28 +10,24 @@ REBALANCE_IN_PROGRESS; Kafka forgets it and lets it time out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.answers import SyncAnswer
 from ...coordinator.group.classic.syncing import SyncRequest
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle_sync_group(broker: Broker, request: Request) -> None:
+def handle_sync_group(context: HandlerContext, request: Request) -> None:
     """Hand the request to the group; the answer comes with the assignment."""
     body: messages.SyncGroupRequest = request.body
     if request.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
         body.protocol_type is None or body.protocol_name is None
     ):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if not broker.authorize(request, "READ", "GROUP", body.group_id):
+    if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
     def respond(answer: SyncAnswer) -> None:
@@ -44,7 +40,7 @@ def handle_sync_group(broker: Broker, request: Request) -> None:
             )
         )
 
-    broker.group_coordinator.sync_group(
+    context.coordinators.group.sync_group(
         SyncRequest(
             group_id=body.group_id,
             generation_id=body.generation_id,

@@ -15,7 +15,7 @@ CONCURRENT_TRANSACTIONS, which Kafka says at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import CONSUMER_OFFSETS
@@ -26,25 +26,23 @@ from ...coordinator.group.offsets.committing import CommitRequest, PartitionComm
 from ...coordinator.log import AppendInTransaction
 from ...protocol import messages
 from ..interbroker.transaction_verification import Guards, PartitionErrors, WriterInTransaction
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 FIRST_VERSION_THAT_KNOWS_LOADING = 2
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 5
 
 
-def handle_txn_offset_commit(broker: Broker, request: Request) -> None:
+def handle_txn_offset_commit(context: HandlerContext, request: Request) -> None:
     """Have the transaction verified, then commit; the answer comes when it is stored."""
     body: messages.TxnOffsetCommitRequest = request.body
     refusal = ErrorCode.NONE
-    if not broker.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
+    if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
         refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif not broker.authorize(request, "READ", "GROUP", body.group_id):
+    elif not context.authorize(request, "READ", "GROUP", body.group_id):
         refusal = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    response, commits, places = _resolve(broker, request, refusal)
+    response, commits, places = _resolve(context, request, refusal)
 
     def respond(errors: Sequence[ErrorCode]) -> None:
         for place, error in zip(places, errors, strict=True):
@@ -57,7 +55,7 @@ def handle_txn_offset_commit(broker: Broker, request: Request) -> None:
     if not commits:
         respond(())
         return
-    coordinator = broker.group_coordinator
+    coordinator = context.coordinators.group
     offsets_partition = TopicPartition(CONSUMER_OFFSETS, coordinator.partition_for(body.group_id))
 
     def verified(errors: PartitionErrors, guards: Guards) -> None:
@@ -78,7 +76,7 @@ def handle_txn_offset_commit(broker: Broker, request: Request) -> None:
     except KafkaError as failure:
         refuse(failure.code)
         return
-    broker.transaction_verifier.verify(
+    context.coordinators.transaction_verifier.verify(
         WriterInTransaction(
             body.transactional_id,
             body.producer_id,
@@ -124,18 +122,18 @@ def _told(version: int, error: ErrorCode) -> ErrorCode:
 
 
 def _resolve(
-    broker: Broker, request: Request, refusal: ErrorCode
+    context: HandlerContext, request: Request, refusal: ErrorCode
 ) -> tuple[messages.TxnOffsetCommitResponse, list[PartitionCommit], list[Any]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.TxnOffsetCommitResponse
-    cache = broker.metadata_cache
+    cache = context.metadata_cache
     commits: list[PartitionCommit] = []
     places: list[Any] = []
     topics = []
     for topic in request.body.topics:
         topic_error = refusal
         topic_id = cache.topic_id(topic.name) or ZERO_UUID
-        if not topic_error and not broker.authorize(request, "READ", "TOPIC", topic.name):
+        if not topic_error and not context.authorize(request, "READ", "TOPIC", topic.name):
             topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = []
         for asked in topic.partitions:

@@ -12,36 +12,32 @@ kind of change and can only validate; 2 answers without a result for each featur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.feature_levels import FeatureUpdate
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 LAST_VERSION_WITH_RESULTS = 1
 
 
 async def handle_update_features(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.UpdateFeaturesResponse:
     """Have the controller move levels; what changed is in force here before the answer."""
-    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+    if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    answer = await _update(broker, request)
-    await broker.feature_follower.catch_up()
+    answer = await _update(context, request)
+    await context.feature_follower.catch_up()
     return answer
 
 
 @on_controller
-async def _update(broker: Broker, request: Request) -> messages.UpdateFeaturesResponse:
+async def _update(context: HandlerContext, request: Request) -> messages.UpdateFeaturesResponse:
     body: messages.UpdateFeaturesRequest = request.body
-    await broker.controller.update_features(
+    await context.controller.update_features(
         [
             FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
             for update in body.feature_updates

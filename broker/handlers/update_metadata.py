@@ -12,7 +12,6 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.channel.codec import decode_update_metadata, named_topics
@@ -20,32 +19,30 @@ from ...metadata.metadata_cache import MetadataUpdate
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
+from ..request.context import HandlerContext
+from ..request.requests import Request
 from .leader_and_isr import require_current_broker_epoch
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
 
 
 async def handle_update_metadata(
-    broker: Broker, request: Request
+    context: HandlerContext, request: Request
 ) -> messages.UpdateMetadataResponse:
     """Replace the snapshot; tombstone what was deleted."""
     body: messages.UpdateMetadataRequest = request.body
-    require_current_broker_epoch(broker, request, body.broker_epoch)
-    cache = broker.metadata_cache
+    require_current_broker_epoch(context, request, body.broker_epoch)
+    cache = context.metadata_cache
     news = named_topics(body) - cache.snapshot.topic_configs.keys()
-    read = await read_topic_overrides(broker.metadata_store, news) if news else {}
+    read = await read_topic_overrides(context.metadata_store, news) if news else {}
     known = cache.snapshot.topic_configs
     steps = decode_update_metadata(body, lambda topic: known.get(topic) or read.get(topic, {}))
     update = await run_in_steps(steps)
     if cache.snapshot.topic_configs is not known:
         update = _with_configs(update, {**read, **cache.snapshot.topic_configs})
-    if not broker.replica_manager.hosted.admit_controller(body.controller_epoch):
+    if not context.replica_manager.hosted.admit_controller(body.controller_epoch):
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
     deleted = cache.update_metadata(update, request.correlation_id)
     if deleted:
-        broker.group_coordinator.delete_partition_offsets(deleted)
+        context.coordinators.group.delete_partition_offsets(deleted)
     return messages.UpdateMetadataResponse()
 
 

@@ -10,22 +10,20 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ..interbroker.transaction_markers import Marker, MarkerErrors, write_marker
-from ..request.authorized_operations import CLUSTER_NAME
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..interbroker.transaction_markers import Marker, MarkerErrors
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 
-def handle_write_txn_markers(broker: Broker, request: Request) -> None:
+def handle_write_txn_markers(context: HandlerContext, request: Request) -> None:
     """Write every marker; answer when the last is written."""
-    if not broker.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME) and not broker.authorize(
+    if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME) and not context.authorize(
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -62,7 +60,7 @@ def handle_write_txn_markers(broker: Broker, request: Request) -> None:
             if not waiting:
                 request.answer(_response(results))
 
-        write_marker(broker, marker, written)
+        context.coordinators.marker_writer.write(marker, written)
 
 
 def _response(results: dict[int, MarkerErrors]) -> messages.WriteTxnMarkersResponse:

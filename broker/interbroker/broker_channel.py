@@ -1,4 +1,4 @@
-"""What waits to be sent to another broker, and the task that sends it while there is something."""
+"""Queues of what is sent to other brokers, each with a task while there is something to send."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import trio
 
 from ...client.errors import ClientError
 from ...client.network.connection import Connection
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from ...metadata.metadata_cache import MetadataCache
+from .broker_links import BrokerLinks
 
 logger = logging.getLogger(__name__)
 
@@ -24,35 +23,70 @@ IDLE_SECONDS_MAX = 30
 ItemT = TypeVar("ItemT")
 
 
+class ChannelTasks(NamedTuple):
+    """What channels use of this broker.
+
+    Attributes:
+        links: opens connections to other brokers.
+        cache: says which of them are alive.
+        start_task: runs an async function beside the requests.
+        flush: writes and sends what an answer has led to.
+    """
+
+    links: BrokerLinks
+    cache: MetadataCache
+    start_task: Callable[..., None]
+    flush: Callable[[], None]
+
+
+class Exchange(NamedTuple, Generic[ItemT]):
+    """What is sent over channels, and how.
+
+    Attributes:
+        versions: of the APIs that are used; looked at when a connection is made.
+        take: removes what goes into one request from the queue, at least one item.
+        send: sends the request for some items, and handles its answer. Raises ClientError.
+        fail: called with the items that were not answered; may put them into channels again.
+    """
+
+    versions: Callable[[], Mapping[int, int]]
+    take: Callable[[deque[ItemT]], list[ItemT]]
+    send: Callable[[Connection, list[ItemT]], Awaitable[None]]
+    fail: Callable[[list[ItemT]], None]
+
+
+class BrokerChannels(Generic[ItemT]):
+    """A channel to each broker to which something was sent."""
+
+    def __init__(self, tasks: ChannelTasks, exchange: Exchange[ItemT]) -> None:
+        self._tasks = tasks
+        self._exchange = exchange
+        self._channels: dict[int, BrokerChannel[ItemT]] = {}
+
+    def put(self, broker_id: int, item: ItemT) -> None:
+        """Have something sent to a broker, soon."""
+        channel = self._channels.get(broker_id)
+        if channel is None:
+            channel = BrokerChannel(self._tasks, broker_id, self._exchange)
+            self._channels[broker_id] = channel
+        channel.put(item)
+
+
 class BrokerChannel(Generic[ItemT]):
     """A queue to one broker, of which one request at a time is made.
 
     What comes while a request is under way goes with the next one.
 
     Args:
-        broker: this one.
+        tasks: what it uses of this broker.
         broker_id: the other one.
-        versions: of the APIs that are asked; looked at when a connection is made.
-        take: removes what goes into one request from the queue, at least one item.
-        exchange: sends the request for some items, and takes its answer. Raises ClientError.
-        fail: told of the items that were not answered; may put them into channels again.
+        exchange: what is sent.
     """
 
-    def __init__(
-        self,
-        broker: Broker,
-        broker_id: int,
-        versions: Callable[[], Mapping[int, int]],
-        take: Callable[[deque[ItemT]], list[ItemT]],
-        exchange: Callable[[Connection, list[ItemT]], Awaitable[None]],
-        fail: Callable[[list[ItemT]], None],
-    ) -> None:
-        self._broker = broker
+    def __init__(self, tasks: ChannelTasks, broker_id: int, exchange: Exchange[ItemT]) -> None:
+        self._tasks = tasks
         self._broker_id = broker_id
-        self._versions = versions
-        self._take = take
         self._exchange = exchange
-        self._fail = fail
         self._waiting: deque[ItemT] = deque()
         self._under_way: list[ItemT] = []
         self._wake = trio.Event()
@@ -66,7 +100,7 @@ class BrokerChannel(Generic[ItemT]):
         self._wake.set()
         if not self._is_running:
             self._is_running = True
-            self._broker.start_task(self._run)
+            self._tasks.start_task(self._run)
 
     async def _run(self) -> None:
         """Send until there was nothing to send for a while, or the connection breaks."""
@@ -77,7 +111,7 @@ class BrokerChannel(Generic[ItemT]):
         self._under_way = []
         self._waiting.clear()
         if unanswered:
-            self._fail(unanswered)
+            self._exchange.fail(unanswered)
 
     async def _send_over_one_connection(self) -> bool:
         """Returns whether it went well to its end."""
@@ -99,18 +133,19 @@ class BrokerChannel(Generic[ItemT]):
         return False
 
     async def _send_all(self) -> None:
-        async with self._broker.links.to_broker(self._broker_id, self._versions()) as connection:
+        versions = self._exchange.versions()
+        async with self._tasks.links.to_broker(self._broker_id, versions) as connection:
             while await self._has_something():
-                self._under_way = self._take(self._waiting)
-                await self._exchange(connection, self._under_way)
+                self._under_way = self._exchange.take(self._waiting)
+                await self._exchange.send(connection, self._under_way)
                 self._failures = 0
                 self._under_way = []
-                self._broker.server.finish_outside_work()
+                self._tasks.flush()
 
     @contextmanager
     def _while_alive(self) -> Iterator[trio.CancelScope]:
         """A scope that ends when the broker is gone: it may be frozen, and never say so."""
-        cache = self._broker.metadata_cache
+        cache = self._tasks.cache
 
         def look() -> None:
             if not cache.has_alive_broker(self._broker_id):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -21,10 +21,8 @@ from ...controller.settings import topic_for_first_use
 from ...controller.topics.new_topic import NewTopic
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.requests import Request
+from ..request.context import HandlerContext
+from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +39,7 @@ ANSWER_GRACE_MS = 1_000
 CREATE_TOPICS_VERSION = 7
 
 ResponseT = TypeVar("ResponseT")
-AsyncHandler = Callable[["Broker", "Request"], Awaitable[ResponseT]]
+AsyncHandler = Callable[[HandlerContext, Request], Awaitable[ResponseT]]
 
 
 def on_controller(handler: AsyncHandler[ResponseT]) -> AsyncHandler[ResponseT]:
@@ -52,16 +50,16 @@ def on_controller(handler: AsyncHandler[ResponseT]) -> AsyncHandler[ResponseT]:
     """
 
     @wraps(handler)
-    async def handle_or_send_on(broker: Broker, request: Request) -> ResponseT:
+    async def handle_or_send_on(context: HandlerContext, request: Request) -> ResponseT:
         timeout_ms = getattr(request.body, "timeout_ms", DEFAULT_TIMEOUT_MS)
         if request.client_id.startswith(FORWARDED_BY):
-            return await handler(broker, request)
+            return await handler(context, request)
 
         async def here() -> ResponseT:
-            return await handler(broker, request)
+            return await handler(context, request)
 
         answer: ResponseT = await ask_controller(
-            broker, request.body, request.api_version, timeout_ms, here
+            context, request.body, request.api_version, timeout_ms, here
         )
         return answer
 
@@ -69,7 +67,7 @@ def on_controller(handler: AsyncHandler[ResponseT]) -> AsyncHandler[ResponseT]:
 
 
 async def ask_controller(
-    broker: Broker,
+    context: HandlerContext,
     body: Any,
     version: int,
     timeout_ms: int,
@@ -86,29 +84,29 @@ async def ask_controller(
     """
     with trio.move_on_after(max(timeout_ms, 0) / 1000 + ANSWER_GRACE_MS / 1000):
         while True:
-            if broker.controller.is_active or timeout_ms <= 0:
+            if context.controller.is_active or timeout_ms <= 0:
                 try:
                     return await here()
                 except KafkaError as refusal:
                     if refusal.code is not ErrorCode.NOT_CONTROLLER:
                         raise
             else:
-                answer = await _send_on(broker, body, version, timeout_ms)
+                answer = await _send_on(context, body, version, timeout_ms)
                 if answer is not None:
                     return answer
             await trio.sleep(RETRY_BACKOFF_MS / 1000)
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The controller was not found in time.")
 
 
-async def _send_on(broker: Broker, body: Any, version: int, timeout_ms: int) -> Any:
+async def _send_on(context: HandlerContext, body: Any, version: int, timeout_ms: int) -> Any:
     """The controller's answer; None where it is not known, not reached, or no controller."""
-    controller_id = broker.metadata_cache.controller_id
-    if controller_id is None or controller_id == broker.broker_id:
+    controller_id = context.metadata_cache.controller_id
+    if controller_id is None or controller_id == context.broker_id:
         return None
     try:
-        client_id = f"{FORWARDED_BY}{broker.broker_id}"
+        client_id = f"{FORWARDED_BY}{context.broker_id}"
         versions = {body.schema.api_key: version}
-        async with broker.links.to_broker(controller_id, versions, client_id) as connection:
+        async with context.links.to_broker(controller_id, versions, client_id) as connection:
             answer = await connection.request(
                 body, version=version, timeout_ms=timeout_ms + ANSWER_GRACE_MS
             )
@@ -133,7 +131,7 @@ def _says_not_controller(answer: Any) -> bool:
     return False
 
 
-async def ensure_topics(broker: Broker, names: Sequence[str]) -> dict[str, KafkaError]:
+async def ensure_topics(context: HandlerContext, names: Sequence[str]) -> dict[str, KafkaError]:
     """Have those topics made that are not there, as they are made when first used.
 
     Returns once this broker's metadata shows them.
@@ -146,17 +144,17 @@ async def ensure_topics(broker: Broker, names: Sequence[str]) -> dict[str, Kafka
     """
 
     async def here() -> dict[str, KafkaError]:
-        return await broker.controller.ensure_topics(names)
+        return await context.controller.ensure_topics(names)
 
-    broker_count = len(broker.metadata_cache.snapshot.alive_brokers)
-    wishes = [topic_for_first_use(name, broker.config, broker_count) for name in names]
+    broker_count = len(context.metadata_cache.snapshot.alive_brokers)
+    wishes = [topic_for_first_use(name, context.config, broker_count) for name in names]
     request = messages.CreateTopicsRequest(
         topics=[_creatable(wish) for wish in wishes], timeout_ms=DEFAULT_TIMEOUT_MS
     )
-    answer = await ask_controller(broker, request, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here)
+    answer = await ask_controller(context, request, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here)
     refused = answer if isinstance(answer, dict) else _refusals(answer)
     made = [(name, 1) for name in names if name not in refused]
-    await wait_for_metadata(broker.metadata_cache, partitions_are_led(made), DEFAULT_TIMEOUT_MS)
+    await wait_for_metadata(context.metadata_cache, partitions_are_led(made), DEFAULT_TIMEOUT_MS)
     return refused
 
 

@@ -12,22 +12,22 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...client.network.connection import Connection
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
+from ...config.broker_config import BrokerConfig
 from ...coordinator.transaction.markers.marker_sender import MarkersToWrite, MarkersWritten
-from ...metadata.features import SECOND_GENERATION, TRANSACTION_VERSION
-from ...metadata.metadata_cache import NO_NODE
+from ...metadata.features import SECOND_GENERATION, TRANSACTION_VERSION, Features
+from ...metadata.metadata_cache import NO_NODE, MetadataCache
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ...runtime.timers import Timer
-from .broker_channel import BrokerChannel
-from .transaction_markers import Marker, MarkerErrors, write_marker
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
+from ...runtime.timers import Timer, Timers
+from .broker_channel import BrokerChannels, ChannelTasks, Exchange
+from .transaction_markers import Marker, MarkerErrors, MarkerWriter
 
 logger = logging.getLogger(__name__)
 
@@ -100,13 +100,37 @@ class MarkerChannels:
     """The `MarkerSender` of a broker that runs.
 
     Args:
-        broker: which one.
+        config: the broker's settings.
+        clock, timers: for retries.
+        replica_manager: flushed after a retry.
+        cache: says which brokers lead the partitions.
+        features: says which version of WriteTxnMarkers the cluster knows.
+        writer: writes into the partitions that this broker leads.
+        tasks: for the channels to the other brokers.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timers: Timers,
+        replica_manager: ReplicaManager,
+        cache: MetadataCache,
+        features: Features,
+        writer: MarkerWriter,
+        tasks: ChannelTasks,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._timers = timers
+        self._replica_manager = replica_manager
+        self._cache = cache
+        self._features = features
+        self._writer = writer
         self._transactions: dict[str, EndedTransaction] = {}
-        self._channels: dict[int, BrokerChannel[MarkersForBroker]] = {}
+        self._channels = BrokerChannels(
+            tasks, Exchange(self._versions, _take, self._exchange, self._not_answered)
+        )
         self._later: list[MarkersForBroker] = []
         self._retry_timer: Timer | None = None
 
@@ -128,8 +152,8 @@ class MarkerChannels:
         if transaction.missing:
             self._route(transaction, transaction.missing)
         if not transaction.missing:
-            now_ms = self._broker.clock.monotonic_ms()
-            self._broker.timers.schedule(now_ms, partial(self._finish, transaction, ErrorCode.NONE))
+            now_ms = self._clock.monotonic_ms()
+            self._timers.schedule(now_ms, partial(self._finish, transaction, ErrorCode.NONE))
 
     def drop(self, coordinator_partition: int) -> None:
         """Forget what is to be sent for a partition that is coordinated elsewhere now."""
@@ -149,7 +173,7 @@ class MarkerChannels:
         """Hand partitions to their leaders; those that exist no longer need no marker."""
         by_leader: dict[int, list[TopicPartition]] = {}
         unled: list[TopicPartition] = []
-        cache = self._broker.metadata_cache
+        cache = self._cache
         for topic_partition in list(partitions):
             state = cache.get_partition_info(topic_partition.topic, topic_partition.partition)
             if state is None and cache.is_complete:
@@ -160,37 +184,20 @@ class MarkerChannels:
             else:
                 by_leader.setdefault(state.leader, []).append(topic_partition)
         for broker_id, theirs in by_leader.items():
-            if broker_id == self._broker.broker_id:
-                write_marker(
-                    self._broker,
-                    transaction.marker(theirs),
-                    partial(self._written, transaction),
-                )
+            if broker_id == cache.broker_id:
+                self._writer.write(transaction.marker(theirs), partial(self._written, transaction))
             else:
-                self._channel(broker_id).put(MarkersForBroker(transaction, theirs))
+                self._channels.put(broker_id, MarkersForBroker(transaction, theirs))
         if unled:
             self._try_again(transaction, unled)
 
     def _is_reachable(self, broker_id: int) -> bool:
-        listener = self._broker.config.inter_broker_listener_name
-        node = self._broker.metadata_cache.get_alive_broker_node(broker_id, listener)
+        listener = self._config.inter_broker_listener_name
+        node = self._cache.get_alive_broker_node(broker_id, listener)
         return node is not None and node is not NO_NODE
 
-    def _channel(self, broker_id: int) -> BrokerChannel[MarkersForBroker]:
-        channel = self._channels.get(broker_id)
-        if channel is None:
-            channel = self._channels[broker_id] = BrokerChannel(
-                self._broker,
-                broker_id,
-                self._versions,
-                _take,
-                self._exchange,
-                self._not_answered,
-            )
-        return channel
-
     def _versions(self) -> dict[int, int]:
-        finalized = self._broker.features.finalized(TRANSACTION_VERSION)
+        finalized = self._features.finalized(TRANSACTION_VERSION)
         is_newer = finalized >= SECOND_GENERATION
         return {ApiKey.WRITE_TXN_MARKERS: VERSION if is_newer else VERSION_BEFORE_EPOCH_BUMPS}
 
@@ -234,8 +241,8 @@ class MarkerChannels:
     ) -> None:
         self._later.append(MarkersForBroker(transaction, partitions))
         if self._retry_timer is None:
-            at_ms = self._broker.clock.monotonic_ms() + RETRY_BACKOFF_MS
-            self._retry_timer = self._broker.timers.schedule(at_ms, self._retry)
+            at_ms = self._clock.monotonic_ms() + RETRY_BACKOFF_MS
+            self._retry_timer = self._timers.schedule(at_ms, self._retry)
 
     def _retry(self) -> None:
         self._retry_timer = None
@@ -246,17 +253,17 @@ class MarkerChannels:
             self._route(transaction, partitions)
             if not transaction.missing:
                 self._finish(transaction, ErrorCode.NONE)
-        self._broker.replica_manager.flush()
+        self._replica_manager.flush()
 
     # -- over the wire --------------------------------------------------------------------
 
     async def _exchange(self, connection: Connection, items: list[MarkersForBroker]) -> None:
         """Have a broker write some markers. Raises ClientError."""
-        wanted = [item for item in items if not item.transaction.is_over]
-        if not wanted:
+        due = [item for item in items if not item.transaction.is_over]
+        if not due:
             return
         answer: messages.WriteTxnMarkersResponse = await connection.request(
-            _request(wanted), timeout_ms=self._broker.config["request.timeout.ms"]
+            _request(due), timeout_ms=self._config["request.timeout.ms"]
         )
         errors: dict[tuple[int, TopicPartition], ErrorCode] = {
             (marker.producer_id, TopicPartition(topic.name, each.partition_index)): ErrorCode(
@@ -266,7 +273,7 @@ class MarkerChannels:
             for topic in marker.topics
             for each in topic.partitions
         }
-        for transaction, partitions in wanted:
+        for transaction, partitions in due:
             producer_id = transaction.markers.producer_id
             self._written(
                 transaction,

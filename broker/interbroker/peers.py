@@ -1,16 +1,15 @@
-"""The other brokers, as this one's replicas need them: followed, counted alive, told of ISRs.
-
-What `replication` asks for as `Peers`, on this broker's links, metadata and store.
-"""
+"""The other brokers, as this one's replicas need them: replication's `Peers`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 from ...common.partition_state import LeaderAndIsr
 from ...common.topic_partition import TopicPartition
 from ...config.definition import ConfigError
+from ...config.dynamic.dynamic_config import DynamicConfig
+from ...metadata.metadata_cache import MetadataCache
+from ...metadata_store.store import MetadataStore
 from ...replication.alter_log_dirs.future_replica_tasks import FutureReplicaTasks
 from ...replication.alter_log_dirs.future_replicas import MoveQuota
 from ...replication.fetcher.fetcher_manager import FetcherManager
@@ -27,10 +26,11 @@ from ...replication.read.replica_selector import (
     SelectReplica,
     select_leader,
 )
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
+from ...runtime.timers import Timers
+from .broker_links import BrokerLinks
 from .isr_writer import IsrWriter
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -41,7 +41,15 @@ class BrokerPeers:
     """The peers of a broker that runs.
 
     Args:
-        broker: which one.
+        config: the broker's settings.
+        cache: says which brokers are alive, and their racks.
+        store: where ISRs are written.
+        clock, timers: the broker's.
+        replica_manager: the replicas.
+        links: opens connections to the leaders.
+        start_task: runs an async function beside the requests.
+        broker_epoch: of the broker's present registration.
+        flush: completes and sends what waited for appended records.
 
     Attributes:
         fetchers: what follows the partitions that others lead.
@@ -49,10 +57,21 @@ class BrokerPeers:
         moves: what copies the replicas that move to another log directory.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
+    def __init__(
+        self,
+        config: DynamicConfig,
+        cache: MetadataCache,
+        store: MetadataStore,
+        clock: Clock,
+        timers: Timers,
+        replica_manager: ReplicaManager,
+        links: BrokerLinks,
+        start_task: Callable[..., None],
+        broker_epoch: Callable[[], int],
+        flush: Callable[[], None],
+    ) -> None:
         settings = FetcherSettings(
-            broker_id=broker.broker_id,
+            broker_id=cache.broker_id,
             fetch_wait_ms_max=config["replica.fetch.wait.max.ms"],
             fetch_min_bytes=config["replica.fetch.min.bytes"],
             fetch_max_bytes=config["replica.fetch.max.bytes"],
@@ -60,26 +79,28 @@ class BrokerPeers:
             fetch_backoff_ms=config["replica.fetch.backoff.ms"],
             socket_timeout_ms=config["replica.socket.timeout.ms"],
         )
-        endpoint = LeaderEndpoint(settings, lambda: broker.controller.broker_epoch)
-        self._broker = broker
-        self._cache = broker.metadata_cache
-        self.isr_writer = IsrWriter(
-            broker.metadata_store, broker.clock, broker.timers, broker.start_task
-        )
+        endpoint = LeaderEndpoint(settings, broker_epoch)
+        self._config = config
+        self._cache = cache
+        self._clock = clock
+        self._timers = timers
+        self._replica_manager = replica_manager
+        self._flush = flush
+        self.isr_writer = IsrWriter(store, clock, timers, start_task)
         self.fetchers = FetcherManager(
             settings,
             config["num.replica.fetchers"],
-            broker.replica_manager.get_partition,
-            FetcherTasks(broker.start_task, broker.links.to_broker, endpoint, broker.clock),
-            quota=broker.replica_manager.hosted.quotas.follower,
+            replica_manager.get_partition,
+            FetcherTasks(start_task, links.to_broker, endpoint, clock),
+            quota=replica_manager.hosted.quotas.follower,
             on_appended=self._appended,
         )
         self._move_quota = MoveQuota(
-            broker.clock.monotonic_ms,
+            clock.monotonic_ms,
             config["alter.log.dirs.replication.quota.window.num"],
             config["alter.log.dirs.replication.quota.window.size.seconds"] * 1000,
         )
-        self.moves = self._follow_moves(settings)
+        self.moves = self._follow_moves(settings, start_task)
         config.subscribe(("num.replica.fetchers",), self._resize)
         config.subscribe((LEADER_RATE, FOLLOWER_RATE, MOVE_RATE), self._bound)
         self._bound()
@@ -119,7 +140,7 @@ class BrokerPeers:
         Raises:
             ConfigError: it is none of those.
         """
-        name = self._broker.config["replica.selector.class"]
+        name = self._config["replica.selector.class"]
         if name in (None, LEADER_ONLY):
             return select_leader
         if name == RACK_AWARE:
@@ -136,40 +157,38 @@ class BrokerPeers:
 
     def _appended(self, partitions: Collection[TopicPartition]) -> None:
         """What waited for records of a follower goes out."""
-        if self._broker.replica_manager.has_actions:
-            self._broker.server.finish_outside_work()
+        if self._replica_manager.has_actions:
+            self._flush()
 
-    def _follow_moves(self, settings: FetcherSettings) -> FutureReplicaTasks:
+    def _follow_moves(
+        self, settings: FetcherSettings, start_task: Callable[..., None]
+    ) -> FutureReplicaTasks:
         """Have replicas copied that move, as soon as there are any."""
-        broker = self._broker
-        futures = broker.replica_manager.hosted.future_replicas
+        futures = self._replica_manager.hosted.future_replicas
         step_bytes = min(settings.fetch_max_bytes, BYTES_PER_STEP)
         futures.settings = settings._replace(fetch_max_bytes=step_bytes)
         futures.quota = self._move_quota
-        tasks_max = broker.config["num.replica.alter.log.dirs.threads"]
-        moves = FutureReplicaTasks(
-            futures, tasks_max, broker.start_task, broker.clock, broker.timers
-        )
+        tasks_max = self._config["num.replica.alter.log.dirs.threads"]
+        moves = FutureReplicaTasks(futures, tasks_max, start_task, self._clock, self._timers)
         futures.on_work = moves.wake
         return moves
 
     def _resize(self) -> None:
-        self.fetchers.resize(self._broker.config["num.replica.fetchers"])
+        self.fetchers.resize(self._config["num.replica.fetchers"])
 
     def _bound(self) -> None:
-        quotas, config = self._broker.replica_manager.hosted.quotas, self._broker.config
+        quotas, config = self._replica_manager.hosted.quotas, self._config
         quotas.leader.bytes_per_second_max = config[LEADER_RATE]
         quotas.follower.bytes_per_second_max = config[FOLLOWER_RATE]
         self._move_quota.bytes_per_second_max = config[MOVE_RATE]
 
     def _schedule_shrinking(self) -> None:
         """Half of `replica.lag.time.max.ms` from now (Kafka's isr-expiration)."""
-        broker = self._broker
 
         def shrink() -> None:
-            broker.replica_manager.shrink_isrs()
+            self._replica_manager.shrink_isrs()
             self.fetchers.shutdown_idle_fetchers()
             self._schedule_shrinking()
 
-        interval_ms = max(broker.config["replica.lag.time.max.ms"] // 2, 1)
-        broker.timers.schedule(broker.clock.monotonic_ms() + interval_ms, shrink)
+        interval_ms = max(self._config["replica.lag.time.max.ms"] // 2, 1)
+        self._timers.schedule(self._clock.monotonic_ms() + interval_ms, shrink)

@@ -16,10 +16,12 @@ from ...common.topic_partition import TopicPartition
 from ...protocol.records.builder import build_batch
 from ...protocol.records.control import CONTROL_KEY, END_TRANSACTION_VALUE, ControlRecordType
 from ...replication.append import PartitionResponse
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
 from ...storage.log.append_origin import AppendOrigin
 
 if TYPE_CHECKING:
-    from ..broker import Broker
+    from ...coordinator.group.coordinator import GroupCoordinator
 
 ALL_REPLICAS = -1
 
@@ -44,45 +46,65 @@ class Marker(NamedTuple):
     transaction_version: int = 0
 
 
-def write_marker(broker: Broker, marker: Marker, on_complete: MarkersDone) -> None:
-    """Write the marker; a flush has to follow, in or after which `on_complete` is called once.
+class MarkerWriter:
+    """Writes markers into the partitions that this broker leads.
 
-    Each partition gets an error of its own: NONE, UNKNOWN_TOPIC_OR_PARTITION if it is not here,
-    NOT_LEADER_OR_FOLLOWER if another broker leads it or its groups are not loaded yet, or what
-    the append comes to.
+    Args:
+        timeout_ms: how long an append may wait for the replicas in sync.
+        clock: gives the markers their timestamps.
+        replica_manager: the partitions.
+        group_coordinator: makes their offsets count, or forgets them.
     """
-    errors: MarkerErrors = {}
-    entries: dict[TopicPartition, memoryview] = {}
-    manager = broker.replica_manager
-    batch = _control_batch(marker, broker.clock.now_ms())
-    for topic_partition in marker.partitions:
-        if manager.get_partition(topic_partition) is None:
-            errors[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif topic_partition.topic == CONSUMER_OFFSETS and not broker.group_coordinator.is_loaded(
-            topic_partition.partition
-        ):
-            errors[topic_partition] = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        else:
-            entries[topic_partition] = memoryview(bytearray(batch))
 
-    def appended(results: dict[TopicPartition, PartitionResponse]) -> None:
-        for topic_partition, result in results.items():
-            errors[topic_partition] = result.error
-            if topic_partition.topic == CONSUMER_OFFSETS and not result.error:
-                broker.group_coordinator.complete_transaction(
-                    topic_partition.partition, marker.producer_id, committed=marker.committed
-                )
-        on_complete(errors)
+    def __init__(
+        self,
+        timeout_ms: Callable[[], int],
+        clock: Clock,
+        replica_manager: ReplicaManager,
+        group_coordinator: Callable[[], GroupCoordinator],
+    ) -> None:
+        self._timeout_ms = timeout_ms
+        self._clock = clock
+        self._replica_manager = replica_manager
+        self._group_coordinator = group_coordinator
 
-    manager.append_records(
-        timeout_ms=broker.config["request.timeout.ms"],
-        required_acks=ALL_REPLICAS,
-        internal_topics_allowed=True,
-        origin=AppendOrigin.COORDINATOR,
-        entries=entries,
-        on_complete=appended,
-        transaction_version=marker.transaction_version,
-    )
+    def write(self, marker: Marker, on_complete: MarkersDone) -> None:
+        """Write the marker; a flush has to follow, in or after which `on_complete` is called once.
+
+        Each partition gets an error of its own: NONE, UNKNOWN_TOPIC_OR_PARTITION if it is not
+        here, NOT_LEADER_OR_FOLLOWER if another broker leads it or its groups are not loaded yet,
+        or what the append comes to.
+        """
+        errors: MarkerErrors = {}
+        entries: dict[TopicPartition, memoryview] = {}
+        batch = _control_batch(marker, self._clock.now_ms())
+        for topic_partition in marker.partitions:
+            topic, index = topic_partition
+            if self._replica_manager.get_partition(topic_partition) is None:
+                errors[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif topic == CONSUMER_OFFSETS and not self._group_coordinator().is_loaded(index):
+                errors[topic_partition] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            else:
+                entries[topic_partition] = memoryview(bytearray(batch))
+
+        def appended(results: dict[TopicPartition, PartitionResponse]) -> None:
+            for topic_partition, result in results.items():
+                errors[topic_partition] = result.error
+                if topic_partition.topic == CONSUMER_OFFSETS and not result.error:
+                    self._group_coordinator().complete_transaction(
+                        topic_partition.partition, marker.producer_id, committed=marker.committed
+                    )
+            on_complete(errors)
+
+        self._replica_manager.append_records(
+            timeout_ms=self._timeout_ms(),
+            required_acks=ALL_REPLICAS,
+            internal_topics_allowed=True,
+            origin=AppendOrigin.COORDINATOR,
+            entries=entries,
+            on_complete=appended,
+            transaction_version=marker.transaction_version,
+        )
 
 
 def _control_batch(marker: Marker, now_ms: int) -> bytearray:

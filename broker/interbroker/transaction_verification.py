@@ -1,8 +1,8 @@
-"""Asks transactions' coordinators whether a partition is part of a transaction (KIP-890).
+"""Verifies with transactions' coordinators that a partition is part of a transaction (KIP-890).
 
 Older clients add partitions themselves, and are only verified; newer ones leave the adding to
 the broker they write to. Either way the first batch of a transaction in a partition waits for
-the coordinator's word; what follows it does not. Source: Kafka's AddPartitionsToTxnManager and
+the coordinator's answer; what follows it does not. Source: Kafka's AddPartitionsToTxnManager and
 ReplicaManager.maybeSendPartitionsToTransactionCoordinator.
 """
 
@@ -18,14 +18,19 @@ from ...client.network.connection import Connection
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import TRANSACTION_STATE
 from ...common.topic_partition import TopicPartition
+from ...config.broker_config import BrokerConfig
 from ...metadata.features import SECOND_GENERATION
+from ...metadata.metadata_cache import MetadataCache
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
+from ...runtime.timers import Timers
 from ...storage.producer_state.verification_guard import NOT_REQUIRED, VerificationGuard
-from .broker_channel import BrokerChannel
+from .broker_channel import BrokerChannels, ChannelTasks, Exchange
 
 if TYPE_CHECKING:
-    from ..broker import Broker
+    from ...coordinator.transaction.coordinator import TransactionCoordinator
 
 ADD_PARTITIONS_VERSION = 5
 RETRIABLE = frozenset(
@@ -73,12 +78,39 @@ class TransactionVerifier:
     """Verifies transactions for the partitions that a broker leads.
 
     Args:
-        broker: which one.
+        config: the broker's settings.
+        clock, timers: for retries.
+        replica_manager: the partitions.
+        cache: says which brokers lead the partitions of `__transaction_state`.
+        coordinator: the transaction coordinator of this broker.
+        tasks: for the channels to the other brokers.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._channels: dict[int, BrokerChannel[Question]] = {}
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timers: Timers,
+        replica_manager: ReplicaManager,
+        cache: MetadataCache,
+        coordinator: Callable[[], TransactionCoordinator],
+        tasks: ChannelTasks,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._timers = timers
+        self._replica_manager = replica_manager
+        self._cache = cache
+        self._coordinator = coordinator
+        self._channels = BrokerChannels(
+            tasks,
+            Exchange(
+                lambda: {ApiKey.ADD_PARTITIONS_TO_TXN: ADD_PARTITIONS_VERSION},
+                take_questions,
+                self._exchange,
+                partial(_answer_all, error=ErrorCode.NETWORK_EXCEPTION),
+            ),
+        )
 
     def verify(
         self,
@@ -95,14 +127,13 @@ class TransactionVerifier:
             base_sequences: the partitions, each with its batch's first sequence number.
             on_complete: gets the outcome.
         """
-        broker = self._broker
-        is_enforced = broker.config["transaction.partition.verification.enable"]
+        is_enforced = self._config["transaction.partition.verification.enable"]
         if not is_enforced and not writer.adds_partitions:
             on_complete({}, dict.fromkeys(base_sequences, NOT_REQUIRED))
             return
-        give_up_ms = broker.clock.monotonic_ms() + min(
-            broker.config["add.partitions.to.txn.retry.backoff.max.ms"],
-            broker.config["request.timeout.ms"],
+        give_up_ms = self._clock.monotonic_ms() + min(
+            self._config["add.partitions.to.txn.retry.backoff.max.ms"],
+            self._config["request.timeout.ms"],
         )
         self._verify(writer, base_sequences, on_complete, give_up_ms)
 
@@ -118,29 +149,28 @@ class TransactionVerifier:
         It often is not when a producer goes straight on. Its marker takes away the guards that
         were handed out before, so each time others are.
         """
-        broker = self._broker
         errors, guards = self._start(writer, base_sequences)
         if not guards:
             on_complete(errors, guards)
             return
 
         def answered(outcome: PartitionErrors) -> None:
-            refused = {each: _told(writer, code) for each, code in outcome.items() if code}
-            now_ms = broker.clock.monotonic_ms()
+            refused = {each: _client_error(writer, code) for each, code in outcome.items() if code}
+            now_ms = self._clock.monotonic_ms()
             if (
                 writer.adds_partitions
                 and ErrorCode.CONCURRENT_TRANSACTIONS in refused.values()
                 and now_ms < give_up_ms
             ):
-                backoff_ms = broker.config["add.partitions.to.txn.retry.backoff.ms"]
-                broker.timers.schedule(now_ms + backoff_ms, ask_again)
+                backoff_ms = self._config["add.partitions.to.txn.retry.backoff.ms"]
+                self._timers.schedule(now_ms + backoff_ms, retry)
                 return
             self._forget_refused(writer.producer_id, refused, guards)
             on_complete(errors | refused, guards)
 
-        def ask_again() -> None:
+        def retry() -> None:
             self._verify(writer, base_sequences, on_complete, give_up_ms)
-            broker.replica_manager.flush()
+            self._replica_manager.flush()
 
         self._ask(Question(writer, frozenset(guards), answered))
 
@@ -148,12 +178,12 @@ class TransactionVerifier:
         self, writer: WriterInTransaction, base_sequences: Mapping[TopicPartition, int]
     ) -> tuple[PartitionErrors, dict[TopicPartition, VerificationGuard]]:
         """Guards for the partitions that have to be asked for, and why others cannot be."""
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         errors: PartitionErrors = {}
         guards: dict[TopicPartition, VerificationGuard] = {}
         for topic_partition, base_sequence in base_sequences.items():
             try:
-                leader = self._broker.replica_manager.partition_or_error(topic_partition)
+                leader = self._replica_manager.partition_or_error(topic_partition)
             except KafkaError as refusal:
                 errors[topic_partition] = refusal.code
                 continue
@@ -172,7 +202,7 @@ class TransactionVerifier:
         """What is refused for good leaves nothing behind."""
         for topic_partition, error in outcome.items():
             if error not in RETRIABLE:
-                leader = self._broker.replica_manager.get_partition(topic_partition)
+                leader = self._replica_manager.get_partition(topic_partition)
                 guard = guards.get(topic_partition)
                 if leader is not None and guard is not None:
                     leader.log.producers.verifications.end(producer_id, guard)
@@ -181,17 +211,16 @@ class TransactionVerifier:
 
     def _ask(self, question: Question) -> None:
         """Hand the question to the coordinator, which may be this broker."""
-        broker = self._broker
         writer = question.writer
-        coordinator = broker.transaction_coordinator
+        coordinator = self._coordinator()
         number = coordinator.partition_for(writer.transactional_id)
-        state = broker.metadata_cache.get_partition_info(TRANSACTION_STATE, number)
-        if state is None or not broker.metadata_cache.has_alive_broker(state.leader):
+        state = self._cache.get_partition_info(TRANSACTION_STATE, number)
+        if state is None or not self._cache.has_alive_broker(state.leader):
             question.on_answer(
                 dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             )
-        elif state.leader != broker.broker_id:
-            self._channel(state.leader).put(question)
+        elif state.leader != self._cache.broker_id:
+            self._channels.put(state.leader, question)
         elif writer.adds_partitions:
             coordinator.add_partitions(
                 writer.transactional_id,
@@ -211,23 +240,10 @@ class TransactionVerifier:
                 )
             )
 
-    def _channel(self, broker_id: int) -> BrokerChannel[Question]:
-        channel = self._channels.get(broker_id)
-        if channel is None:
-            channel = self._channels[broker_id] = BrokerChannel(
-                self._broker,
-                broker_id,
-                lambda: {ApiKey.ADD_PARTITIONS_TO_TXN: ADD_PARTITIONS_VERSION},
-                take_questions,
-                self._exchange,
-                partial(_answer_all, error=ErrorCode.NETWORK_EXCEPTION),
-            )
-        return channel
-
     async def _exchange(self, connection: Connection, questions: list[Question]) -> None:
         """Ask another broker. Raises ClientError."""
         answer: messages.AddPartitionsToTxnResponse = await connection.request(
-            _request(questions), timeout_ms=self._broker.config["request.timeout.ms"]
+            _request(questions), timeout_ms=self._config["request.timeout.ms"]
         )
         if answer.error_code:
             error = ErrorCode(answer.error_code)
@@ -273,8 +289,8 @@ def _answer_all(questions: Collection[Question], error: ErrorCode) -> None:
         question.on_answer(dict.fromkeys(question.partitions, error))
 
 
-def _told(writer: WriterInTransaction, error: ErrorCode) -> ErrorCode:
-    """The error in words that the writer's client knows."""
+def _client_error(writer: WriterInTransaction, error: ErrorCode) -> ErrorCode:
+    """The error as the version of the writer's client knows it."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and not writer.knows_abortable:

@@ -9,24 +9,22 @@ id, and those come from the store a thousand at a time.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from ...controller.controller import Controller
 from ...metadata_store.errors import MetadataStoreError
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from ...storage.log_manager.log_manager import LogManager
 
 logger = logging.getLogger(__name__)
 
 
-async def hold_producer_ids(broker: Broker) -> None:
+async def hold_producer_ids(log_manager: LogManager, controller: Controller) -> None:
     """Have a block of producer ids at hand, as Kafka's brokers do from their start on.
 
     A broker with one directory ends with it, and waits until the first producer asks.
     """
-    if len(broker.log_manager.directories) < 2:
+    if len(log_manager.directories) < 2:
         return
     try:
-        await broker.controller.producer_ids.take()
+        await controller.producer_ids.take()
     except MetadataStoreError as error:
         logger.warning("no producer ids could be taken ahead: %s", error)

@@ -8,23 +8,23 @@ less for the one.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 
 from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
+from ...config.dynamic.dynamic_config import DynamicConfig
+from ...replication.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
 from ...runtime.offload import rest, run_in_thread
-from ...runtime.timers import Timer
+from ...runtime.timers import Timer, Timers
 from ...storage.cleaner.cleaner_manager import CleanerManager, Cleaning
 from ...storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
 from ...storage.cleaner.cleaner_plan import CleanerSettings
 from ...storage.errors import StorageError
 from ...storage.log.log import Log
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -39,29 +39,44 @@ class LogCleanerTask:
     """Cleans what is dirty enough, and looks again after `log.cleaner.backoff.ms`.
 
     Args:
-        broker: whose logs are cleaned.
+        config: the broker's settings.
+        replica_manager: its partitions and their logs.
+        clock: the time.
+        timers: where the next look waits.
+        start_task: runs an async function beside the requests.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        log_manager = broker.log_manager
+    def __init__(
+        self,
+        config: DynamicConfig,
+        replica_manager: ReplicaManager,
+        clock: Clock,
+        timers: Timers,
+        start_task: Callable[..., None],
+    ) -> None:
+        self._config = config
+        self._replica_manager = replica_manager
+        self._log_manager = log_manager = replica_manager.log_manager
+        self._clock = clock
+        self._timers = timers
+        self._start_task = start_task
         self.manager = CleanerManager(
             log_manager.logs,
             lambda: [directory.path for directory in log_manager.directories.online],
             self._last_stable_offset_of,
-            broker.clock,
+            clock,
             noted_recovery_point_of=self._noted_recovery_point_of,
         )
-        self._pace = CleanerPace(broker.clock, rest)
+        self._pace = CleanerPace(clock, rest)
         self._timer: Timer | None = None
         self._rate_changed()
-        broker.config.subscribe(["log.cleaner.io.max.bytes.per.second"], self._rate_changed)
-        broker.config.subscribe(["log.cleaner.backoff.ms"], self._backoff_changed)
+        config.subscribe(["log.cleaner.io.max.bytes.per.second"], self._rate_changed)
+        config.subscribe(["log.cleaner.backoff.ms"], self._backoff_changed)
 
     def start(self) -> None:
         """Look for something to clean now."""
         self._timer = None
-        self._broker.start_task(self._run)
+        self._start_task(self._run)
 
     async def _run(self) -> None:
         try:
@@ -82,10 +97,8 @@ class LogCleanerTask:
             self._pace.cancel()
 
     def _look_again_later(self) -> None:
-        broker = self._broker
-        backoff_ms = broker.config["log.cleaner.backoff.ms"]
-        at_ms = broker.clock.monotonic_ms() + backoff_ms
-        self._timer = broker.timers.schedule(at_ms, self.start)
+        at_ms = self._clock.monotonic_ms() + self._config["log.cleaner.backoff.ms"]
+        self._timer = self._timers.schedule(at_ms, self.start)
 
     def _backoff_changed(self) -> None:
         if self._timer is not None:
@@ -93,7 +106,7 @@ class LogCleanerTask:
             self._look_again_later()
 
     def _rate_changed(self) -> None:
-        config = self._broker.config
+        config = self._config
         self._pace.bytes_per_second = config["log.cleaner.io.max.bytes.per.second"]
 
     async def _clean_filthiest(self) -> bool:
@@ -124,7 +137,7 @@ class LogCleanerTask:
                 log.flush_failed(error)
                 raise StorageError(f"could not sync {log.topic_partition}: {error}") from error
             log.finish_flush(flush)
-        write = self._broker.log_manager.prepare_recovery_points()
+        write = self._log_manager.prepare_recovery_points()
         if write is not None:
             await run_in_thread(write)
 
@@ -164,7 +177,7 @@ class LogCleanerTask:
         checkpoints.write_done(await run_in_thread(write))
 
     def _settings(self) -> CleanerSettings:
-        config = self._broker.config
+        config = self._config
         threads = max(config["log.cleaner.threads"], 1)
         return CleanerSettings(
             min(config["log.cleaner.dedupe.buffer.size"] // threads, DEDUPE_BUFFER_BYTES_MAX),
@@ -174,14 +187,14 @@ class LogCleanerTask:
 
     def _noted_recovery_point_of(self, topic_partition: TopicPartition) -> int:
         """None of a log that is moving, so that nothing is swapped into it any more."""
-        if topic_partition in self._broker.log_manager.future_logs:
+        if topic_partition in self._log_manager.future_logs:
             return 0
-        return self._broker.log_manager.noted_recovery_point(topic_partition)
+        return self._log_manager.noted_recovery_point(topic_partition)
 
     def _last_stable_offset_of(self, topic_partition: TopicPartition) -> int | None:
         """None of a log that is moving as well: its copy, with a record, might miss the tombstone
         that both have gone with here (Kafka's abortAndPauseCleaning)."""
-        if topic_partition in self._broker.log_manager.future_logs:
+        if topic_partition in self._log_manager.future_logs:
             return None
-        partition = self._broker.replica_manager.get_partition(topic_partition)
+        partition = self._replica_manager.get_partition(topic_partition)
         return None if partition is None else partition.last_stable_offset

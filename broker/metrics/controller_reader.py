@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...common.errors import KafkaError
 from ...controller.context import ControllerContext, Topic
 from ...controller.partitions.states import PartitionStatus
 from .metric import Sample
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .source import MetricsSource
 
 _CONTROLLER = "kafka_controller_kafkacontroller_"
 
 
-def controller_samples(broker: Broker) -> Iterator[Sample]:
+def controller_samples(source: MetricsSource) -> Iterator[Sample]:
     """What the controller sees of the cluster, if this broker is it."""
     try:
-        context = broker.controller.active.context
+        context = source.context.controller.active.context
     except KafkaError:
         context = ControllerContext()  # NOT_CONTROLLER: an empty cluster, all zeros
     topics = [topic for topic in context.topics() if not topic.is_being_deleted]
-    yield _CONTROLLER + "activecontrollercount", (), broker.controller.is_active
+    yield _CONTROLLER + "activecontrollercount", (), source.context.controller.is_active
     yield _CONTROLLER + "activebrokercount", (), len(context.live_brokers)
     yield _CONTROLLER + "globaltopiccount", (), len(topics)
     yield _CONTROLLER + "globalpartitioncount", (), sum(len(each.assignment) for each in topics)

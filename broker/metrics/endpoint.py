@@ -18,7 +18,7 @@ import trio
 from ...config.definition import ConfigError
 from ...config.listeners import PORT_MAX, Listener, parse_listeners
 from ...runtime.offload import run_in_thread
-from ..network.server import bind_listener
+from ..network.listening import bind_listener
 from .http_request import (
     FAILED,
     HEAD_BYTES_MAX,
@@ -33,8 +33,8 @@ from .http_request import (
 )
 
 if TYPE_CHECKING:
-    from ..broker import Broker
     from .exposition import BrokerCollector
+    from .source import MetricsSource
 
 logger = logging.getLogger(__name__)
 
@@ -105,11 +105,11 @@ class MetricsEndpoint:
     """Serves one broker's metrics.
 
     Args:
-        broker: runs.
+        source: the parts of a running broker.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, source: MetricsSource) -> None:
+        self._source = source
         self._open = 0
         self._turn = trio.Lock()
         self._collector: BrokerCollector | None = None
@@ -163,18 +163,18 @@ class MetricsEndpoint:
     async def _metrics(self) -> list[bytes]:
         async with self._turn:
             if self._collector is None:
-                self._collector = await run_in_thread(lambda: _make_collector(self._broker))
+                self._collector = await run_in_thread(lambda: _make_collector(self._source))
             text = await self._collector.text(trio.lowlevel.checkpoint)
         from .exposition import CONTENT_TYPE
 
         return answer(text, CONTENT_TYPE)
 
 
-def _make_collector(broker: Broker) -> BrokerCollector:
+def _make_collector(source: MetricsSource) -> BrokerCollector:
     """In a thread: prometheus-client takes a tenth of a second to load."""
     from .exposition import BrokerCollector
 
-    return BrokerCollector(broker)
+    return BrokerCollector(source)
 
 
 async def _turn_away(stream: trio.abc.HalfCloseableStream) -> None:

@@ -8,7 +8,6 @@ which takes longer to load than a broker takes to start: import it late, and in 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from prometheus_client import Metric as Family
 from prometheus_client import ProcessCollector, generate_latest
@@ -17,9 +16,7 @@ from prometheus_client.registry import Collector
 from .metric import Metric, MetricType, Summary
 from .metric_table import METRICS
 from .readers import READERS
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .source import MetricsSource
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SAMPLES_PER_STEP = 128
@@ -36,11 +33,11 @@ class BrokerCollector:
     """Makes the text of one broker's metrics.
 
     Args:
-        broker: runs, and is its cluster's member.
+        source: the parts of a running broker.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, source: MetricsSource) -> None:
+        self._source = source
         # Not in the library's global registry: a process may hold several brokers.
         self._process = ProcessCollector(registry=None)
 
@@ -65,7 +62,7 @@ class BrokerCollector:
         values: dict[str, Values] = {name: [] for name in METRICS}
         steps = 0
         for reader in READERS:
-            for name, labels, value in reader(self._broker):
+            for name, labels, value in reader(self._source):
                 values[name].append((labels, value))
                 steps += 1
                 if steps % SAMPLES_PER_STEP == 0:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from .metric import Sample
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .source import MetricsSource
 
 _MANAGER = "kafka_server_replicafetchermanager_"
 _CLIENT = ("Replica",)
@@ -17,13 +14,13 @@ _MOVES = "kafka_server_replicaalterlogdirsmanager_"
 _MOVER = ("ReplicaAlterLogDirs",)
 
 
-def fetcher_samples(broker: Broker) -> Iterator[Sample]:
+def fetcher_samples(source: MetricsSource) -> Iterator[Sample]:
     """All fetchers together, and each partition they follow."""
-    fetchers = broker.peers.fetchers
+    fetchers = source.fetchers
     yield _MANAGER + "maxlag", _CLIENT, fetchers.max_lag()
     yield _MANAGER + "failedpartitionscount", _CLIENT, fetchers.failed_partitions_count
     yield _MANAGER + "deadthreadcount", _CLIENT, fetchers.dead_threads_count
-    moves = broker.replica_manager.hosted.future_replicas
+    moves = source.context.replica_manager.hosted.future_replicas
     yield _MOVES + "maxlag", _MOVER, moves.max_lag
     yield _MOVES + "failedpartitionscount", _MOVER, moves.failed_count
     for fetcher in list(fetchers):

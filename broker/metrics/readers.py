@@ -17,13 +17,13 @@ from .controller_reader import controller_samples
 from .fetcher_reader import fetcher_samples
 from .metric import Sample
 from .request_reader import request_samples
+from .source import MetricsSource
 
 if TYPE_CHECKING:
     from ...replication.partition.partition import Partition
     from ...replication.topic_stats import TopicStats
-    from ..broker import Broker
 
-Reader = Callable[["Broker"], Iterator[Sample]]
+Reader = Callable[[MetricsSource], Iterator[Sample]]
 
 RUNNING = 3
 """Kafka's BrokerState.RUNNING; before and after it nobody is answered here."""
@@ -72,18 +72,18 @@ GROUP_STATES = (
 )
 
 
-def broker_samples(broker: Broker) -> Iterator[Sample]:
+def broker_samples(source: MetricsSource) -> Iterator[Sample]:
     """Who it is."""
     from importlib.metadata import version
 
-    labels = (str(broker.broker_id), broker.cluster_id, version("odradek"))
+    labels = (str(source.context.broker_id), source.context.cluster_id, version("odradek"))
     yield "odradek_broker_info", labels, 1
     yield "kafka_server_kafkaserver_brokerstate", (), RUNNING
 
 
-def replica_samples(broker: Broker) -> Iterator[Sample]:
+def replica_samples(source: MetricsSource) -> Iterator[Sample]:
     """Partitions one by one, and how many of them are in which state."""
-    hosted = broker.replica_manager.hosted
+    hosted = source.context.replica_manager.hosted
     counts: Counter[str] = Counter()
     for partition in list(hosted.online.values()):
         labels = (partition.topic_partition.topic, str(partition.topic_partition.partition))
@@ -117,9 +117,9 @@ def _partition_values(partition: Partition) -> Iterator[tuple[str, int]]:
     yield "laststableoffsetlag", max(partition.high_watermark - partition.last_stable_offset, 0)
 
 
-def topic_samples(broker: Broker) -> Iterator[Sample]:
+def topic_samples(source: MetricsSource) -> Iterator[Sample]:
     """What went in and out: all topics together, and each that had anything."""
-    table = broker.replica_manager.hosted.topic_stats
+    table = source.context.replica_manager.hosted.topic_stats
     total = table.total()
     for name, counter in (*PER_TOPIC, *OF_THE_BROKER):
         yield _TOPICS + name, (), getattr(total, counter)
@@ -137,9 +137,9 @@ def _of_topic(topic: str, stats: TopicStats) -> Iterator[Sample]:
             yield _TOPICS + name, (topic,), value
 
 
-def waiting_samples(broker: Broker) -> Iterator[Sample]:
+def waiting_samples(source: MetricsSource) -> Iterator[Sample]:
     """Purgatories and fetch sessions."""
-    manager = broker.replica_manager
+    manager = source.context.replica_manager
     for kind, purgatory in (
         ("Produce", manager.delayed_produce),
         ("Fetch", manager.delayed_fetch),
@@ -148,7 +148,7 @@ def waiting_samples(broker: Broker) -> Iterator[Sample]:
         waiting, entries = purgatory.sizes()
         yield _PURGATORY + "numdelayedoperations", (kind,), waiting
         yield _PURGATORY + "purgatorysize", (kind,), entries
-    sessions = broker.fetch_sessions
+    sessions = source.context.fetch_sessions
     cached = sum(len(session.partitions) for session in sessions)
     yield _FETCH_SESSIONS + "numincrementalfetchsessions", (), len(sessions)
     yield _FETCH_SESSIONS + "numincrementalfetchpartitionscached", (), cached
@@ -159,40 +159,40 @@ def waiting_samples(broker: Broker) -> Iterator[Sample]:
     )
 
 
-def network_samples(broker: Broker) -> Iterator[Sample]:
+def network_samples(source: MetricsSource) -> Iterator[Sample]:
     """Connections by listener; one task serves them all, Kafka's network processor 0."""
-    for listener, (now_open, accepted) in broker.server.connection_counts().items():
+    for listener, (now_open, accepted) in source.server.connection_counts().items():
         yield _NETWORK + "connection_count", (listener, "0"), now_open
         yield _NETWORK + "connection_creation_total", (listener, "0"), accepted
 
 
-def log_samples(broker: Broker) -> Iterator[Sample]:
+def log_samples(source: MetricsSource) -> Iterator[Sample]:
     """Every log, and the directories they lie in."""
-    for topic_partition, log in list(broker.log_manager.logs.items()):
+    for topic_partition, log in list(source.context.log_manager.logs.items()):
         labels = (topic_partition.topic, str(topic_partition.partition))
         yield _LOG + "logstartoffset", labels, log.log_start_offset
         yield _LOG + "logendoffset", labels, log.log_end_offset
         yield _LOG + "size", labels, log.size
         yield _LOG + "numlogsegments", labels, len(log.segments)
     offline = 0
-    for directory in broker.log_manager.directories:
+    for directory in source.context.log_manager.directories:
         offline += not directory.is_online
         yield "kafka_log_logmanager_logdirectoryoffline", (directory.path,), not directory.is_online
     yield "kafka_log_logmanager_offlinelogdirectorycount", (), offline
 
 
-def group_samples(broker: Broker) -> Iterator[Sample]:
+def group_samples(source: MetricsSource) -> Iterator[Sample]:
     """Groups by state, and the offsets they committed."""
     states: Counter[GroupState] = Counter()
     offsets = 0
-    groups = broker.group_coordinator.groups
+    groups = source.context.coordinators.group.groups
     for group in groups:
         states[group.state] += 1
         offsets += len(group.offsets)
     yield _GROUPS + "numgroups", (), len(groups)
     for name, state in GROUP_STATES:
         yield _GROUPS + name, (), states[state]
-    consumer_groups = broker.group_coordinator.consumer_groups
+    consumer_groups = source.context.coordinators.group.consumer_groups
     consumer_states = Counter(group.state for group in consumer_groups)
     offsets += sum(len(group.offsets) for group in consumer_groups)
     yield _GROUPS + "numoffsets", (), offsets

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode
 from ...protocol.messages import request_message
-from ..request.request_times import BUCKETS, RequestTimes, quantiles
+from ..request.request_metrics import BUCKETS, RequestTimes, quantiles
 from .metric import Sample, Summary
+from .source import MetricsSource
 
 if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..request.dispatch import Route
+    from ..request.route import Route
 
 QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 """Those that the exporter shows of Kafka's histograms, as it writes them."""
@@ -21,14 +21,14 @@ QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 _SHARES = tuple(float(each) for each in QUANTILES)
 
 
-def request_samples(broker: Broker) -> Iterator[Sample]:
+def request_samples(source: MetricsSource) -> Iterator[Sample]:
     """Every API that was asked for.
 
     A Fetch counts twice, as in Kafka: under its own name, and as FetchConsumer or FetchFollower.
     """
     times_of: dict[str, list[RequestTimes]] = defaultdict(list)
     errors: Counter[tuple[str, str]] = Counter()
-    for route in broker.dispatcher.routes:
+    for route in source.dispatcher.routes:
         for name, times in _named_times(route):
             times_of[name].append(times)
         for name, count in _counts(route).items():
@@ -36,11 +36,11 @@ def request_samples(broker: Broker) -> Iterator[Sample]:
             yield "kafka_network_requestmetrics_requests_total", labels, count
         for error, count in route.errors.by_name():
             errors[_name(route), error] += count
-        if route.times.instant:
-            errors[_name(route), ErrorCode.NONE.name] += route.times.instant
+        if route.times.sub_millisecond_count:
+            errors[_name(route), ErrorCode.NONE.name] += route.times.sub_millisecond_count
     for request_and_error, count in errors.items():
         yield "kafka_network_requestmetrics_errors_total", request_and_error, count
-    now_ms = broker.clock.monotonic_ms()
+    now_ms = source.context.clock.monotonic_ms()
     for name, several in times_of.items():
         yield "kafka_network_requestmetrics_totaltimems", (name,), _summary(several, now_ms)
 

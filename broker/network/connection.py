@@ -14,15 +14,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import FrameReader
-
-if TYPE_CHECKING:
-    from ..request.dispatch import Dispatcher
-    from ..request.fast_path.fast_paths import Shortcut
-    from ..request.fast_path.idle_fetch import FetchShortcut
+from ..request.dispatch import Dispatcher
+from ..request.requests import Answerable, FastPath, FetchFastPath
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +34,23 @@ UNSENT_BYTES_MAX = 64 * 1024
 sends and does not read holds up nobody but itself."""
 
 
-class Answerable(Protocol):
-    """A request as far as the order of answers goes."""
+ConnectionFactory = Callable[[str, Callable[[], None]], "Connection"]
+"""Makes the connection of an accepted socket from its peer's name and its `on_ready`."""
 
-    @property
-    def buffers(self) -> Sequence[Any] | None:
-        """The framed answer once it is there."""
+
+class ListenerTraffic:
+    """How many connections a listener has, and had.
+
+    Attributes:
+        accepted: since the start.
+        streams: open ones that the epoll transport does not drive.
+    """
+
+    __slots__ = ("accepted", "streams")
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.streams = 0
 
 
 class Connection:
@@ -62,7 +70,8 @@ class Connection:
         "_on_ready",
         "backlog",
         "dispatcher",
-        "fetch_shortcut",
+        "fast_paths",
+        "fetch_fast_path",
         "is_closed",
         "is_closing",
         "is_parked",
@@ -72,7 +81,6 @@ class Connection:
         "peer",
         "principal",
         "reader",
-        "shortcuts",
         "unanswered",
         "unsent_bytes",
     )
@@ -96,8 +104,8 @@ class Connection:
         self._handled = 0
         self.unanswered: deque[Answerable] = deque()
         self.backlog: deque[memoryview] = deque()
-        self.shortcuts: dict[int, Shortcut] = {}
-        self.fetch_shortcut: FetchShortcut | None = None
+        self.fast_paths: dict[int, FastPath] = {}
+        self.fetch_fast_path: FetchFastPath | None = None
         self.is_parked = False
         self.is_closing = False
         self.is_closed = False
@@ -193,7 +201,7 @@ class Connection:
         self._handled = 0
 
     def note_handled(self) -> None:
-        """Count a request that took the general way, against what a pass allows."""
+        """Count a request that took the slow path, against what a pass allows."""
         self._handled += 1
 
     def note_sent(self) -> None:
@@ -239,5 +247,11 @@ class Connection:
         self.output.clear()
         self.backlog.clear()
         self.unanswered.clear()
-        if self.fetch_shortcut is not None:
-            self.fetch_shortcut.close()
+        if self.fetch_fast_path is not None:
+            self.fetch_fast_path.close()
+
+
+def peer_name(address: tuple[str, int] | tuple[str, int, int, int]) -> str:
+    """Host and port as one text, an IPv6 host in brackets."""
+    host, port = address[0], address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

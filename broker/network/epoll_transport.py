@@ -2,7 +2,7 @@
 
 Parking in trio is what costs, so it is skipped, not worked around: the task polls its own
 epoll, and waits in trio, on that epoll's descriptor, only when nothing has come for a moment
-(`EpollWatch`).
+(`AdaptivePoller`).
 A pass receives once from every ready connection, handles all whole frames, lets the brokers
 flush, and sends once.
 """
@@ -21,8 +21,8 @@ import trio
 
 from ...runtime.clock import Clock, precise_seconds
 from ...runtime.timers import Timers
-from .adaptive_poller import EpollWatch
-from .connection import Connection
+from .adaptive_poller import AdaptivePoller
+from .connection import Connection, ConnectionFactory, peer_name
 from .send_buffers import send_buffers
 
 logger = logging.getLogger(__name__)
@@ -44,9 +44,6 @@ _READ = select.EPOLLIN | select.EPOLLRDHUP
 _GONE = select.EPOLLHUP | select.EPOLLERR
 """Both directions are over. A peer that only will send no more (EPOLLRDHUP) is still owed
 answers to what it has sent; that it is done shows when a receive brings nothing."""
-
-ConnectionFactory = Callable[[str, Callable[[], None]], Connection]
-"""Makes the connection of an accepted socket from its peer's name and its `on_ready`."""
 
 
 class Link:
@@ -97,7 +94,7 @@ class EpollTransport:
         self._arena = memoryview(bytearray(ARENA_BYTES))
         self._parking: trio.CancelScope | None = None
         self._is_stopping = False
-        self._watch = EpollWatch(self._epoll)
+        self._poller = AdaptivePoller(self._epoll)
         self._pass_bytes = 0
         self._now_ms = clock.monotonic_ms()
         if idle_ms_max >= 0:
@@ -155,11 +152,11 @@ class EpollTransport:
         while not self._is_stopping:
             events = self._epoll.poll(0)
             if not events and not self._unfinished:
-                events = self._watch.next_events(self._pass_bytes)
+                events = self._poller.next_events(self._pass_bytes)
                 if not events:
                     began = precise_seconds()
                     await self._park(epoll_fd)
-                    self._watch.note_parked(precise_seconds() - began)
+                    self._poller.note_parked(precise_seconds() - began)
             self._now_ms = now_ms = self._clock.monotonic_ms()
             deadline_ms = self._timers.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
@@ -367,10 +364,4 @@ def run_due_timers(timers: Timers, now_ms: int) -> None:
     try:
         timers.run_due(now_ms)
     except ExceptionGroup:
-        logger.exception("something that was due could not be done")
-
-
-def peer_name(address: tuple[str, int] | tuple[str, int, int, int]) -> str:
-    """Host and port as one text, an IPv6 host in brackets."""
-    host, port = address[0], address[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        logger.exception("timer callbacks failed")

@@ -1,4 +1,4 @@
-"""Sockets: binding the listeners, and driving their connections by the fitting transport.
+"""The listeners of a broker, and the transports that drive their connections.
 
 Plain listeners go to the epoll transport where the platform has epoll; everything else is
 served over trio streams.
@@ -16,21 +16,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from ...config.definition import ConfigError
-from ...config.listeners import Listener, bind_hosts
+from ...config.listeners import Listener
 from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 from ..request.dispatch import Dispatcher
-from .connection import Connection
-from .epoll_transport import ConnectionFactory, EpollTransport, peer_name, run_due_timers
+from .connection import Connection, ConnectionFactory, ListenerTraffic, peer_name
+from .epoll_transport import EpollTransport, run_due_timers
+from .listening import bind_listener
 from .stream_transport import StreamTransport
 
 if TYPE_CHECKING:
     from ...security.tls.listeners import TlsListeners
 
 SERVED_PROTOCOLS = ("PLAINTEXT", "SSL")
-LISTEN_BACKLOG = 128
-BIND_ATTEMPTS = 16
-"""How often port 0 is tried for IPv4 and IPv6 to agree on one port."""
 
 
 class ServerSettings(NamedTuple):
@@ -51,21 +49,6 @@ class BoundListener(NamedTuple):
     def port(self) -> int:
         """The port all its sockets are bound to."""
         return int(self.sockets[0].getsockname()[1])
-
-
-class ListenerTraffic:
-    """How many connections a listener has, and had.
-
-    Attributes:
-        accepted: since the start.
-        streams: open ones that the epoll transport does not drive.
-    """
-
-    __slots__ = ("accepted", "streams")
-
-    def __init__(self) -> None:
-        self.accepted = 0
-        self.streams = 0
 
 
 class Server:
@@ -192,9 +175,9 @@ class Server:
         return idle_ms / 1000 if idle_ms >= 0 else float("inf")
 
     async def _serve_tls(self, sock: socket.socket, listener_name: str) -> None:
-        from .tls_serving import serve_tls
+        from .tls_listener import serve_tls
 
-        assert self._tls is not None, "a listener that speaks TLS has been told how"
+        assert self._tls is not None, "there is a listener that speaks TLS"
         await serve_tls(
             sock,
             self._tls.of,
@@ -238,79 +221,3 @@ class Server:
                 await self._timers_changed.wait()
             run_due_timers(self._timers, self._clock.monotonic_ms())
             self._flush()
-
-
-def bind_listener(listener: Listener, option: str = "--listen") -> tuple[socket.socket, ...]:
-    """The listening sockets of one listener, all on one port.
-
-    `localhost` and an empty host have two address families; one that the machine lacks is
-    left out.
-
-    Args:
-        listener: where.
-        option: by which a user can choose another address, for the error's text.
-
-    Raises:
-        ConfigError: no socket could be bound.
-    """
-    for _ in range(BIND_ATTEMPTS):
-        sockets: list[socket.socket] = []
-        port = listener.port
-        try:
-            for host in bind_hosts(listener):
-                sock = _bind(host, port, len(bind_hosts(listener)) > 1)
-                if sock is not None:
-                    sockets.append(sock)
-                    port = sock.getsockname()[1]
-        except OSError as error:
-            for sock in sockets:
-                sock.close()
-            if listener.port == 0 and error.errno == errno.EADDRINUSE:
-                continue  # the port that IPv4 was given is taken for IPv6
-            raise ConfigError(_bind_failure(listener, option, error)) from error
-        if sockets:
-            return tuple(sockets)
-        raise ConfigError(f"Cannot listen on {listener.address}: this machine has no such address.")
-    raise ConfigError(f"Cannot listen on {listener.address}: no port is free for all addresses.")
-
-
-def _bind(host: str, port: int, may_lack: bool) -> socket.socket | None:
-    try:
-        found = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
-        )
-    except socket.gaierror as error:
-        raise OSError(errno.EADDRNOTAVAIL, f"{host} is not known: {error}") from error
-    family, kind, protocol, _, address = found[0]
-    try:
-        sock = socket.socket(family, kind, protocol)
-    except OSError:
-        if may_lack:
-            return None
-        raise
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind(address)
-        sock.listen(LISTEN_BACKLOG)
-    except OSError as error:
-        sock.close()
-        if may_lack and family == socket.AF_INET6 and error.errno == errno.EADDRNOTAVAIL:
-            return None
-        raise
-    return sock
-
-
-def _bind_failure(listener: Listener, option: str, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"Cannot listen on {listener.address}: another program does. Stop it, or choose "
-            f"another port ({option} HOST:PORT; port 0 takes a free one)."
-        )
-    if error.errno == errno.EACCES:
-        return (
-            f"Cannot listen on {listener.address}: the system allows ports below 1024 to "
-            "root only. Choose a higher one."
-        )
-    return f"Cannot listen on {listener.address}: {error.strerror or error}."

@@ -6,15 +6,13 @@ ask for metadata first. Only refusals come here. Source: Kafka's KafkaApis (getC
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...metadata.metadata_cache import Node
 from ...protocol import messages
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .context import HandlerContext
 
 FIRST_PRODUCE_VERSION = 10
 FIRST_FETCH_VERSION = 16
@@ -36,7 +34,7 @@ class CurrentLeader(NamedTuple):
 
 
 def current_leader(
-    broker: Broker, topic_partition: TopicPartition, listener_name: str
+    context: HandlerContext, topic_partition: TopicPartition, listener_name: str
 ) -> CurrentLeader:
     """The leader of a partition: what its replica here was told, else what the metadata say.
 
@@ -46,8 +44,8 @@ def current_leader(
         listener_name: the one that the client came in by, whose addresses it can use.
     """
     leader_id = leader_epoch = NOBODY
-    cache = broker.metadata_cache
-    partition = broker.replica_manager.get_partition(topic_partition)
+    cache = context.metadata_cache
+    partition = context.replica_manager.get_partition(topic_partition)
     if partition is not None:
         leader_id, leader_epoch = partition.leader, partition.leader_epoch
     else:
@@ -59,7 +57,7 @@ def current_leader(
 
 
 def tell_producer(
-    broker: Broker,
+    context: HandlerContext,
     version: int,
     listener_name: str,
     answer: messages.ProduceResponse,
@@ -77,12 +75,12 @@ def tell_producer(
         topic_partition: which partition that is.
     """
     if version >= FIRST_PRODUCE_VERSION and refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        found = current_leader(broker, topic_partition, listener_name)
+        found = current_leader(context, topic_partition, listener_name)
         _tell(messages.ProduceResponse, answer, refused, found)
 
 
 def tell_fetcher(
-    broker: Broker,
+    context: HandlerContext,
     version: int,
     listener_name: str,
     answer: messages.FetchResponse,
@@ -106,14 +104,14 @@ def tell_fetcher(
         return
     name: str | None
     if isinstance(topic, bytes):
-        name = broker.metadata_cache.topic_name(topic)
+        name = context.metadata_cache.topic_name(topic)
         if name is None:  # a follower may hear of a topic first
-            name = broker.replica_manager.hosted.online.topic_name(topic)
+            name = context.replica_manager.hosted.online.topic_name(topic)
     else:
         name = topic
     if name is not None:
         topic_partition = TopicPartition(name, refused.partition_index)
-        found = current_leader(broker, topic_partition, listener_name)
+        found = current_leader(context, topic_partition, listener_name)
         _tell(messages.FetchResponse, answer, refused, found)
 
 

@@ -10,26 +10,21 @@ import logging
 import struct
 from collections.abc import Callable, Mapping
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.decoding_budget import CLUSTER_APIS
 from ...protocol.error_response import error_response
 from ...protocol.errors import ProtocolError
-from ...protocol.headers import read_request_header, response_header_version
-from ...protocol.messages import request_message, response_message
+from ...protocol.headers import read_request_header
+from ...protocol.messages import request_message
 from ...runtime.long_work import run_in_steps
 from ..handlers.registry import Registration
-from .error_counts import ErrorCounts
+from .context import HandlerContext
 from .fast_path.fast_paths import LEARNERS
 from .fast_path.idle_fetch import decode_fetch
-from .request_times import RequestTimes
-from .requests import AT_FLUSH, Request
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..network.connection import Connection
+from .requests import AT_FLUSH, ClientConnection, Request
+from .route import Route
 
 logger = logging.getLogger(__name__)
 
@@ -38,69 +33,6 @@ LONG_FRAME_BYTES = 32 << 10
 its some thousand microseconds are not spent in one go."""
 
 _unpack_route = struct.Struct(">I").unpack_from
-_pack_prefix = struct.Struct(">ii").pack
-_pack_flexible_prefix = struct.Struct(">iib").pack
-
-
-class Route:
-    """One version of one API: how to decode it, who handles it, how to encode the answer.
-
-    Attributes:
-        errors: in the answers.
-        times: of the requests that were answered.
-        follower_times: of a Fetch: of those that came from other brokers, which `times` leaves
-            out; None of all other APIs.
-        key: API key and version as the first four bytes of a request have them.
-        learn: makes a connection's shortcut for requests like the one it is given; None if the
-            API has none.
-        may_be_long: whether requests may list the partitions of a whole cluster.
-    """
-
-    __slots__ = (
-        "_encode",
-        "_flexible_header",
-        "api_key",
-        "api_version",
-        "decode",
-        "errors",
-        "follower_times",
-        "handler",
-        "key",
-        "learn",
-        "may_be_long",
-        "name",
-        "times",
-    )
-
-    def __init__(self, registration: Registration, api_version: int) -> None:
-        api_key = registration.api_key
-        self.api_key = api_key
-        self.api_version = api_version
-        self.key = api_key << 16 | api_version
-        self.learn = LEARNERS.get(api_key)
-        self.name = api_key.name
-        self.handler = registration.load()
-        message = request_message(api_key)
-        self.decode = message.decoder(api_version)
-        self.may_be_long = api_key in CLUSTER_APIS
-        response = response_message(api_key)
-        self._encode = response.encoder(api_version)
-        self.errors = ErrorCounts(response, api_version)
-        self._flexible_header = response_header_version(api_key, api_version) >= 1
-        self.times = RequestTimes()
-        self.follower_times = RequestTimes() if api_key is ApiKey.FETCH else None
-
-    def encode_answer(self, correlation_id: int, response: Any) -> list[Any]:
-        """The whole response frame as buffers; records stay the objects they were."""
-        buffers = self._encode(response)
-        size = 0
-        for buffer in buffers:
-            size += len(buffer)
-        if self._flexible_header:
-            prefix = _pack_flexible_prefix(size + 5, correlation_id, 0)
-        else:
-            prefix = _pack_prefix(size + 4, correlation_id)
-        return [prefix, *buffers]
 
 
 class Dispatcher:
@@ -113,12 +45,13 @@ class Dispatcher:
     answer over.
 
     Args:
-        broker: handed to every handler.
+        context: handed to every handler.
         registrations: what is served.
     """
 
-    def __init__(self, broker: Broker, registrations: Mapping[int, Registration]) -> None:
-        self.broker = broker
+    def __init__(self, context: HandlerContext, registrations: Mapping[int, Registration]) -> None:
+        self.context = context
+        self.clock = context.clock
         self.registrations = registrations
         self.on_request: Callable[[Request], bool] | None = None
         self.on_answer: Callable[[Request, Any], Any] | None = None
@@ -130,7 +63,7 @@ class Dispatcher:
         """Those that requests have come for so far."""
         return list(self._routes.values())
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+    def dispatch(self, connection: ClientConnection, frame: memoryview) -> None:
         """Handle one request frame.
 
         Raises:
@@ -141,8 +74,8 @@ class Dispatcher:
             route_key = _unpack_route(frame)[0]
         except struct.error:
             raise ProtocolError(f"a request of {len(frame)} bytes has no whole header") from None
-        shortcut = connection.shortcuts.get(route_key)
-        if shortcut is not None and shortcut.take(connection, frame):
+        fast_path = connection.fast_paths.get(route_key)
+        if fast_path is not None and fast_path.take(connection, frame):
             return
         route = self._routes.get(route_key)
         if route is None:
@@ -152,7 +85,7 @@ class Dispatcher:
         if connection.unanswered and route.api_key != ApiKey.PRODUCE:
             # Kafka handles a connection's requests one by one: this one sees what those
             # before it have staged, and comes after those that wait for replicas.
-            self.broker.replica_manager.flush()
+            self.context.replica_manager.flush()
             if connection.unanswered:
                 connection.put_back(frame)
                 return
@@ -163,7 +96,7 @@ class Dispatcher:
         try:
             # What trails the body is ignored, as Kafka does.
             if route.api_key is ApiKey.FETCH:
-                body = decode_fetch(connection, route, frame, position)
+                body = decode_fetch(self.context, connection, route, frame, position)
             else:
                 body = route.decode(frame, position)[0]
         except ProtocolError as error:
@@ -176,7 +109,7 @@ class Dispatcher:
         else:
             self._handle(request)
             if route.learn is not None:
-                route.learn(self.broker, connection, route, frame, body)
+                route.learn(self.context, connection, route, frame, body)
 
     def resume(self, request: Request) -> None:
         """Handle a request that `on_request` took over; its body keeps no frame's memory."""
@@ -186,7 +119,7 @@ class Dispatcher:
     def _handle(self, request: Request) -> None:
         connection = request.connection
         try:
-            response = request.route.handler(self.broker, request)
+            response = request.route.handler(self.context, request)
         except KafkaError as refusal:
             request.answer(self._error_answer(request, refusal.code, refusal.message))
         except Exception:
@@ -197,18 +130,18 @@ class Dispatcher:
                 connection.is_parked = request.buffers is None and bool(connection.unanswered)
             elif type(response) is CoroutineType:
                 connection.is_parked = True
-                self.broker.start_task(self._answer_when_done, request, response)
+                self.context.start_task(self._answer_when_done, request, response)
             elif response is not AT_FLUSH:
                 request.answer(response)
 
-    def _take_long(self, connection: Connection, route: Route, frame: memoryview) -> None:
+    def _take_long(self, connection: ClientConnection, route: Route, frame: memoryview) -> None:
         """Decode a long request beside the others', and handle it then."""
         connection.note_handled()
         correlation_id, client_id, position = read_request_header(frame)
         request = Request(route, correlation_id, client_id or "", None, connection)
         connection.unanswered.append(request)
         connection.is_parked = True
-        self.broker.start_task(self._decode_and_handle, request, bytes(frame), position)
+        self.context.start_task(self._decode_and_handle, request, bytes(frame), position)
 
     async def _decode_and_handle(self, request: Request, frame: bytes, position: int) -> None:
         route, connection = request.route, request.connection
@@ -241,7 +174,7 @@ class Dispatcher:
     def _error_answer(self, request: Request, code: ErrorCode, message: str | None) -> Any:
         return error_response(request.api_key, request.api_version, request.body, code, message)
 
-    def _find_route(self, connection: Connection, frame: memoryview) -> Route | None:
+    def _find_route(self, connection: ClientConnection, frame: memoryview) -> Route | None:
         """The route of a frame seen for the first time; None where it was answered already.
 
         Raises:
@@ -262,11 +195,13 @@ class Dispatcher:
                 f"{registration.api_key.name} v{api_version} is not served here, only "
                 f"{registration.versions.start} to {registration.versions.stop - 1}"
             )
-        route = self._routes[_unpack_route(frame)[0]] = Route(registration, api_version)
+        route = self._routes[_unpack_route(frame)[0]] = Route(
+            registration, api_version, LEARNERS.get(registration.api_key)
+        )
         return route
 
     def _answer_unknown_api_versions(
-        self, connection: Connection, frame: memoryview, registration: Registration
+        self, connection: ClientConnection, frame: memoryview, registration: Registration
     ) -> None:
         route = Route(registration, 0)
         correlation_id = struct.unpack_from(">i", frame, 4)[0]

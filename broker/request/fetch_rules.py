@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.errors import ErrorCode
 from ...protocol import messages
 from ...replication.partition.partition import FetchIsolation
 from ...replication.read.fetch import FetchParams, FetchPartitionData
+from .context import HandlerContext
 from .current_leaders import tell_fetcher
 from .fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from .requests import Request
+from .requests import Request
 
 FIRST_VERSION_WITH_STORAGE_ERRORS = 6
 FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
@@ -25,7 +23,7 @@ Results = list[tuple[PartitionKey, FetchPartitionData]]
 """What partitions answer, by what the request calls them."""
 
 
-def fetch_params(broker: Broker, body: messages.FetchRequest, version: int) -> FetchParams:
+def fetch_params(context: HandlerContext, body: messages.FetchRequest, version: int) -> FetchParams:
     """What holds for all partitions of a fetch."""
     replica_id = max(body.replica_id, body.replica_state.replica_id)
     if replica_id >= 0:
@@ -37,7 +35,7 @@ def fetch_params(broker: Broker, body: messages.FetchRequest, version: int) -> F
             replica_id=replica_id,
             replica_epoch=body.replica_state.replica_epoch,
         )
-    max_bytes = min(body.max_bytes, broker.config["fetch.max.bytes"])
+    max_bytes = min(body.max_bytes, context.config["fetch.max.bytes"])
     return FetchParams(
         max_wait_ms=body.max_wait_ms,
         min_bytes=min(body.min_bytes, max_bytes),
@@ -53,7 +51,7 @@ def fetch_params(broker: Broker, body: messages.FetchRequest, version: int) -> F
 
 
 def fetch_response(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     session: FetchSession | None,
     results: Results,
@@ -80,7 +78,7 @@ def fetch_response(
             topics.append((topic, []))
         partition = partition_data(index, data)
         if data.error:
-            _explain(broker, request, answer, partition, topic)
+            _explain(context, request, answer, partition, topic)
         topics[-1][1].append(partition)
     answer.responses = [
         response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
@@ -92,7 +90,7 @@ def fetch_response(
 
 
 def _explain(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     answer: messages.FetchResponse,
     refused: messages.FetchResponse.PartitionData,
@@ -105,7 +103,7 @@ def _explain(
         and refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     ):
         refused.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    tell_fetcher(broker, version, request.connection.listener_name, answer, refused, topic)
+    tell_fetcher(context, version, request.connection.listener_name, answer, refused, topic)
 
 
 def partition_data(index: int, data: FetchPartitionData) -> messages.FetchResponse.PartitionData:

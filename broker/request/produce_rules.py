@@ -1,4 +1,4 @@
-"""What the version of a Produce request allows, before any log is asked."""
+"""What Produce's versions allow and answer, apart from what any log says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode
+from ...protocol import messages
 from ...protocol.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, TRANSACTIONAL_FLAG
 from ...replication.append import PartitionResponse
 
@@ -62,3 +63,24 @@ def refusal_of(
             error_message=f"zstd needs Produce version {FIRST_VERSION_WITH_ZSTD} or later",
         )
     return None
+
+
+def partition_response(
+    index: int, result: PartitionResponse
+) -> messages.ProduceResponse.PartitionProduceResponse:
+    """One partition's part of an answer."""
+    response = messages.ProduceResponse
+    return response.PartitionProduceResponse(
+        index=index,
+        error_code=result.error,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+        record_errors=[
+            response.BatchIndexAndErrorMessage(
+                batch_index=error.batch_index, batch_index_error_message=error.message
+            )
+            for error in result.record_errors
+        ],
+        error_message=result.error_message,
+    )

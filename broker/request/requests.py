@@ -1,16 +1,99 @@
-"""One request on its way through the broker, and how its answer finds the way back."""
+"""One request on its way through the broker, and how its answer finds the way back.
+
+The protocols say what a request and the fast paths use of the connection and of the dispatcher,
+which both stand above them: `network.connection.Connection` and `dispatch.Dispatcher`.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
-if TYPE_CHECKING:
-    from ..network.connection import Connection
-    from .dispatch import Route
+from ...runtime.clock import Clock
+from .route import Route
 
 logger = logging.getLogger(__name__)
+
+
+class Answerable(Protocol):
+    """A request as far as the order of answers goes."""
+
+    @property
+    def buffers(self) -> Sequence[Any] | None:
+        """The framed answer once it is there."""
+
+
+class FastPath(Protocol):
+    """What is known of a connection's requests of one API version."""
+
+    def take(self, connection: ClientConnection, frame: memoryview) -> bool:
+        """Handle the request if it is one that is known; returns whether that was done."""
+
+
+class FetchFastPath(Protocol):
+    """What is known of a connection's fetches without a session."""
+
+    misses: int
+
+    def recognize(self, route: Route, frame: memoryview, position: int) -> Any:
+        """A body that is not decoded, if the request is like those before; else None."""
+
+    def close(self) -> None:
+        """The connection is closed."""
+
+
+class RequestHooks(Protocol):
+    """The dispatcher as its requests see it: the clock, and hooks for tests and faults."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's."""
+
+    on_request: Callable[[Request], bool] | None
+    on_answer: Callable[[Request, Any], Any] | None
+    on_framed: Callable[[Request, list[Any]], bool] | None
+
+
+class ClientConnection(Protocol):
+    """The connection that a request came by: whose it is, and the order of its answers."""
+
+    @property
+    def dispatcher(self) -> RequestHooks:
+        """Where its frames go."""
+
+    listener_name: str
+    peer: str
+    principal: str
+    is_closed: bool
+    is_parked: bool
+    unsent_bytes: int
+    unanswered: deque[Answerable]
+    fast_paths: dict[int, FastPath]
+    fetch_fast_path: FetchFastPath | None
+
+    @property
+    def peer_host(self) -> str:
+        """The other side's address without its port."""
+
+    def put_back(self, frame: memoryview) -> None:
+        """Handle a frame again once what came before it is answered."""
+
+    def note_handled(self) -> None:
+        """Count a request against what a pass allows."""
+
+    def note_answered(self) -> None:
+        """Move answers that are next in order to the output."""
+
+    def send_at_once(self, answer: bytes) -> None:
+        """Send the framed answer to a request that is next in order."""
+
+    def send_parts_at_once(self, parts: Sequence[Any], size: int) -> None:
+        """The same of an answer in several parts, of so many bytes together."""
+
+    def fail(self, reason: str) -> None:
+        """Close for the peer's fault, once the answers due are sent."""
 
 
 class AtFlush:
@@ -46,7 +129,12 @@ class Request:
     )
 
     def __init__(
-        self, route: Route, correlation_id: int, client_id: str, body: Any, connection: Connection
+        self,
+        route: Route,
+        correlation_id: int,
+        client_id: str,
+        body: Any,
+        connection: ClientConnection,
     ) -> None:
         self.route = route
         self.api_key = route.api_key
@@ -56,7 +144,7 @@ class Request:
         self.body = body
         self.connection = connection
         self.is_from_follower = False
-        self.received_ms = connection.dispatcher.broker.clock.monotonic_ms()
+        self.received_ms = connection.dispatcher.clock.monotonic_ms()
         self.buffers: list[Any] | None = None
 
     def answer(self, response: Any) -> None:
@@ -68,7 +156,7 @@ class Request:
         connection = self.connection
         if connection.is_closed:
             return
-        hook: Callable[[Request, Any], Any] | None = connection.dispatcher.on_answer
+        hook = connection.dispatcher.on_answer
         if hook is not None:
             response = hook(self, response)
         try:
@@ -106,7 +194,7 @@ class Request:
         connection.note_answered()
 
     def _note_time(self) -> None:
-        now_ms = self.connection.dispatcher.broker.clock.monotonic_ms()
+        now_ms = self.connection.dispatcher.clock.monotonic_ms()
         times = self.route.times
         if self.is_from_follower and self.route.follower_times is not None:
             times = self.route.follower_times

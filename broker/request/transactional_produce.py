@@ -6,8 +6,6 @@ is appended at once. Source: Kafka's ReplicaManager.handleProduceAppend.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.topic_partition import TopicPartition
@@ -20,10 +18,8 @@ from ..interbroker.transaction_verification import (
     PartitionErrors,
     WriterInTransaction,
 )
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from .requests import Request
+from .context import HandlerContext
+from .requests import Request
 
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
@@ -32,7 +28,7 @@ Entries = dict[TopicPartition, memoryview]
 
 
 def append_transactional(
-    broker: Broker,
+    context: HandlerContext,
     request: Request,
     entries: Entries,
     on_complete: AppendCallback,
@@ -85,7 +81,7 @@ def append_transactional(
             }
             on_complete(results | refused)
 
-        broker.replica_manager.append_records(
+        context.replica_manager.append_records(
             timeout_ms=body.timeout_ms,
             required_acks=body.acks,
             internal_topics_allowed=internal_topics_allowed,
@@ -100,7 +96,7 @@ def append_transactional(
         verified({}, {})
         return True
     ((producer_id, producer_epoch),) = producers
-    broker.transaction_verifier.verify(
+    context.coordinators.transaction_verifier.verify(
         WriterInTransaction(
             body.transactional_id,
             producer_id,

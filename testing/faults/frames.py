@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...storage.io.file_slice import FileSlice
 
 if TYPE_CHECKING:
-    from ...broker.network.connection import Connection
-    from ...broker.request.requests import Request
+    from ...broker.request.requests import ClientConnection, Request
 
 
 LENGTH_BYTES = 4
@@ -144,7 +143,7 @@ class Trickle:
         after: After,
         note_sent: Callable[[float], None],
     ) -> None:
-        self._connection: Connection = request.connection
+        self._connection: ClientConnection = request.connection
         self._rest = buffers
         self._bytes_per_second = bytes_per_second
         self._after = after

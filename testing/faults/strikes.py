@@ -25,8 +25,7 @@ from .partial_errors import PartialErrors, marks_answer, prepare_to_mark, take_o
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.network.connection import Connection
-    from ...broker.request.requests import Request
+    from ...broker.request.requests import ClientConnection, Request
     from .fault_table import ActiveFault
 
 ANSWER_ACTIONS = frozenset(
@@ -65,11 +64,11 @@ class Strikes:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._dead: dict[Connection, int] = {}
-        self._line_free_at_ms: dict[Connection, float] = {}
+        self._dead: dict[ClientConnection, int] = {}
+        self._line_free_at_ms: dict[ClientConnection, float] = {}
         self._taken_out: dict[tuple[Request, int], PartialErrors] = {}
 
-    def is_dead(self, connection: Connection) -> bool:
+    def is_dead(self, connection: ClientConnection) -> bool:
         """Whether nothing comes over a connection any more, though it is open."""
         return connection in self._dead
 

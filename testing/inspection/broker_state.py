@@ -175,7 +175,7 @@ def producers(target: ControlTarget, topic: str, partition: int = 0) -> list[Pro
 @verb
 def groups(target: ControlTarget) -> list[str]:
     """The ids of the groups that the broker coordinates, in order."""
-    coordinator = target.broker.group_coordinator
+    coordinator = target.broker.coordinators.group
     names = [each.group_id for each in coordinator.groups]
     return sorted(names + [each.group_id for each in coordinator.consumer_groups])
 
@@ -183,7 +183,7 @@ def groups(target: ControlTarget) -> list[str]:
 @verb
 def group(target: ControlTarget, name: str) -> GroupState:
     """A group as it is now; its state is "Dead" where the broker coordinates no such group."""
-    coordinator = target.broker.group_coordinator
+    coordinator = target.broker.coordinators.group
     for classic in coordinator.groups:
         if classic.group_id == name:
             return _classic_group(target.broker, classic)
@@ -305,19 +305,19 @@ def transactions(target: ControlTarget) -> list[TransactionState]:
             known.transaction.start_ms / 1000 if known.transaction.start_ms >= 0 else None,
             tuple(TopicPartition(*each) for each in sorted(known.transaction.partitions)),
         )
-        for known in sorted(target.broker.transaction_coordinator.ids, key=lambda each: each.name)
+        for known in sorted(target.broker.coordinators.transaction.ids, key=lambda each: each.name)
     ]
 
 
 @verb
 def coordinates_group(target: ControlTarget, group: str) -> bool:
     """Whether this broker coordinates a group: it leads the group's partition."""
-    number = target.broker.group_coordinator.partition_for(group)
+    number = target.broker.coordinators.group.partition_for(group)
     return _partition(target.broker, CONSUMER_OFFSETS, number).is_leader
 
 
 @verb
 def coordinates_transactions(target: ControlTarget, transactional_id: str) -> bool:
     """Whether this broker coordinates a transactional id."""
-    number = target.broker.transaction_coordinator.partition_for(transactional_id)
+    number = target.broker.coordinators.transaction.partition_for(transactional_id)
     return _partition(target.broker, TRANSACTION_STATE, number).is_leader

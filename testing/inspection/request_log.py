@@ -12,7 +12,7 @@ from ..control.verbs import verb
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...broker.request.error_counts import ErrorCounts
+    from ...broker.request.request_metrics import ErrorCounts
     from ...broker.request.requests import Request
     from ..control.client import ControlClient
     from ..control.target import ControlTarget
@@ -190,7 +190,7 @@ class RequestLog:
             logged.errors = self._errors_in(request, response)
 
     def _errors_in(self, request: Request, response: Any) -> tuple[str, ...]:
-        from ...broker.request.error_counts import ErrorCounts
+        from ...broker.request.request_metrics import ErrorCounts
         from ...protocol.messages import response_message
 
         key = (request.api_key, request.api_version)

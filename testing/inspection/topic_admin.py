@@ -182,7 +182,7 @@ async def restore(target: ControlTarget, snapshot: Snapshot) -> None:
     snapshots.advance_log_starts(broker, topics)
     if not await target.wait_until(
         lambda: (
-            not (broker.group_coordinator.is_loading or broker.transaction_coordinator.is_loading)
+            not (broker.coordinators.group.is_loading or broker.coordinators.transaction.is_loading)
         ),
         WAIT_MS_MAX / 1000,
     ):

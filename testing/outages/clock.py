@@ -82,8 +82,8 @@ async def advance(target: ControlTarget, milliseconds: int) -> int:
     _keep_followers(broker, milliseconds)
     broker.server.time_jumped(milliseconds)
     if milliseconds >= broker.config["offsets.retention.minutes"] * 60_000:
-        broker.group_coordinator.expire_offsets()  # else empty groups would go before their time
-    broker.transaction_coordinator.catch_up()
+        broker.coordinators.group.expire_offsets()  # else empty groups would go before their time
+    broker.coordinators.transaction.catch_up()
     broker.server.finish_outside_work()
     await target.wait_until(lambda: not _are_ending(broker), MARKERS_SECONDS_MAX)
     await broker.log_maintenance.catch_up()
@@ -121,7 +121,7 @@ def _are_ending(broker: Broker) -> bool:
 
     return any(
         known.pending in PREPARED or known.transaction.state in PREPARED
-        for known in broker.transaction_coordinator.ids
+        for known in broker.coordinators.transaction.ids
     )
 
 

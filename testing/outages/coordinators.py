@@ -44,7 +44,7 @@ def expire_session(target: ControlTarget, group: str, member: str | None = None)
         raise VerbError(f"group {group} has no member {member or ''}: in it is {there}")
     for member_id in expired:
         logger.warning("outage: the session of %s in group %s expires", member_id, group)
-        target.broker.group_coordinator.interventions.expire_session(group, member_id)
+        target.broker.coordinators.group.interventions.expire_session(group, member_id)
     return expired
 
 
@@ -59,12 +59,12 @@ def force_rebalance(target: ControlTarget, group: str) -> None:
     if not _group(target, group).members:
         raise VerbError(f"group {group} has no members to share anything")
     logger.warning("outage: group %s rebalances", group)
-    target.broker.group_coordinator.interventions.rebalance(group, "a test asked for it")
+    target.broker.coordinators.group.interventions.rebalance(group, "a test asked for it")
 
 
 def _group(target: ControlTarget, name: str) -> Group | ConsumerGroup:
     """The group of a name. Raises VerbError: this broker does not know it."""
-    coordinator = target.broker.group_coordinator
+    coordinator = target.broker.coordinators.group
     found: list[Group | ConsumerGroup] = [*coordinator.groups, *coordinator.consumer_groups]
     for each in found:
         if each.group_id == name:
@@ -110,7 +110,7 @@ async def _initialize(target: ControlTarget, known: TransactionalId) -> tuple[Er
         answers.append((error, producer_id, epoch))
         done.set()
 
-    target.broker.transaction_coordinator.init_producer_id(
+    target.broker.coordinators.transaction.init_producer_id(
         known.name, known.transaction.timeout_ms, None, respond
     )
     target.broker.server.finish_outside_work()
@@ -127,7 +127,7 @@ async def expire_transaction(target: ControlTarget, transactional_id: str) -> No
     known = _known(target, transactional_id)
     logger.warning("outage: the transaction of %s expires", transactional_id)
     try:
-        target.broker.transaction_coordinator.expire_transaction(transactional_id)
+        target.broker.coordinators.transaction.expire_transaction(transactional_id)
     except KafkaError as refusal:
         state = known.transaction.state.shown
         raise VerbError(
@@ -143,7 +143,7 @@ async def expire_transaction(target: ControlTarget, transactional_id: str) -> No
 
 
 def _known(target: ControlTarget, transactional_id: str) -> TransactionalId:
-    for each in target.broker.transaction_coordinator.ids:
+    for each in target.broker.coordinators.transaction.ids:
         if each.name == transactional_id:
             return each
     raise VerbError(f"there is no transactional id {transactional_id} on this broker")

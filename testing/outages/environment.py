@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ...broker.environment import Surroundings
+from ...broker.start import Environment
 from .clock import BrokerClock
 from .faulty_files import FaultyFiles
 from .links import Links
@@ -24,7 +24,7 @@ def breakable_environment(
     ahead_ms: int = 0,
     skew_ms: int = 0,
     cuts: Mapping[int, bool] = NO_CUTS,
-) -> Surroundings:
+) -> Environment:
     """As the operating system's, until a test says otherwise.
 
     Args:
@@ -41,4 +41,4 @@ def breakable_environment(
         broker.links.connect = links.connect
         on_made(broker)
 
-    return Surroundings(BrokerClock(ahead_ms, skew_ms), FaultyFiles(), made)
+    return Environment(BrokerClock(ahead_ms, skew_ms), FaultyFiles(), made)

@@ -16,8 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ...broker.environment import Surroundings
-from ...broker.start import StartError, run_brokers
+from ...broker.start import Environment, StartError, run_brokers
 from ...config.broker_config import BrokerConfig
 from ...config.definition import ConfigError
 from ...config.properties import Properties
@@ -65,7 +64,7 @@ def _serve(options: argparse.Namespace, stop: threading.Event) -> int:
 
     try:
         config = BrokerConfig.from_sources(Properties(""), settings)
-        run_brokers([config], announce, stop.is_set, surroundings=_surroundings(control, options))
+        run_brokers([config], announce, stop.is_set, environment=_surroundings(control, options))
     except (ConfigError, StartError) as error:
         print(f"odradek.testing.process.broker: {error}", file=sys.stderr)
         return 1
@@ -83,9 +82,7 @@ def _open_control() -> ControlServer:
     return ControlServer(token)
 
 
-def _surroundings(
-    control: ControlServer | None, options: argparse.Namespace
-) -> Surroundings | None:
+def _surroundings(control: ControlServer | None, options: argparse.Namespace) -> Environment | None:
     """What the broker lives in if it may be broken; the operating system's if not."""
     if control is None:
         return None

@@ -6,6 +6,7 @@ import random
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -281,7 +282,7 @@ class HandlerBench:
         self.groups = groups
         self.denied: set[tuple[str, str, str]] = set()
         self.created: list[str] = []
-        self.group_coordinator = groups.coordinator
+        self.coordinators = SimpleNamespace(group=groups.coordinator)
         self.clock = groups.clock
         self.metadata_cache = MetadataCache(1)
         self.controller = self

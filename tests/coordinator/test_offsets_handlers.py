@@ -204,8 +204,8 @@ def test_an_unknown_group_has_committed_nothing(handlers, version: int) -> None:
 def test_a_group_that_is_coordinated_elsewhere_is_refused_as_the_version_can(
     handlers, version: int
 ) -> None:
-    partition = handlers.group_coordinator.partition_for("group")
-    handlers.group_coordinator.note_leadership(partition, 1, is_leader=False)
+    partition = handlers.coordinators.group.partition_for("group")
+    handlers.coordinators.group.note_leadership(partition, 1, is_leader=False)
     response = handlers.send(fetch_request(version, [("orders", ORDERS_ID, [0])]), version).response
     error, positions = told(response, version)
     if version == 1:

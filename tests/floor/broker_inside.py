@@ -20,8 +20,7 @@ from typing import Any
 import trio
 
 from odradek.broker.broker import Broker
-from odradek.broker.environment import Surroundings
-from odradek.broker.start import make_broker
+from odradek.broker.start import Environment, make_broker
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
@@ -163,7 +162,7 @@ async def broker_inside() -> AsyncIterator[tuple[Broker, Clock]]:
     with tempfile.TemporaryDirectory(prefix="odradek-floor-") as folder:
         settings = {**SETTINGS, "log.dirs": folder, "listeners": "PLAINTEXT://127.0.0.1:0"}
         config = BrokerConfig.from_sources({}, settings)
-        broker = await make_broker(config, surroundings=Surroundings(clock))
+        broker = await make_broker(config, environment=Environment(clock))
         ready = trio.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(broker.run, lambda _: ready.set())

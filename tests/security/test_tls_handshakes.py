@@ -8,7 +8,7 @@ import pytest
 import trio
 from support.tls_server import HELLO, tls_server
 
-from odradek.broker.network import tls_handshakes as handshakes
+from odradek.broker.network import tls_listener as handshakes
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 
 

@@ -53,8 +53,8 @@ class KeptChanges:
         """The state of a transactional id once none of its markers is under way."""
 
         def is_complete() -> bool:
-            found = broker.transaction_coordinator.describe(transactional_id)
+            found = broker.coordinators.transaction.describe(transactional_id)
             return found.error is ErrorCode.NONE and not found.state.startswith("Prepare")
 
         await self.wait_until(is_complete)
-        return broker.transaction_coordinator.describe(transactional_id).state
+        return broker.coordinators.transaction.describe(transactional_id).state

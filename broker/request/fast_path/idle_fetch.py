@@ -9,29 +9,43 @@ whose answers are the same; what needs more than records and offsets is left to 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import compress, repeat
+from operator import is_
+from typing import Any
 
+from ....common.errors import ErrorCode
 from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
-from ....replication.purgatory.fetch_memory import FetchMemory, IdlePartition
-from ....replication.read.fetch import FetchPartition
-from ..fetch_rules import ISOLATION_LEVELS, fetch_params
-from .fetch_layout import FIRST_VERSION, UNCOMMON, FetchLayout, TopicPart, layout_of
-from .repeated_fetch import RepeatedFetch
-
-if TYPE_CHECKING:
-    from ...broker import Broker
-    from ...network.connection import Connection
-    from ..dispatch import Route
+from ....replication.purgatory.fetch_memory import FetchMemory, IdlePartition, idle_partition
+from ....replication.read.fetch import FetchPartition, FetchPartitionData, FetchResults
+from ....replication.read.fetch_counting import count_fetches, count_idle
+from ....replication.read.reading import read_from_log
+from ....replication.read.replica_selector import NO_REPLICA
+from ..context import HandlerContext
+from ..fetch_rules import ISOLATION_LEVELS, Results, fetch_params, fetch_response
+from ..requests import ClientConnection, Request
+from ..route import Route
+from .fetch_layout import (
+    FIRST_FLEXIBLE_VERSION,
+    FIRST_VERSION,
+    UNCOMMON,
+    FetchLayout,
+    TopicPart,
+    layout_of,
+)
 
 MISSES_BEFORE_LEARNING = 8
 """After so many fetches that differ in more than partitions, the next one is gone by."""
 NO_ANSWERS: dict[bytes, bytes] = {}
 
+_pack_prefix = struct.Struct(">ii").pack
+_pack_flexible_prefix = struct.Struct(">iib").pack
 
-class FetchShortcut(FetchMemory):
+
+class IdleFetchFastPath(FetchMemory):
     """What one connection's fetches without a session have in common.
 
     Args:
@@ -45,7 +59,7 @@ class FetchShortcut(FetchMemory):
 
     __slots__ = (
         "_answers",
-        "_broker",
+        "_context",
         "_current",
         "_entries",
         "_prefix",
@@ -59,27 +73,27 @@ class FetchShortcut(FetchMemory):
 
     def __init__(
         self,
-        broker: Broker,
+        context: HandlerContext,
         route: Route,
         layout: FetchLayout,
         body: messages.FetchRequest,
         prefix: bytes,
         suffix: bytes,
     ) -> None:
-        super().__init__(broker.replica_manager.delayed_fetch)
+        super().__init__(context.replica_manager.delayed_fetch)
         self.layout = layout
         self.misses = 0
-        self._broker = broker
+        self._context = context
         self._route = route
         self._prefix = prefix
         self._suffix = suffix
-        self._snapshot = broker.metadata_cache.snapshot
+        self._snapshot = context.metadata_cache.snapshot
         self._answers: dict[bytes | str, dict[bytes, bytes]] = {}
         """Topic to what asks for its idle partitions, and what they answer."""
         self._entries: dict[TopicPartition, tuple[bytes | str, bytes]] = {}
         """The same the other way round: an idle partition's topic, and what asks for it."""
         self._current: RepeatedFetch | None = None
-        self.params = fetch_params(broker, body, layout.version)
+        self.params = fetch_params(context, body, layout.version)
         """What holds for all partitions; a broker's settings for it do not change."""
 
     def recognize(self, route: Route, frame: memoryview, position: int) -> RepeatedFetch | None:
@@ -104,14 +118,14 @@ class FetchShortcut(FetchMemory):
             return None
         if data[end:] != self._suffix:
             return None
-        return RepeatedFetch(self, self._broker, data, position, topics)
+        return RepeatedFetch(self, self._context, data, position, topics)
 
     # -- as a memory ------------------------------------------------------------------
 
     def begin(self, fetch: RepeatedFetch) -> None:
         """This is the fetch at hand."""
         self._current = fetch
-        snapshot = self._broker.metadata_cache.snapshot
+        snapshot = self._context.metadata_cache.snapshot
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self.wake_all()
@@ -172,13 +186,286 @@ class FetchShortcut(FetchMemory):
         self._current = None
 
 
-def decode_fetch(
-    connection: Connection, route: Route, frame: memoryview, position: int
-) -> messages.FetchRequest | RepeatedFetch:
-    """The body of a Fetch, or what the connection's shortcut knows it by.
+class RepeatedFetch:
+    """A fetch without a session, not decoded but where it asks for what is not idle.
+
+    Attributes:
+        idle_topics: its topics with idle partitions, and how many those are.
+    """
+
+    __slots__ = (
+        "_context",
+        "_data",
+        "_entries",
+        "_memory",
+        "_names",
+        "_position",
+        "_request",
+        "_topics",
+        "idle_topics",
+    )
+
+    def __init__(
+        self,
+        memory: IdleFetchFastPath,
+        context: HandlerContext,
+        data: bytes,
+        position: int,
+        topics: list[TopicPart],
+    ) -> None:
+        self._memory = memory
+        self._context = context
+        self._data = data
+        self._position = position
+        self._topics = topics
+        self._names: dict[bytes | str, str] = {}
+        self._entries: dict[bytes | str, set[bytes]] = {}
+        self.idle_topics: dict[str, int] = {}
+        self._request: Request
+
+    @property
+    def names_one_partition(self) -> bool:
+        """Whether it asks for nothing else."""
+        return len(self._topics) == 1 and len(self._topics[0].entries) == 1
+
+    def decode(self, route: Route) -> Any:
+        """The request's body, as it is decoded in general."""
+        return route.decode(memoryview(self._data), self._position)[0]
+
+    def start(self, request: Request) -> bool:
+        """Read, and perhaps wait; False where only the general way can answer."""
+        memory = self._memory
+        memory.begin(self)
+        asked = self._resolve(request)
+        if asked is None:
+            return False
+        self._request = request
+        self._context.replica_manager.fetch_messages(memory.params, asked, self._complete, memory)
+        return True
+
+    def _resolve(self, request: Request) -> list[FetchPartition] | None:
+        """What is asked of partitions that are not idle; None where something must be explained."""
+        context, memory = self._context, self._memory
+        cache = context.metadata_cache
+        asked: list[FetchPartition] = []
+        previous = None
+        for _, topic, entries in self._topics:
+            name = cache.topic_name(topic) if isinstance(topic, bytes) else topic
+            if name is None or not context.authorize(request, "READ", "TOPIC", name):
+                return None
+            entries_apart = set(entries)
+            active = memory.active_among(topic, entries_apart)
+            self._names[topic] = name
+            if topic == previous or not self._note_entries(topic, entries_apart, len(entries)):
+                return None
+            previous = topic
+            if len(active) < len(entries):
+                self.idle_topics[name] = self.idle_topics.get(name, 0) + len(entries) - len(active)
+            if not active:
+                continue
+            topic_id = topic if isinstance(topic, bytes) else b""
+            for entry in filter(active.__contains__, entries):
+                try:
+                    wish = memory.layout.read_entry(entry, name, topic_id)
+                except ValueError:
+                    return None
+                if not cache.contains_partition(*wish.topic_partition):
+                    return None
+                asked.append(wish)
+        return None if self._names_any_twice(asked) else asked
+
+    def _note_entries(self, topic: bytes | str, entries: set[bytes], count: int) -> bool:
+        """Remember what is asked of a topic; False if there is none, or something stands twice."""
+        before = self._entries.get(topic)
+        if before is not None:  # others came in between
+            count += len(before)
+            entries = entries | before
+        self._entries[topic] = entries
+        return 0 < len(entries) == count
+
+    def _names_any_twice(self, asked: list[FetchPartition]) -> bool:
+        """Whether a partition is asked for in two ways, of which only the last counts."""
+        named = {wish.topic_partition for wish in asked}
+        return len(named) < len(asked) or any(self._memory.is_idle_in(each, self) for each in named)
+
+    def asks_for(self, topic: bytes | str, entry: bytes) -> bool:
+        """Whether a partition is asked for in these words."""
+        return entry in self._entries.get(topic, ())
+
+    def in_order(self, partitions: Sequence[FetchPartition]) -> list[FetchPartition]:
+        """Partitions in the order in which they stand here."""
+        by_key = {
+            (each.topic_id or each.topic_partition.topic, each.topic_partition.partition): each
+            for each in partitions
+        }
+        partition_of = self._memory.layout.partition_of
+        return [
+            each
+            for _, topic, entries in self._topics
+            for entry in entries
+            if (each := by_key.get((topic, partition_of(entry)))) is not None
+        ]
+
+    # -- the answer -------------------------------------------------------------------
+
+    def _complete(self, results: FetchResults) -> None:
+        request, context = self._request, self._context
+        del self._request  # it holds this as its body: neither waits for the garbage collector
+        self._memory.end()
+        if request.connection.is_closed:
+            return
+        for _, data in results:
+            if (
+                data.error
+                or data.diverging_epoch is not None
+                or data.preferred_read_replica != NO_REPLICA
+            ):
+                self._explain(request, results)
+                return
+        memory, hosted = self._memory, context.replica_manager.hosted
+        answer = FastFetchAnswer(memory, request.correlation_id, results)
+        for part in self._topics:
+            answer.add_topic(part)
+        request.route.errors.count_one(ErrorCode.NONE, 1 + answer.partitions)
+        count_fetches(hosted, memory.params, results)
+        count_idle(
+            hosted, {self._names[topic]: count for topic, count in answer.idle_topics.items()}
+        )
+        request.answer_framed(answer.buffers(len(self._topics)))
+        for topic, entry, encoded, asked, data in answer.fresh:
+            idle = idle_partition(hosted.online, memory.params, asked, data)
+            if idle is not None:
+                memory.leave_alone(topic, entry, encoded, idle)
+
+    def _explain(self, request: Request, results: FetchResults) -> None:
+        """Answer by the codec, for there is more to say than the fast path can."""
+        context, memory = self._context, self._memory
+        hosted = context.replica_manager.hosted
+        found = {asked.topic_partition: data for asked, data in results}
+        everything: FetchResults = []
+        told: Results = []
+        for _, topic, entries in self._topics:
+            topic_id = topic if isinstance(topic, bytes) else b""
+            for entry in entries:
+                asked = memory.layout.read_entry(entry, self._names[topic], topic_id)
+                data = found.get(asked.topic_partition)
+                if data is None:
+                    ((_, data),) = read_from_log(hosted.online, memory.params, [asked])
+                everything.append((asked, data))
+                told.append(((topic, asked.topic_partition.partition), data))
+        count_fetches(hosted, memory.params, everything)
+        request.body = self.decode(request.route)
+        request.answer(fetch_response(context, request, None, told))
+
+
+class FastFetchAnswer:
+    """An answer put together from those of idle partitions, and encoded for the others.
 
     Args:
-        connection: whose shortcut is used, and learnt.
+        memory: knows what idle partitions answer.
+        correlation_id: of the request.
+        results: of the others.
+
+    Attributes:
+        partitions: how many it holds.
+        idle_topics: topic to how many of its partitions were idle.
+        fresh: of others without records: topic, what asked for it, its part of the answer, and
+            the result.
+    """
+
+    __slots__ = (
+        "_buffers",
+        "_correlation_id",
+        "_layout",
+        "_memory",
+        "_pending",
+        "_results",
+        "fresh",
+        "idle_topics",
+        "partitions",
+    )
+
+    def __init__(
+        self, memory: IdleFetchFastPath, correlation_id: int, results: FetchResults
+    ) -> None:
+        self._memory = memory
+        self._layout = memory.layout
+        self._correlation_id = correlation_id
+        self._results = {
+            (asked.topic_id or asked.topic_partition.topic, asked.topic_partition.partition): (
+                asked,
+                data,
+            )
+            for asked, data in results
+        }
+        self._buffers: list[Any] = []
+        self._pending: list[bytes] = []
+        self.partitions = 0
+        self.idle_topics: dict[bytes | str, int] = {}
+        self.fresh: list[tuple[bytes | str, bytes, bytes, FetchPartition, FetchPartitionData]] = []
+
+    def add_topic(self, part: TopicPart) -> None:
+        """Answer a topic's partitions."""
+        pending = self._pending
+        topic, entries = part.topic, part.entries
+        answers = self._memory.answers_to(part)
+        count = len(answers)
+        active = list(compress(range(count), map(is_, answers, repeat(None))))
+        self.partitions += count
+        if len(active) < count:
+            self.idle_topics[topic] = self.idle_topics.get(topic, 0) + count - len(active)
+        pending.append(part.head)
+        begin = 0
+        for at in active:
+            pending += answers[begin:at]  # type: ignore[arg-type]  # none of them is None
+            self._add_active(topic, entries[at])
+            pending = self._pending
+            begin = at + 1
+        pending += answers[begin:] if begin else answers  # type: ignore[arg-type]  # as above
+        pending.append(self._layout.topic_end)
+
+    def _add_active(self, topic: bytes | str, entry: bytes) -> None:
+        index = self._layout.partition_of(entry)
+        asked, data = self._results[topic, index]
+        before, behind = self._layout.encode_partition(index, data)
+        if not len(data.records):
+            self.fresh.append((topic, entry, before + behind, asked, data))
+            self._pending.append(before)
+        else:
+            self._pending.append(before)
+            self._buffers += (b"".join(self._pending), data.records)
+            self._pending = []
+        self._pending.append(behind)
+
+    def buffers(self, topics: int) -> list[Any]:
+        """The whole frame, of so many topics."""
+        layout = self._layout
+        buffers = self._buffers
+        end = b"".join((*self._pending, layout.answer_end))
+        if end:
+            buffers.append(end)
+        head = layout.answer_head + layout.encode_count(topics)
+        size = len(head)
+        for buffer in buffers:
+            size += len(buffer)
+        if layout.version >= FIRST_FLEXIBLE_VERSION:
+            prefix = _pack_flexible_prefix(size + 5, self._correlation_id, 0)
+        else:
+            prefix = _pack_prefix(size + 4, self._correlation_id)
+        return [prefix + head, *buffers]
+
+
+def decode_fetch(
+    context: HandlerContext,
+    connection: ClientConnection,
+    route: Route,
+    frame: memoryview,
+    position: int,
+) -> messages.FetchRequest | RepeatedFetch:
+    """The body of a Fetch, or what the connection's fast path knows it by.
+
+    Args:
+        connection: whose fast path is used, and learnt.
         route: of the request.
         frame: all of it.
         position: where its body begins.
@@ -190,27 +477,31 @@ def decode_fetch(
     if dispatcher.on_request or dispatcher.on_answer or dispatcher.on_framed:
         hooked: messages.FetchRequest = route.decode(frame, position)[0]
         return hooked
-    shortcut = connection.fetch_shortcut
-    if shortcut is not None:
-        repeated = shortcut.recognize(route, frame, position)
+    fast_path = connection.fetch_fast_path
+    if fast_path is not None:
+        repeated: RepeatedFetch | None = fast_path.recognize(route, frame, position)
         if repeated is not None:
-            shortcut.misses = 0
+            fast_path.misses = 0
             return repeated
-        shortcut.misses += 1
+        fast_path.misses += 1
     body: messages.FetchRequest = route.decode(frame, position)[0]
-    if shortcut is None or shortcut.misses >= MISSES_BEFORE_LEARNING:
-        learnt = _learn(dispatcher.broker, route, frame, position, body)
+    if fast_path is None or fast_path.misses >= MISSES_BEFORE_LEARNING:
+        learnt = _learn(context, route, frame, position, body)
         if learnt is not None:
-            if shortcut is not None:
-                shortcut.close()
-            connection.fetch_shortcut = learnt
+            if fast_path is not None:
+                fast_path.close()
+            connection.fetch_fast_path = learnt
     return body
 
 
 def _learn(
-    broker: Broker, route: Route, frame: memoryview, position: int, body: messages.FetchRequest
-) -> FetchShortcut | None:
-    """A shortcut for fetches like this one; None if it is not of the common kind."""
+    context: HandlerContext,
+    route: Route,
+    frame: memoryview,
+    position: int,
+    body: messages.FetchRequest,
+) -> IdleFetchFastPath | None:
+    """A fast path for fetches like this one; None if it is not of the common kind."""
     if (
         route.api_version < FIRST_VERSION
         or body.session_epoch != FINAL_EPOCH
@@ -234,4 +525,4 @@ def _learn(
         isolation_level=body.isolation_level,
         rack_id=body.rack_id,
     )
-    return FetchShortcut(broker, route, layout, common, data[position:topics_at], data[end:])
+    return IdleFetchFastPath(context, route, layout, common, data[position:topics_at], data[end:])

@@ -14,14 +14,17 @@ from ....common.errors import KafkaError
 from ....common.sentinels import CONSUMER_REPLICA_ID, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
-from ....replication.read.list_offsets import find_offset, isolation_for
+from ....replication.read.list_offsets import (
+    find_offset,
+    isolation_for,
+)
+from ..context import HandlerContext
+from ..requests import ClientConnection
+from ..route import Route
 from .answer_template import cut_answer
 
 if TYPE_CHECKING:
     from ....replication.partition.partition import Partition
-    from ...broker import Broker
-    from ...network.connection import Connection
-    from ..dispatch import Route
 
 REPEATS_FROM = 8
 """Behind API key, version and correlation id: with the client's id begins what comes again."""
@@ -87,22 +90,22 @@ class EndLookup:
         return self._pack(self._size, correlation_id, self._head, *found, self._tail)
 
 
-class ListOffsetsShortcut:
+class ListOffsetsFastPath:
     """The lookups that one connection has asked for, by the bytes that asked."""
 
-    __slots__ = ("_broker", "_lookups", "_route", "_snapshot")
+    __slots__ = ("_context", "_lookups", "_route", "_snapshot")
 
-    def __init__(self, broker: Broker, route: Route) -> None:
-        self._broker = broker
+    def __init__(self, context: HandlerContext, route: Route) -> None:
+        self._context = context
         self._route = route
-        self._snapshot = broker.metadata_cache.snapshot
+        self._snapshot = context.metadata_cache.snapshot
         self._lookups: dict[bytes, EndLookup] = {}
 
     def __len__(self) -> int:
         """How many are remembered."""
         return len(self._lookups)
 
-    def take(self, connection: Connection, frame: memoryview) -> bool:
+    def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Answer the request if its like has come before; returns whether that was done."""
         lookup = self._lookups.get(bytes(frame[REPEATS_FROM:]))
         dispatcher = connection.dispatcher
@@ -113,14 +116,14 @@ class ListOffsetsShortcut:
             or dispatcher.on_answer is not None
         ):
             return False
-        if self._snapshot is not self._broker.metadata_cache.snapshot:
+        if self._snapshot is not self._context.metadata_cache.snapshot:
             self._lookups.clear()
             return False
         try:
             answer = lookup.answer(_unpack_correlation_id(frame, 4)[0])
         except KafkaError:
             return False  # the handler says what is wrong
-        self._route.times.instant += 1
+        self._route.times.sub_millisecond_count += 1
         connection.note_handled()
         connection.send_at_once(answer)
         return True
@@ -138,12 +141,12 @@ class ListOffsetsShortcut:
         (asked,) = topic.partitions
         if asked.timestamp not in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             return
-        partition = self._broker.replica_manager.get_partition(
+        partition = self._context.replica_manager.get_partition(
             TopicPartition(topic.name, asked.partition_index)
         )
         if partition is None:
             return
-        snapshot = self._broker.metadata_cache.snapshot
+        snapshot = self._context.metadata_cache.snapshot
         if snapshot is not self._snapshot or len(self._lookups) >= LOOKUPS_MAX:
             self._lookups.clear()
             self._snapshot = snapshot
@@ -155,10 +158,14 @@ class ListOffsetsShortcut:
 
 
 def learn_list_offsets(
-    broker: Broker, connection: Connection, route: Route, frame: memoryview, body: Any
+    context: HandlerContext,
+    connection: ClientConnection,
+    route: Route,
+    frame: memoryview,
+    body: Any,
 ) -> None:
-    """Have the connection's next requests take the shortcut if they are like this one."""
-    shortcut = connection.shortcuts.get(route.key)
-    if not isinstance(shortcut, ListOffsetsShortcut):
-        shortcut = connection.shortcuts[route.key] = ListOffsetsShortcut(broker, route)
-    shortcut.learn(frame, body)
+    """Have the connection's next requests take the fast path if they are like this one."""
+    fast_path = connection.fast_paths.get(route.key)
+    if not isinstance(fast_path, ListOffsetsFastPath):
+        fast_path = connection.fast_paths[route.key] = ListOffsetsFastPath(context, route)
+    fast_path.learn(frame, body)

@@ -18,6 +18,7 @@ from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....replication.append import PartitionResponse, PendingAppend, PendingPartition
 from ....storage.log.append_origin import AppendOrigin
+from ..context import HandlerContext
 from ..current_leaders import tell_producer
 from ..produce_rules import (
     ATTRIBUTES_LOW_BYTE,
@@ -25,15 +26,15 @@ from ..produce_rules import (
     FIRST_VERSION_WITH_LOG_START,
     FIRST_VERSION_WITH_TOPIC_IDS,
     begins_transaction,
+    partition_response,
     refusal_of,
 )
+from ..requests import ClientConnection
+from ..route import Route
 from .answer_template import cut_answer
 
 if TYPE_CHECKING:
     from ....replication.partition.partition import Partition
-    from ...broker import Broker
-    from ...network.connection import Connection
-    from ..dispatch import Route
 
 PREFIX_AT = 8
 """Behind API key, version and correlation id."""
@@ -48,14 +49,14 @@ APPEND_TIME_MARK = 0x99AABBCCDDEEFF0
 _unpack_int32 = struct.Struct(">i").unpack_from
 
 
-class ProduceShortcut:
+class ProduceFastPath:
     """What one connection's plain Produce requests have in common."""
 
     __slots__ = (
         "_answer_head",
         "_answer_size",
         "_answer_tail",
-        "_broker",
+        "_context",
         "_has_transactional_id",
         "_is_flexible",
         "_pack_answer",
@@ -76,7 +77,7 @@ class ProduceShortcut:
     )
 
     def __init__(
-        self, broker: Broker, route: Route, body: Any, prefix: bytes, partition: Partition
+        self, context: HandlerContext, route: Route, body: Any, prefix: bytes, partition: Partition
     ) -> None:
         (topic,) = body.topic_data
         self.topic_name: str = topic.name
@@ -88,9 +89,9 @@ class ProduceShortcut:
         self.misses = 0
         self.acks: int = body.acks
         self._has_transactional_id = body.transactional_id is not None
-        self._broker = broker
-        self.manager = broker.replica_manager
-        self._snapshot = broker.metadata_cache.snapshot
+        self._context = context
+        self.manager = context.replica_manager
+        self._snapshot = context.metadata_cache.snapshot
         self._prefix = prefix
         self._prefix_end = PREFIX_AT + len(prefix)
         self._unpack_head = struct.Struct(f">4xi{len(prefix)}s").unpack_from
@@ -108,7 +109,7 @@ class ProduceShortcut:
             "qqq" if self._with_log_start else "qq",
         )
 
-    def take(self, connection: Connection, frame: memoryview) -> bool:
+    def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Stage the request if it is like the last; returns whether that was done."""
         try:
             correlation_id, prefix = self._unpack_head(frame)
@@ -121,7 +122,7 @@ class ProduceShortcut:
         partition = self.partition
         dispatcher = connection.dispatcher
         if (
-            self._snapshot is not self._broker.metadata_cache.snapshot
+            self._snapshot is not self._context.metadata_cache.snapshot
             or not partition.is_leader
             or dispatcher.on_request is not None
             or dispatcher.on_answer is not None
@@ -134,12 +135,12 @@ class ProduceShortcut:
             and not self._may_append(records)
         ):
             return False
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         try:
             info = partition.append_records_to_leader(records, CLIENT, self.acks, now_ms)
         except KafkaError:
             return False  # nothing was staged; the handler answers with all the details
-        produce = QuickProduce(
+        produce = FastProduce(
             self,
             connection,
             correlation_id,
@@ -181,12 +182,12 @@ class ProduceShortcut:
             return None
         return frame[at:end]
 
-    def wait_for_replicas(self, produce: QuickProduce) -> bool:
+    def wait_for_replicas(self, produce: FastProduce) -> bool:
         """Whether one with acks=all has to wait; then the general way goes on with it."""
         done, error = self.partition.has_replicated(produce.required_offset)
         if done and not error:
             return False
-        manager = self._broker.replica_manager
+        manager = self._context.replica_manager
         topic_partition = self.partition.topic_partition
 
         def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
@@ -221,11 +222,9 @@ class ProduceShortcut:
     def note_answered(self, received_ms: int, error: ErrorCode) -> None:
         """A request that came at this wall time is answered."""
         self.route.errors.count_one(error)
-        self.route.times.record(self._broker.clock.now_ms() - received_ms)
+        self.route.times.record(self._context.clock.now_ms() - received_ms)
 
     def _answer(self, result: PartitionResponse) -> messages.ProduceResponse:
-        from ...handlers.produce import partition_response
-
         response = messages.ProduceResponse
         return response(
             responses=[
@@ -244,7 +243,7 @@ class ProduceShortcut:
         answer = self._answer(result)
         if result.error:
             tell_producer(
-                self._broker,
+                self._context,
                 self.route.api_version,
                 listener_name,
                 answer,
@@ -254,16 +253,16 @@ class ProduceShortcut:
         return self.route.encode_answer(correlation_id, answer)
 
 
-class QuickProduce:
-    """One request that took the shortcut, between its staging and its answer."""
+class FastProduce:
+    """One request that took the fast path, between its staging and its answer."""
 
     __slots__ = (
         "_append_time_ms",
         "_base_offset",
         "_correlation_id",
         "_failure",
+        "_fast_path",
         "_received_ms",
-        "_shortcut",
         "buffers",
         "connection",
         "required_offset",
@@ -271,8 +270,8 @@ class QuickProduce:
 
     def __init__(
         self,
-        shortcut: ProduceShortcut,
-        connection: Connection,
+        fast_path: ProduceFastPath,
+        connection: ClientConnection,
         correlation_id: int,
         base_offset: int,
         required_offset: int,
@@ -280,7 +279,7 @@ class QuickProduce:
         received_ms: int,
     ) -> None:
         self._received_ms = received_ms
-        self._shortcut = shortcut
+        self._fast_path = fast_path
         self._correlation_id = correlation_id
         self._base_offset = base_offset
         self._append_time_ms = append_time_ms
@@ -291,7 +290,7 @@ class QuickProduce:
 
     def fail_partition(self, partition: Partition, error: ErrorCode, message: str) -> None:
         """Take note that the partition's flush did not succeed."""
-        if partition is self._shortcut.partition:
+        if partition is self._fast_path.partition:
             self._failure = PartitionResponse(error, error_message=message)
 
     def complete(self) -> None:
@@ -299,17 +298,17 @@ class QuickProduce:
         connection = self.connection
         if connection.is_closed:
             return
-        shortcut = self._shortcut
+        fast_path = self._fast_path
         if self._failure is not None:
             self.answer(self._failure)
-        elif shortcut.acks != -1 or not shortcut.wait_for_replicas(self):
-            self.buffers = shortcut.fill_answer(
+        elif fast_path.acks != -1 or not fast_path.wait_for_replicas(self):
+            self.buffers = fast_path.fill_answer(
                 self._correlation_id, self._base_offset, self._append_time_ms
             )
-            if shortcut.manager.flushed_ms > self._received_ms:
-                shortcut.note_flushed(self._received_ms)
+            if fast_path.manager.flushed_ms > self._received_ms:
+                fast_path.note_flushed(self._received_ms)
             else:
-                shortcut.route.times.instant += 1
+                fast_path.route.times.sub_millisecond_count += 1
             connection.note_answered()
 
     def response(self) -> PartitionResponse:
@@ -318,37 +317,41 @@ class QuickProduce:
             ErrorCode.NONE,
             self._base_offset,
             self._append_time_ms,
-            self._shortcut.partition.log.log_start_offset,
+            self._fast_path.partition.log.log_start_offset,
         )
 
     def answer(self, result: PartitionResponse) -> None:
         """Answer with any outcome."""
         if not self.connection.is_closed:
-            shortcut = self._shortcut
-            self.buffers = shortcut.encode_answer(
+            fast_path = self._fast_path
+            self.buffers = fast_path.encode_answer(
                 self._correlation_id, result, self.connection.listener_name
             )
-            shortcut.note_answered(self._received_ms, result.error)
+            fast_path.note_answered(self._received_ms, result.error)
             self.connection.note_answered()
 
 
 def learn_produce(
-    broker: Broker, connection: Connection, route: Route, frame: memoryview, body: Any
+    context: HandlerContext,
+    connection: ClientConnection,
+    route: Route,
+    frame: memoryview,
+    body: Any,
 ) -> None:
-    """Have the connection's next requests take the shortcut if they are like this one."""
-    shortcut = connection.shortcuts.get(route.key)
-    if isinstance(shortcut, ProduceShortcut) and shortcut.misses < MISSES_BEFORE_LEARNING:
+    """Have the connection's next requests take the fast path if they are like this one."""
+    fast_path = connection.fast_paths.get(route.key)
+    if isinstance(fast_path, ProduceFastPath) and fast_path.misses < MISSES_BEFORE_LEARNING:
         return
-    learnt = _shortcut_for(broker, route, frame, body)
+    learnt = _fast_path_for(context, route, frame, body)
     if learnt is not None:
-        connection.shortcuts[route.key] = learnt
-    elif shortcut is not None:
-        del connection.shortcuts[route.key]
+        connection.fast_paths[route.key] = learnt
+    elif fast_path is not None:
+        del connection.fast_paths[route.key]
 
 
-def _shortcut_for(
-    broker: Broker, route: Route, frame: memoryview, body: Any
-) -> ProduceShortcut | None:
+def _fast_path_for(
+    context: HandlerContext, route: Route, frame: memoryview, body: Any
+) -> ProduceFastPath | None:
     """None if the request is not of the common kind."""
     if body.acks == 0 or len(body.topic_data) != 1:
         return None
@@ -356,10 +359,10 @@ def _shortcut_for(
     if len(topic.partition_data) != 1 or not topic.partition_data[0].records:
         return None
     by_id = route.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    name = broker.metadata_cache.topic_name(topic.topic_id) if by_id else topic.name
+    name = context.metadata_cache.topic_name(topic.topic_id) if by_id else topic.name
     if name is None or name in INTERNAL_TOPICS:
         return None
-    partition = broker.replica_manager.get_partition(
+    partition = context.replica_manager.get_partition(
         TopicPartition(name, topic.partition_data[0].index)
     )
     if partition is None:
@@ -368,7 +371,7 @@ def _shortcut_for(
     if prefix_end is None:
         return None
     prefix = bytes(frame[PREFIX_AT:prefix_end])
-    return ProduceShortcut(broker, route, body, prefix, partition)
+    return ProduceFastPath(context, route, body, prefix, partition)
 
 
 def _prefix_end(route: Route, frame: memoryview, records: memoryview) -> int | None:

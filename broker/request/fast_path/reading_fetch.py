@@ -23,22 +23,26 @@ from ....replication.read.fetch import FetchPartitionData
 from ....replication.read.fetch_counting import count_idle
 from ....replication.read.replica_selector import select_leader
 from ....storage.io.file_slice import FileSlice
+from ..context import HandlerContext
 from ..fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     ISOLATION_LEVELS,
     fetch_params,
     partition_data,
 )
-from ..fetch_sessions import INITIAL_EPOCH, RequestedPartition, grounds_of
+from ..fetch_sessions import (
+    INITIAL_EPOCH,
+    FetchSession,
+    RequestedPartition,
+    grounds_of,
+)
+from ..requests import ClientConnection
+from ..route import Route
 from .fetch_layout import FIRST_FLEXIBLE_VERSION, FIRST_VERSION, UNCOMMON, layout_of
-from .repeated_fetch import RepeatedFetch
+from .idle_fetch import RepeatedFetch
 
 if TYPE_CHECKING:
     from ....replication.partition.partition import Partition
-    from ...broker import Broker
-    from ...network.connection import Connection
-    from ..dispatch import Route
-    from ..fetch_sessions import FetchSession
 
 HEAD_AT = 8
 """Behind API key, version and correlation id."""
@@ -55,7 +59,7 @@ _unpack_epoch = struct.Struct(">i").unpack_from
 _unpack_offset = struct.Struct(">q").unpack_from
 
 
-class ReadingShortcut:
+class ReadingFastPath:
     """What the fetches of one partition by one connection have in common.
 
     Args:
@@ -75,8 +79,8 @@ class ReadingShortcut:
         "_answer_head",
         "_answer_middle",
         "_answer_tail",
-        "_broker",
         "_by_id",
+        "_context",
         "_grounds",
         "_head",
         "_is_flexible",
@@ -102,7 +106,7 @@ class ReadingShortcut:
 
     def __init__(
         self,
-        broker: Broker,
+        context: HandlerContext,
         route: Route,
         body: messages.FetchRequest,
         parts: tuple[bytes, bytes, bytes],
@@ -111,15 +115,15 @@ class ReadingShortcut:
         (topic,) = body.topics
         (asked,) = topic.partitions
         self.misses = 0
-        self._broker = broker
+        self._context = context
         self._route = route
         self._partition = partition
-        self._online = broker.replica_manager.hosted.online
-        self._snapshot = broker.metadata_cache.snapshot
+        self._online = context.replica_manager.hosted.online
+        self._snapshot = context.metadata_cache.snapshot
         self._head, self._middle, self._tail = parts
         head, middle, tail = map(len, parts)
         self._unpack = struct.Struct(f">4xi{head}si{middle}sq{tail}s").unpack
-        params = fetch_params(broker, body, route.api_version)
+        params = fetch_params(context, body, route.api_version)
         self._isolation = params.isolation
         self._max_bytes = min(asked.partition_max_bytes, params.max_bytes)
         self._min_bytes = max(params.min_bytes, 1) if params.max_wait_ms > 0 else 1
@@ -171,7 +175,7 @@ class ReadingShortcut:
         self._pack_answer = struct.Struct(f">ii{head}sqqq{middle}s").pack
         self._answer_bytes = len(encoded) - 4 - length_bytes - len(RECORDS_MARK)
 
-    def take(self, connection: Connection, frame: memoryview) -> bool:
+    def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Answer the request if it is like the one learnt and there are records for it."""
         try:
             correlation_id, head, epoch, middle, offset, tail = self._unpack(frame)
@@ -184,7 +188,7 @@ class ReadingShortcut:
         partition = self._partition
         if offset >= partition.high_watermark or connection.unanswered:
             return False
-        broker = self._broker
+        context = self._context
         dispatcher = connection.dispatcher
         if (
             dispatcher.on_request is not None
@@ -194,7 +198,7 @@ class ReadingShortcut:
         ):
             return False
         if (
-            self._snapshot is not broker.metadata_cache.snapshot
+            self._snapshot is not context.metadata_cache.snapshot
             or self._online.get(partition.topic_partition) is not partition
             or not partition.is_leader
             or self._leader_epoch not in (-1, partition.leader_epoch)
@@ -203,7 +207,7 @@ class ReadingShortcut:
             return False
         session: FetchSession | None = None
         if self._session_id != INVALID_SESSION_ID:
-            session = broker.fetch_sessions.find(self._session_id, epoch, self._by_id)
+            session = context.fetch_sessions.find(self._session_id, epoch, self._by_id)
             if session is None or not session.reads_only(
                 self._key, self._leader_epoch, self._snapshot, self._grounds
             ):
@@ -229,7 +233,7 @@ class ReadingShortcut:
         return True
 
     def _answer(
-        self, connection: Connection, correlation_id: int, records: FileSlice | bytes
+        self, connection: ClientConnection, correlation_id: int, records: FileSlice | bytes
     ) -> None:
         """Count and send an answer with these records, of which there are some."""
         partition, route = self._partition, self._route
@@ -238,7 +242,7 @@ class ReadingShortcut:
         stats.total_fetch_requests += 1
         stats.bytes_out += size
         route.errors.count_one(ErrorCode.NONE, 2)  # of the answer, and of its partition
-        route.times.instant += 1
+        route.times.sub_millisecond_count += 1
         if size != self._length_of:
             self._length = (
                 encode_unsigned_varint(size + 1) if self._is_flexible else _pack_length(size)
@@ -261,9 +265,9 @@ class ReadingShortcut:
 
     def _note_in(self, session: FetchSession, epoch: int, offset: int) -> None:
         """Have the session know what is asked and answered, as the handler does."""
-        broker, partition = self._broker, self._partition
-        now_ms = broker.clock.monotonic_ms()
-        broker.fetch_sessions.use(self._session_id, epoch, self._by_id, now_ms)
+        context, partition = self._context, self._partition
+        now_ms = context.clock.monotonic_ms()
+        context.fetch_sessions.use(self._session_id, epoch, self._by_id, now_ms)
         session.fetched_ms = now_ms
         session.note_records(
             RequestedPartition(self._key, offset, *self._requested),
@@ -271,28 +275,32 @@ class ReadingShortcut:
             partition.log_start_offset,
         )
         if session.idle_topics:
-            count_idle(broker.replica_manager.hosted, session.idle_topics)
+            count_idle(context.replica_manager.hosted, session.idle_topics)
 
 
 def learn_reading(
-    broker: Broker, connection: Connection, route: Route, frame: memoryview, body: Any
+    context: HandlerContext,
+    connection: ClientConnection,
+    route: Route,
+    frame: memoryview,
+    body: Any,
 ) -> None:
-    """Have the connection's next requests take the shortcut if they are like this one."""
+    """Have the connection's next requests take the fast path if they are like this one."""
     if type(body) is not RepeatedFetch and not body.topics:
         return  # in a session nothing has changed
-    shortcut = connection.shortcuts.get(route.key)
-    if isinstance(shortcut, ReadingShortcut) and shortcut.misses < MISSES_BEFORE_LEARNING:
+    fast_path = connection.fast_paths.get(route.key)
+    if isinstance(fast_path, ReadingFastPath) and fast_path.misses < MISSES_BEFORE_LEARNING:
         return
-    learnt = _shortcut_for(broker, route, frame, body)
+    learnt = _fast_path_for(context, route, frame, body)
     if learnt is not None:
-        connection.shortcuts[route.key] = learnt
-    elif shortcut is not None:
-        del connection.shortcuts[route.key]
+        connection.fast_paths[route.key] = learnt
+    elif fast_path is not None:
+        del connection.fast_paths[route.key]
 
 
-def _shortcut_for(
-    broker: Broker, route: Route, frame: memoryview, body: Any
-) -> ReadingShortcut | None:
+def _fast_path_for(
+    context: HandlerContext, route: Route, frame: memoryview, body: Any
+) -> ReadingFastPath | None:
     """None if the request is not of the common kind."""
     if type(body) is RepeatedFetch:
         if not body.names_one_partition:
@@ -314,14 +322,14 @@ def _shortcut_for(
     if asked.last_fetched_epoch != -1 or asked.partition_max_bytes < 0:
         return None
     by_id = route.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    name = broker.metadata_cache.topic_name(topic.topic_id) if by_id else topic.topic
-    if name is None or not broker.metadata_cache.contains_partition(name, asked.partition):
+    name = context.metadata_cache.topic_name(topic.topic_id) if by_id else topic.topic
+    if name is None or not context.metadata_cache.contains_partition(name, asked.partition):
         return None
-    partition = broker.replica_manager.get_partition(TopicPartition(name, asked.partition))
+    partition = context.replica_manager.get_partition(TopicPartition(name, asked.partition))
     parts = _parts_of(route, frame, body)
     if partition is None or parts is None:
         return None
-    return ReadingShortcut(broker, route, body, parts, partition)
+    return ReadingFastPath(context, route, body, parts, partition)
 
 
 def _parts_of(

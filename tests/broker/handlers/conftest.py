@@ -3,6 +3,7 @@
 import random
 import struct
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import trio
 
 from odradek.broker.broker import Broker
 from odradek.broker.network.connection import Connection
+from odradek.broker.request.authorization import Authorize
 from odradek.broker.start import make_broker
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
@@ -93,6 +95,11 @@ class Bench:
         assert topic_id is not None
         return topic_id
 
+    def authorize_by(self, authorize: Authorize) -> None:
+        """Have this decide from now on what principals may do."""
+        dispatcher = self.broker.dispatcher
+        dispatcher.context = replace(dispatcher.context, authorize=authorize)
+
     def log_end_offset(self, name: str, partition: int = 0) -> int:
         """The partition's log end."""
         found = self.broker.replica_manager.partition_or_error(TopicPartition(name, partition))
@@ -119,7 +126,7 @@ async def bench(
         {}, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": log_dirs, **settings}
     )
     broker = await make_broker(config)
-    broker.random.seed(random.Random(5).random())
+    broker.rng.seed(random.Random(5).random())
     ready = trio.Event()
     nursery.start_soon(broker.run, lambda advertised: ready.set())
     await ready.wait()

@@ -222,7 +222,7 @@ async def test_changes_may_be_tried_out(bench) -> None:
     assert broker.metadata_cache.topic_config("orders") == {"retention.ms": "5000"}
     assert broker.config["log.retention.ms"] == 604_800_000
     assert not broker.group_configs.overrides
-    assert not broker.client_metrics
+    assert not broker.context.client_metrics
     assert logging.getLogger("odradek.broker").level == level
 
 
@@ -279,7 +279,7 @@ async def test_changing_settings_needs_permission(bench, monkeypatch) -> None:
         asked.append((operation, kind, name))
         return False
 
-    monkeypatch.setattr(bench.broker, "authorize", authorize)
+    bench.authorize_by(authorize)
     own = str(bench.broker.broker_id)
     resources = [(TOPIC, "orders"), (BROKER, own), (BROKER_LOGGER, own), (CLIENT_METRICS, "m")]
     assert await alter(bench, *((kind, name, []) for kind, name in [*resources, (GROUP, "g")])) == [

@@ -138,7 +138,7 @@ async def test_who_may_not_alter_the_cluster_is_refused(
         asked.append((operation, resource_type))
         return False
 
-    monkeypatch.setattr(bench.broker, "authorize", refuse)
+    bench.authorize_by(refuse)
     errors = await alter(bench, {other.path: {"orders": [0]}})
     assert errors == {ORDERS: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     assert asked == [("ALTER", "CLUSTER")]
@@ -168,7 +168,10 @@ async def test_a_log_that_moves_is_not_compacted(bench: Bench) -> None:
     await produce(bench, 30, size=100_000)
     log = bench.broker.log_manager.logs[ORDERS]
     assert len(log.segments) > 2
-    cleaner = LogCleanerTask(bench.broker).manager
+    broker = bench.broker
+    cleaner = LogCleanerTask(
+        broker.config, broker.replica_manager, broker.clock, broker.timers, broker.start_task
+    ).manager
     found = cleaner.find_filthiest()
     assert found is not None
     log.flush_to_disk()

@@ -167,7 +167,7 @@ async def test_only_who_may_act_for_the_cluster_is_listened_to(
         asked.append((operation, resource_type))
         return False
 
-    monkeypatch.setattr(bench.broker, "authorize", authorize)
+    bench.authorize_by(authorize)
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert await update(bench, told("t", 7)) == refused
     assert (await lead(bench, 1, 0)).error_code == refused
@@ -181,7 +181,7 @@ async def test_offsets_committed_for_a_deleted_partition_are_forgotten(
 ) -> None:
     await update(bench, told("t", 7, 7))
     forgotten: list[TopicPartition] = []
-    coordinator = bench.broker.group_coordinator
+    coordinator = bench.broker.coordinators.group
     monkeypatch.setattr(coordinator, "delete_partition_offsets", forgotten.extend)
     await update(bench, told("t", LEADER_DURING_DELETE, 7))
     assert forgotten == [TopicPartition("t", 0)]
@@ -354,7 +354,7 @@ async def test_a_request_is_answered_from_one_snapshot(
         cache.update_metadata(MetadataUpdate(9, EPOCH, [], states))
         return True
 
-    monkeypatch.setattr(bench.broker, "authorize", authorize)
+    bench.authorize_by(authorize)
     asked = messages.MetadataRequest.MetadataRequestTopic
     request = messages.MetadataRequest(topics=[asked(name="t"), asked(name="u")])
     for controller_id, brokers, leaders in [(7, [7], [7, 7]), (9, [], [-1])]:

@@ -185,7 +185,7 @@ async def test_every_version_is_answered_with_what_it_knows(bench, version):
 
 async def test_nobody_learns_settings_without_permission(bench, monkeypatch):
     await bench.create_topic("orders")
-    monkeypatch.setattr(bench.broker, "authorize", lambda *_: False)
+    bench.authorize_by(lambda *_: False)
     results = await describe(bench, (TOPIC, "orders"), (BROKER, str(bench.broker.broker_id)))
     assert [result.error_code for result in results] == [
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -36,7 +36,7 @@ Fetch = messages.FetchRequest
 
 
 def shortcut_of(client: Client, version: int) -> Any:
-    return client.connection.shortcuts.get(ApiKey.FETCH << 16 | version)
+    return client.connection.fast_paths.get(ApiKey.FETCH << 16 | version)
 
 
 COMMON = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "isolation_level": 0}
@@ -104,11 +104,11 @@ class Reader:
         """Send a request; returns what the broker counted for it."""
         request = self.request(where, wish, common)
         shortcut = shortcut_of(self.client, self._version)
-        instant = shortcut is not None and shortcut._route.times.instant
+        instant = shortcut is not None and shortcut._route.times.sub_millisecond_count
         before = counters(self._bench)
         self.client.send(request, self._version)
         if shortcut is not None:
-            self.taken += shortcut._route.times.instant - instant
+            self.taken += shortcut._route.times.sub_millisecond_count - instant
         return counters(self._bench) - before
 
     def answer(self) -> bytes:
@@ -153,7 +153,7 @@ async def test_the_short_way_answers_and_counts_as_the_general_one(
             wishes[where].fetch_offset = chance.randrange(end_of(history, where) + 1)
         else:
             wishes[where] = wish_of(history, where)
-        general.client.connection.shortcuts.clear()
+        general.client.connection.fast_paths.clear()
         counted = [reader.ask(where, wishes[where], common) for reader in (short, general)]
         assert short.answer() == general.answer()
         assert counted[0] == counted[1]

@@ -56,7 +56,7 @@ async def test_without_a_session_the_short_way_answers_as_the_general_one(
         if chance.random() < 0.03:
             topics += wishes.topics(version, chance.sample(wishes.order, 1))  # named twice
         request = Fetch(session_epoch=-1, topics=topics, **common)
-        general.connection.fetch_shortcut = None
+        general.connection.fetch_fast_path = None
         counted = []
         for client in (short, general):
             before = counters(bench)
@@ -64,7 +64,7 @@ async def test_without_a_session_the_short_way_answers_as_the_general_one(
             counted.append(counters(bench) - before)
         assert sent(short) == sent(general)
         assert counted[0] == counted[1]
-        known = short.connection.fetch_shortcut
+        known = short.connection.fetch_fast_path
         shortened += known is not None and bool(known.idle)
         assert (known is None) == (version < 7)
     assert shortened > 5 or version < 7
@@ -155,7 +155,7 @@ async def test_partitions_that_wake_a_fetch_are_read_in_its_order(bench: Bench) 
             assert history.append(order[2], build_batch([(None, b"v" * 200, NOW_MS, [])]))
             bench.broker.server.finish_outside_work()
             assert sent(client)
-    assert set(client.connection.fetch_shortcut.idle) == set(order[:2])
+    assert set(client.connection.fetch_fast_path.idle) == set(order[:2])
     batch = build_batch([(None, b"v" * 60, NOW_MS, [])])
     assert 100 < len(batch) < 200 < 250 < 2 * len(batch)
     for where in reversed(order[:2]):

@@ -10,7 +10,7 @@ import pytest
 from odradek.broker.request.fast_path.list_offsets import (
     LOOKUPS_MAX,
     REQUEST_BYTES_MAX,
-    ListOffsetsShortcut,
+    ListOffsetsFastPath,
 )
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
@@ -166,13 +166,13 @@ async def test_only_so_many_and_so_long_requests_are_remembered(bench: Bench) ->
     await bench.create_topic("t", partitions=LOOKUPS_MAX + 3)
     for index in range(LOOKUPS_MAX + 3):
         await bench.client.call(request(LATEST, index=index), 10)
-    (shortcut,) = bench.client.connection.shortcuts.values()
-    assert isinstance(shortcut, ListOffsetsShortcut)
+    (shortcut,) = bench.client.connection.fast_paths.values()
+    assert isinstance(shortcut, ListOffsetsFastPath)
     assert 0 < len(shortcut) <= LOOKUPS_MAX
     wordy = bench.another_client("x" * REQUEST_BYTES_MAX)
     await wordy.call(request(LATEST), 10)
-    (shortcut,) = wordy.connection.shortcuts.values()
-    assert isinstance(shortcut, ListOffsetsShortcut)
+    (shortcut,) = wordy.connection.fast_paths.values()
+    assert isinstance(shortcut, ListOffsetsFastPath)
     assert len(shortcut) == 0
 
 

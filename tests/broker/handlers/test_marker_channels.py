@@ -73,7 +73,7 @@ class Outcome:
 
 async def send(bench: Bench, what: MarkersToWrite) -> Outcome:
     outcome = Outcome()
-    bench.broker.marker_channels.send(what, outcome)
+    bench.broker.coordinators.marker_channels.send(what, outcome)
     assert outcome.errors == [], "never inside the call"
     bench.broker.server.finish_outside_work()
     return outcome
@@ -91,7 +91,7 @@ async def test_each_partition_gets_its_marker(bench: Bench) -> None:
     outcome = await send(bench, markers(T0, T1))
     assert await outcome.wait() is ErrorCode.NONE
     assert (stable_end(bench, T0), stable_end(bench, T1)) == (2, 2)
-    assert bench.broker.marker_channels.unfinished == 0
+    assert bench.broker.coordinators.marker_channels.unfinished == 0
 
 
 async def test_a_transaction_without_partitions_is_over_at_once(bench: Bench) -> None:
@@ -112,7 +112,7 @@ async def test_a_newer_producer_ends_the_sending(bench: Bench) -> None:
     write(bench, T0, epoch=5)
     outcome = await send(bench, markers(T0, epoch=4))
     assert await outcome.wait() is ErrorCode.INVALID_PRODUCER_EPOCH
-    assert bench.broker.marker_channels.unfinished == 0
+    assert bench.broker.coordinators.marker_channels.unfinished == 0
 
 
 async def test_what_fails_is_tried_again(bench: Bench) -> None:
@@ -123,7 +123,7 @@ async def test_what_fails_is_tried_again(bench: Bench) -> None:
     partition.is_leader = False
     outcome = await send(bench, markers(T0))
     assert outcome.errors == []
-    assert bench.broker.marker_channels.unfinished == 1
+    assert bench.broker.coordinators.marker_channels.unfinished == 1
     partition.is_leader = True
     assert await outcome.wait() is ErrorCode.NONE
     assert stable_end(bench, T0) == 2
@@ -135,7 +135,7 @@ async def test_what_another_coordinator_sends_now_is_dropped(bench: Bench) -> No
     partition = bench.broker.replica_manager.partition_or_error(T0)
     partition.is_leader = False
     dropped = await send(bench, markers(T0))
-    channels = bench.broker.marker_channels
+    channels = bench.broker.coordinators.marker_channels
     channels.drop(COORDINATOR_PARTITION + 1)
     assert channels.unfinished == 1
     channels.drop(COORDINATOR_PARTITION)

@@ -37,9 +37,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> KeptChanges:
 
 def deny(bench: Bench, monkeypatch: pytest.MonkeyPatch, *denied: tuple[str, str, str]) -> None:
     """Nobody may do these: operation, kind of resource, name."""
-    monkeypatch.setattr(
-        bench.broker, "authorize", lambda request, *asked: tuple(asked) not in denied
-    )
+    bench.authorize_by(lambda request, *asked: tuple(asked) not in denied)
 
 
 async def find(bench: Bench, version: int, key_type: int = 1) -> Any:
@@ -375,7 +373,7 @@ async def test_the_partition_of_a_group_joins(bench: Bench, version: int) -> Non
     producer = await new_producer(bench)
     assert await add_offsets(bench, producer, version) == ErrorCode.NONE
     (found,) = await describe(bench, ID)
-    partition = bench.broker.group_coordinator.partition_for("g")
+    partition = bench.broker.coordinators.group.partition_for("g")
     assert [(topic.topic, topic.partitions) for topic in found.topics] == [
         (CONSUMER_OFFSETS, [partition])
     ]
@@ -533,7 +531,7 @@ async def test_the_duration_leaves_out_what_began_just_now(bench: Bench) -> None
 async def test_a_restarted_coordinator_knows_what_it_led(bench: Bench, kept: KeptChanges) -> None:
     producer = await new_producer(bench)
     await add(bench, producer, 3, ("orders", 1))
-    coordinator = bench.broker.transaction_coordinator
+    coordinator = bench.broker.coordinators.transaction
     partition = coordinator.partition_for(ID)
     coordinator.note_leadership(partition, 1, is_leader=False)
     assert (await end(bench, producer, 4)).error_code == ErrorCode.NOT_COORDINATOR

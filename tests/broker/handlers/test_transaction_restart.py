@@ -88,7 +88,7 @@ async def decide(folder: Path, *, commit: bool, client_version: int) -> tuple[in
         shown = partitions_are_led([("orders", 2)])
         assert await wait_for_metadata(broker.metadata_cache, shown, 60_000)
         await broker.controller.producer_ids.refill()
-        coordinator = broker.transaction_coordinator
+        coordinator = broker.coordinators.transaction
         producer = answered(
             broker, lambda answer: coordinator.init_producer_id(ID, 60_000, None, answer)
         ).producer
@@ -143,7 +143,7 @@ async def test_a_decided_transaction_is_completed_by_the_next_broker(
             assert all(marker.is_control for marker in markers)
             assert {marker.producer_id for marker in markers} == {producer[0]}
         # The producer that has lost its answer asks again, and goes on.
-        coordinator = broker.transaction_coordinator
+        coordinator = broker.coordinators.transaction
         again = answered(
             broker,
             lambda answer: coordinator.end_transaction(

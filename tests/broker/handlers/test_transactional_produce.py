@@ -178,15 +178,15 @@ async def test_what_follows_in_a_transaction_asks_nobody(bench: Bench) -> None:
     await bench.create_topic("t")
     writer = await Writer(bench).start()
     assert await writer.write(0) is ErrorCode.NONE
-    assert bench.client.connection.shortcuts
+    assert bench.client.connection.fast_paths
     asked: list[Any] = []
-    verifier = bench.broker.transaction_verifier
-    bench.broker.transaction_verifier = asked  # type: ignore[assignment]  # nobody is to ask it
+    verifier = bench.broker.coordinators.transaction_verifier
+    bench.broker.coordinators.transaction_verifier = asked  # type: ignore[assignment]  # nobody is to ask it
     try:
         for sequence in (1, 2, 3):
             assert await writer.write(0, sequence) is ErrorCode.NONE
     finally:
-        bench.broker.transaction_verifier = verifier
+        bench.broker.coordinators.transaction_verifier = verifier
     assert bench.log_end_offset("t") == 4
 
 

@@ -110,9 +110,7 @@ async def test_version_0_does_not_downgrade_either_way(bench: "Bench") -> None:
 async def test_who_may_not_alter_the_cluster_changes_nothing(
     bench: "Bench", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        bench.broker, "authorize", lambda request, operation, *_: operation != "ALTER"
-    )
+    bench.authorize_by(lambda request, operation, *_: operation != "ALTER")
     off = Update(feature=GROUP, max_version_level=0, upgrade_type=SAFE_DOWNGRADE)
     answer = await update(bench, 2, off)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.metrics.http_request import HEAD_BYTES_MAX, answer, check_request, refuse
-from odradek.broker.request.request_times import (
+from odradek.broker.request.request_metrics import (
     TIME_MS_MAX,
     WINDOW_MS_MIN,
     RequestTimes,
@@ -63,11 +63,11 @@ def test_quantiles_forget_what_is_two_windows_old_and_counts_do_not(time_ms):
 def test_what_a_hot_path_counted_by_itself_is_recent_for_as_long():
     times = RequestTimes()
     times.recent(1)
-    times.instant += 3
+    times.sub_millisecond_count += 3
     assert times.recent(2)[0] == 3
     assert times.recent(WINDOW_MS_MIN + 1)[0] == 3
     assert times.recent(2 * WINDOW_MS_MIN + 1)[0] == 0
-    times.instant += 1
+    times.sub_millisecond_count += 1
     assert times.recent(2 * WINDOW_MS_MIN + 2)[0] == 1
     assert times.count == 4
 

@@ -9,12 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.broker.network import adaptive_poller as epoll_watch
+from odradek.broker.network import adaptive_poller
 from odradek.broker.network.adaptive_poller import (
-    DOZE_SECONDS,
     LIGHT_PASS_BYTES,
-    WATCH_SECONDS,
-    EpollWatch,
+    NAP_SECONDS,
+    SPIN_SECONDS,
+    AdaptivePoller,
 )
 
 EVENT = [(5, select.EPOLLIN)]
@@ -51,76 +51,76 @@ class Epoll:
 @pytest.fixture
 def epoll(monkeypatch: pytest.MonkeyPatch) -> Epoll:
     epoll = Epoll()
-    monkeypatch.setattr(epoll_watch, "precise_seconds", epoll.seconds)
+    monkeypatch.setattr(adaptive_poller, "precise_seconds", epoll.seconds)
     return epoll
 
 
-def after(epoll: Epoll, watch: EpollWatch, seconds: float) -> list[tuple[int, int]]:
+def after(epoll: Epoll, poller: AdaptivePoller, seconds: float) -> list[tuple[int, int]]:
     """What it sees of an event so long from now."""
     epoll.due = epoll.now + seconds
-    return watch.next_events(0)
+    return poller.next_events(0)
 
 
 async def test_a_client_that_asks_at_once_is_waited_for_awake(epoll: Epoll) -> None:
-    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
-    assert after(epoll, watch, WATCH_SECONDS / 2) == EVENT
+    poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    assert after(epoll, poller, SPIN_SECONDS / 2) == EVENT
     assert epoll.slept()
     for _ in range(100):
-        assert after(epoll, watch, WATCH_SECONDS / 2) == EVENT
+        assert after(epoll, poller, SPIN_SECONDS / 2) == EVENT
         assert not epoll.slept()
 
 
 async def test_a_client_that_takes_its_time_is_waited_for_asleep(epoll: Epoll) -> None:
-    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     for _ in range(20):
-        assert after(epoll, watch, WATCH_SECONDS * 3) == EVENT
-        assert epoll.timeouts == [DOZE_SECONDS]
+        assert after(epoll, poller, SPIN_SECONDS * 3) == EVENT
+        assert epoll.timeouts == [NAP_SECONDS]
         assert epoll.slept()
 
 
 async def test_a_client_that_sends_much_is_waited_for_asleep(epoll: Epoll) -> None:
-    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
-    after(epoll, watch, WATCH_SECONDS / 2)
+    poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    after(epoll, poller, SPIN_SECONDS / 2)
     epoll.timeouts.clear()
-    epoll.due = epoll.now + WATCH_SECONDS / 2
-    assert watch.next_events(LIGHT_PASS_BYTES + 1) == EVENT
-    assert epoll.timeouts == [DOZE_SECONDS]
+    epoll.due = epoll.now + SPIN_SECONDS / 2
+    assert poller.next_events(LIGHT_PASS_BYTES + 1) == EVENT
+    assert epoll.timeouts == [NAP_SECONDS]
 
 
 async def test_watching_in_vain_soon_ends(epoll: Epoll) -> None:
-    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
-    after(epoll, watch, WATCH_SECONDS / 2)
+    poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    after(epoll, poller, SPIN_SECONDS / 2)
     awake = []
     for _ in range(30):
         epoll.timeouts.clear()
         began = epoll.now
-        assert watch.next_events(0) == []
-        asleep = DOZE_SECONDS if epoll.slept() else 0
+        assert poller.next_events(0) == []
+        asleep = NAP_SECONDS if epoll.slept() else 0
         awake.append(epoll.now - began - asleep)
-    assert sum(awake) < 2.5 * WATCH_SECONDS
+    assert sum(awake) < 2.5 * SPIN_SECONDS
     assert awake[-1] == pytest.approx(0, abs=1e-9)
 
 
 async def test_other_tasks_are_not_kept_waiting(epoll: Epoll) -> None:
-    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.lowlevel.checkpoint)
-        assert watch.next_events(0) == []
+        assert poller.next_events(0) == []
         assert not epoll.slept()
 
 
 async def test_after_a_doze_in_vain_there_is_none_until_a_wait_was_short(epoll: Epoll) -> None:
-    watch = EpollWatch(epoll)  # type: ignore[arg-type]  # as much of one as it needs
-    assert watch.next_events(0) == []
+    poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
+    assert poller.next_events(0) == []
     assert epoll.slept()
-    assert watch.next_events(0) == []
-    watch.note_parked(DOZE_SECONDS * 2)
-    assert watch.next_events(0) == []
+    assert poller.next_events(0) == []
+    poller.note_parked(NAP_SECONDS * 2)
+    assert poller.next_events(0) == []
     assert not epoll.slept()
-    watch.note_parked(DOZE_SECONDS / 2)
-    assert after(epoll, watch, DOZE_SECONDS / 2) == EVENT
+    poller.note_parked(NAP_SECONDS / 2)
+    assert after(epoll, poller, NAP_SECONDS / 2) == EVENT
     assert epoll.slept()
-    assert after(epoll, watch, DOZE_SECONDS / 2) == EVENT
+    assert after(epoll, poller, NAP_SECONDS / 2) == EVENT
     assert epoll.slept()
 
 
@@ -128,8 +128,8 @@ async def test_a_real_epoll_is_waited_for(nursery: trio.Nursery) -> None:
     here, there = socket.socketpair()
     with here, there, select.epoll() as real:
         real.register(here, select.EPOLLIN)
-        watch = EpollWatch(real)
-        assert watch.next_events(0) == []
-        watch.note_parked(0)
+        poller = AdaptivePoller(real)
+        assert poller.next_events(0) == []
+        poller.note_parked(0)
         there.send(b"x")
-        assert watch.next_events(0) == [(here.fileno(), select.EPOLLIN)]
+        assert poller.next_events(0) == [(here.fileno(), select.EPOLLIN)]

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from odradek.broker.network.stream_output import JOIN_BYTES_MAX, READ_BYTES_MAX, pieces
+from odradek.broker.network.stream_transport import JOIN_BYTES_MAX, READ_BYTES_MAX, pieces
 from odradek.storage.errors import StorageError
 from odradek.storage.io.file_slice import FileSlice
 from odradek.storage.io.files import REAL_FILES

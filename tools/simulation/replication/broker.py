@@ -36,7 +36,7 @@ from .isr_calls import IsrCall
 from .network import Call, FetcherDriver, Network, ReceivedRequest
 
 if TYPE_CHECKING:
-    from ....broker.broker import Broker
+    from ....broker.request.context import HandlerContext
     from ....broker.request.requests import Request
 
 LAG_MS_MAX = 300
@@ -215,7 +215,7 @@ class ReplicatingBroker:
         """Follow no more."""
         self.fetchers.remove_fetchers(partitions)
 
-    # -- what its handlers ask (`Broker`) -----------------------------------------------
+    # -- what its handlers use (`HandlerContext`) ------------------------------------------
 
     def authorize(self, request: Any, operation: str, resource_type: str, name: str) -> bool:
         """Everybody may do everything."""
@@ -237,13 +237,13 @@ class ReplicatingBroker:
     def receive(self, call: Call) -> None:
         """A follower's request."""
         request = ReceivedRequest(call)
-        broker, received = cast("Broker", self), cast("Request", request)
-        handlers: dict[int, Callable[[Broker, Request], Any]] = {
+        context, received = cast("HandlerContext", self), cast("Request", request)
+        handlers: dict[int, Callable[[HandlerContext, Request], Any]] = {
             ApiKey.FETCH: handle_fetch,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
             ApiKey.LIST_OFFSETS: handle_list_offsets,
         }
-        response = handlers[call.api_key](broker, received)
+        response = handlers[call.api_key](context, received)
         if response is not None:
             request.answer(response)
 

@@ -1,4 +1,4 @@
-"""Accepting connections of a TLS listener: each must come through its handshake in time.
+"""TLS listeners: each connection must come through its handshake in time, and is then served.
 
 A handshake costs the broker more than the client, and one that is not gone on with would hold its
 place for ever. So each has a deadline, and only so many are under way at once; the oldest makes
@@ -12,11 +12,16 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from ssl import SSLContext
+from typing import TYPE_CHECKING
 
 import trio
 
 from ...security.tls.stream import HandshakeError, TlsStream
-from .epoll_transport import peer_name
+from .connection import Connection, ConnectionFactory, ListenerTraffic, peer_name
+from .stream_transport import StreamTransport
+
+if TYPE_CHECKING:
+    from ...security.tls.listeners import ListenerTls
 
 logger = logging.getLogger(__name__)
 
@@ -118,3 +123,49 @@ async def _let_read(stream: trio.SocketStream) -> None:
             if not data:
                 return
             left -= len(data)
+
+
+async def serve_tls(
+    sock: socket.socket,
+    tls_of: Callable[[str], ListenerTls],
+    listener_name: str,
+    make_connection: ConnectionFactory,
+    transport: StreamTransport,
+    traffic: ListenerTraffic,
+    seconds_max: float,
+) -> None:
+    """Accept and serve until cancelled.
+
+    Args:
+        sock: listens.
+        tls_of: how a listener speaks TLS, by its name, at the moment.
+        listener_name: this one's.
+        make_connection: makes the broker's side of a connection.
+        transport: drives it.
+        traffic: where connections are counted.
+        seconds_max: for a handshake, if it is less than that has anyway.
+    """
+
+    async def serve(stream: TlsStream, peer: str) -> None:
+        tls = tls_of(listener_name)
+        certificate = stream.peer_certificate if tls.client_authentication != "none" else None
+        try:
+            principal = None if certificate is None else tls.principal_of(certificate)
+        except HandshakeError as error:
+            logger.warning("the connection from %s is refused: %s", peer, error)
+            return
+
+        def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+            connection = make_connection(peer, on_ready)
+            if principal is not None:
+                connection.principal = principal
+            return connection
+
+        traffic.streams += 1
+        try:
+            await transport.serve(stream, peer, make)
+        finally:
+            traffic.streams -= 1
+
+    handshakes = Handshakes(lambda: tls_of(listener_name).server, serve, seconds_max)
+    await handshakes.accept_all(sock)

@@ -1,12 +1,17 @@
-"""How many requests of a kind were answered, and how long they took (Kafka's RequestMetrics).
+"""How many requests of an API were answered, how long they took, and with which errors.
 
-Counting is all that a request pays for: a few additions and one step in a list. Quantiles are
-worked out when somebody asks.
+After Kafka's RequestMetrics. A request pays for counting only: a few additions and one step in a
+list. Quantiles are computed when the metrics are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ...common.errors import ErrorCode
+from ...protocol.codec.types import Array, Struct
+from ...protocol.error_response import ERROR_CODE_FIELDS
 
 PRECISION_BITS = 5
 """A bucket is at most 1/32 of its value wide."""
@@ -48,19 +53,19 @@ class RequestTimes:
 
     __slots__ = (
         "_before",
-        "_instant_before",
         "_now",
         "_recorded",
+        "_sub_millisecond_before",
         "_window_began_ms",
-        "instant",
+        "sub_millisecond_count",
         "sum_ms",
     )
 
     def __init__(self) -> None:
-        self.instant = 0
+        self.sub_millisecond_count = 0
         self.sum_ms = 0
         self._recorded = 0
-        self._instant_before = [0, 0]
+        self._sub_millisecond_before = [0, 0]
         self._now = [0] * BUCKETS
         self._before = [0] * BUCKETS
         self._window_began_ms: int | None = None
@@ -68,7 +73,7 @@ class RequestTimes:
     @property
     def count(self) -> int:
         """How many, since the start."""
-        return self.instant + self._recorded
+        return self.sub_millisecond_count + self._recorded
 
     def record(self, time_ms: int) -> None:
         """Count a request that took so long; a clock that was set back makes it 0."""
@@ -87,10 +92,13 @@ class RequestTimes:
             self._window_began_ms = now_ms
         elif now_ms - self._window_began_ms >= WINDOW_MS_MIN:
             self._before, self._now = self._now, [0] * BUCKETS
-            self._instant_before = [self._instant_before[1], self.instant]
+            self._sub_millisecond_before = [
+                self._sub_millisecond_before[1],
+                self.sub_millisecond_count,
+            ]
             self._window_began_ms = now_ms
         recent = [now + before for now, before in zip(self._now, self._before, strict=True)]
-        recent[0] += self.instant - self._instant_before[0]
+        recent[0] += self.sub_millisecond_count - self._sub_millisecond_before[0]
         return recent
 
 
@@ -112,3 +120,58 @@ def quantiles(buckets: Sequence[int], wanted: Iterable[float]) -> list[float]:
             seen += filled[position][1]
         found.append(bucket_middle(filled[position][0]) if filled else 0.0)
     return found
+
+
+Path = tuple[str, ...]
+"""Names of arrays, each in an element of the one before, and then that of an error code."""
+
+
+class ErrorCounts:
+    """How often each error code was answered, by one version of one API (Kafka's ErrorsPerSec).
+
+    As in Kafka every error code of an answer counts, that of each partition or group too, and
+    NONE as one of them.
+
+    Args:
+        response: the answer's message.
+        version: which.
+
+    Attributes:
+        counts: how often each code was answered.
+    """
+
+    __slots__ = ("_paths", "counts")
+
+    def __init__(self, response: Struct, version: int) -> None:
+        self.counts: dict[int, int] = {}
+        self._paths = tuple(_paths(response, version))
+
+    def count(self, answer: Any) -> None:
+        """Count the codes of one answer."""
+        for *arrays, field in self._paths:
+            elements = [answer]
+            for array in arrays:
+                elements = [inner for each in elements for inner in getattr(each, array) or ()]
+            for element in elements:
+                self.count_one(getattr(element, field))
+
+    def count_one(self, code: int, times: int = 1) -> None:
+        """Count one code."""
+        counts = self.counts
+        counts[code] = counts.get(code, 0) + times
+
+    def by_name(self) -> Iterator[tuple[str, int]]:
+        """Each error that was answered, by Kafka's name for it."""
+        for code, count in self.counts.items():
+            yield ErrorCode(code).name, count
+
+
+def _paths(struct: Struct, version: int) -> Iterator[Path]:
+    for field in struct.fields:
+        if version not in field.versions:
+            continue
+        if field.name in ERROR_CODE_FIELDS:
+            yield (field.slot,)
+        elif isinstance(field.type, Array) and isinstance(field.type.element, Struct):
+            for path in _paths(field.type.element, version):
+                yield (field.slot, *path)

@@ -1,0 +1,19 @@
+"""Where the readers of metrics take values from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...replication.fetcher.fetcher_manager import FetcherManager
+from ..network.server import Server
+from ..request.context import HandlerContext
+from ..request.dispatch import Dispatcher
+
+
+class MetricsSource(NamedTuple):
+    """The parts of a running broker that have metrics."""
+
+    context: HandlerContext
+    dispatcher: Dispatcher
+    server: Server
+    fetchers: FetcherManager
