@@ -126,9 +126,8 @@ NOT_YET: frozenset[str] = frozenset(
 )
 """Settings of parts that are not built yet."""
 
-
-CLIENT_METRICS_NOTE = " Accepted, but nothing acts on it yet."
-"""Of every setting of a client metrics subscription: clients are not asked for metrics."""
+NOT_YET_NOTE = " Accepted, not implemented."
+"""Also of every setting of a client metrics subscription: no client is sent a subscription."""
 
 
 def is_ignored(name: str) -> bool:
@@ -146,5 +145,5 @@ def effect_note(name: str) -> str:
     if is_ignored(name):
         return " Accepted for compatibility, without effect."
     if is_not_yet(name):
-        return " Accepted, but nothing acts on it yet."
+        return NOT_YET_NOTE
     return ""

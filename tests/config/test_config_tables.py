@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.config.definition import Definition, OneOf, Range, RangeOr, SomeOf
-from odradek.config.documentation import BROKER_TEXTS, TOPIC_TEXTS
+from odradek.config.documentation import TEXTS
 from odradek.config.effects import IGNORED, NOT_YET
 from odradek.config.tables.broker_table import BROKER_DEFINITIONS, SECTIONS
 from odradek.config.tables.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
@@ -122,9 +122,9 @@ def test_no_setting_stands_in_two_sections():
 
 
 def test_every_setting_is_explained():
-    assert set(BROKER_TEXTS) == set(BROKER_DEFINITIONS)
-    assert set(TOPIC_TEXTS) == set(TOPIC_DEFINITIONS)
-    for text in (*BROKER_TEXTS.values(), *TOPIC_TEXTS.values()):
+    assert set(TEXTS["broker"]) == set(BROKER_DEFINITIONS)
+    assert set(TEXTS["topic"]) == set(TOPIC_DEFINITIONS)
+    for text in (*TEXTS["broker"].values(), *TEXTS["topic"].values()):
         assert text.endswith(".")
         assert "  " not in text
 
