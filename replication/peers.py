@@ -9,7 +9,7 @@ from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from .fetcher.fetcher_partition import InitialFetchState
+    from .fetcher.fetch_state import InitialFetchState
     from .partition.partition import Partition
 
 

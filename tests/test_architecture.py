@@ -76,7 +76,7 @@ THIRD_PARTY: dict[str, set[str]] = {
 """What a room may import from outside; rooms that are not named are free."""
 
 TRIO_SHELLS = frozenset(
-    {"replication/fetcher/fetcher_task.py", "replication/alter_log_dirs/future_replica_tasks.py"}
+    {"replication/fetcher/task.py", "replication/alter_log_dirs/future_replica_tasks.py"}
 )
 """Modules of replication that wait and send around a state machine, and so may use trio."""
 

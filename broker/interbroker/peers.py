@@ -12,11 +12,11 @@ from ...metadata.metadata_cache import MetadataCache
 from ...metadata_store.store import MetadataStore
 from ...replication.alter_log_dirs.future_replica_tasks import FutureReplicaTasks
 from ...replication.alter_log_dirs.future_replicas import MoveQuota
-from ...replication.fetcher.fetcher_manager import FetcherManager
-from ...replication.fetcher.fetcher_partition import InitialFetchState
-from ...replication.fetcher.fetcher_settings import FetcherSettings
-from ...replication.fetcher.fetcher_task import BYTES_PER_STEP, FetcherTasks
+from ...replication.fetcher.fetch_state import InitialFetchState
 from ...replication.fetcher.leader_endpoint import LeaderEndpoint
+from ...replication.fetcher.manager import FetcherManager
+from ...replication.fetcher.settings import FetcherSettings
+from ...replication.fetcher.task import BYTES_PER_STEP, FetcherTasks
 from ...replication.partition.partition import Partition
 from ...replication.read.replica_selector import (
     LEADER_ONLY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...replication.fetcher.fetcher_manager import FetcherManager
+from ...replication.fetcher.manager import FetcherManager
 from ..network.server import Server
 from ..request.context import HandlerContext
 from ..request.dispatch import Dispatcher

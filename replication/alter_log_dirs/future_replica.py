@@ -7,11 +7,13 @@ next is said here; whoever drives it reads, flushes and waits.
 from __future__ import annotations
 
 from ...storage.log.log import Log
+from ..fetcher.fetch_state import InitialFetchState, ReplicaState
 from ..fetcher.fetcher import ReplicaFetcher
-from ..fetcher.fetcher_partition import InitialFetchState, ReplicaQuota, ReplicaState, Truncation
-from ..fetcher.fetcher_requests import Ask, Wait
-from ..fetcher.fetcher_settings import FetcherSettings
+from ..fetcher.plans import RequestPlan, Wait
+from ..fetcher.settings import FetcherSettings
+from ..fetcher.truncation import Truncation
 from ..partition.partition import Partition
+from ..quota.replication_quota import ReplicaQuota
 from .local_leader import LocalLeader
 
 ANY_EPOCH = 2**31 - 1
@@ -76,7 +78,7 @@ class FutureReplica:
         )
         self.fetcher.add_partitions({self.topic_partition: begin})
 
-    def next_request(self, now_ms: int) -> Ask | Wait:
+    def next_request(self, now_ms: int) -> RequestPlan | Wait:
         """What to ask of the log; see `ReplicaFetcher`."""
         if self._was_cut:
             self.begin()

@@ -18,8 +18,8 @@ from ...runtime.clock import Clock
 from ...runtime.offload import run_in_thread
 from ...runtime.timers import Timer, Timers
 from ...storage.errors import StorageError
-from ..fetcher.fetcher_requests import Ask, EpochsAsk, FetchAsk, Wait
-from ..fetcher.fetcher_task import StartTask
+from ..fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, Wait
+from ..fetcher.task import StartTask
 from .future_replica import FutureReplica
 from .future_replicas import FutureReplicas
 from .local_leader import read
@@ -112,26 +112,26 @@ class FutureReplicaTasks:
                 await self._flush(move, closed_segments_only=not move.is_caught_up)
                 continue
             now_ms = self._clock.monotonic_ms()
-            ask = move.next_request(now_ms)
-            if isinstance(ask, Wait):
+            plan = move.next_request(now_ms)
+            if isinstance(plan, Wait):
                 wait_ms = WAIT_AFTER_FAILURE_MS
-                move.ready_at_ms = now_ms + wait_ms if ask.until_ms is None else ask.until_ms
+                move.ready_at_ms = now_ms + wait_ms if plan.until_ms is None else plan.until_ms
                 return
-            has_news = await self._answer(move, ask)
+            has_news = await self._answer(move, plan)
             if not has_news and not move.is_caught_up:
                 # Compaction may have taken what was last, and only new records get it on.
                 move.ready_at_ms = now_ms + WAIT_AFTER_FAILURE_MS
                 return
 
-    async def _answer(self, move: FutureReplica, ask: Ask) -> bool:
+    async def _answer(self, move: FutureReplica, plan: RequestPlan) -> bool:
         """One request of the fetcher, answered by the log; False if there was nothing."""
         now_ms = self._clock.monotonic_ms()
         has_news = True
-        if isinstance(ask, EpochsAsk):
-            move.fetcher.epochs_answered(ask, move.leader.epochs(ask), now_ms)
-        elif isinstance(ask, FetchAsk):
+        if isinstance(plan, EpochsPlan):
+            move.fetcher.epochs_answered(plan, move.leader.epochs(plan), now_ms)
+        elif isinstance(plan, FetchPlan):
             generation = move.partition.log.generation
-            found = move.leader.find(ask)
+            found = move.leader.find(plan)
             has_news = found != b""
             if move.leader.reaches_end(found):
                 records = read(found)  # written just now, and the swap may follow at once
@@ -140,11 +140,11 @@ class FutureReplicaTasks:
                 if not self._futures.is_wanted(move):
                     return True
             if move.partition.log.generation == generation:
-                move.fetcher.fetch_answered(ask, move.leader.answer(records), now_ms)
+                move.fetcher.fetch_answered(plan, move.leader.answer(records), now_ms)
             else:
                 move.fetcher.request_abandoned()
         else:
-            move.fetcher.offsets_answered(ask, move.leader.offsets(ask), now_ms)
+            move.fetcher.offsets_answered(plan, move.leader.offsets(plan), now_ms)
         if not move.may_replace:
             await trio.lowlevel.checkpoint()
         return has_news

@@ -16,11 +16,10 @@ from ...storage.errors import StorageError
 from ...storage.log.log_config import LogConfig
 from ...storage.log_manager.log_directory import LogDirectory
 from ...storage.log_manager.log_manager import LogManager, can_move
-from ..fetcher.fetcher_partition import UNBOUNDED_QUOTA, ReplicaQuota
-from ..fetcher.fetcher_settings import FetcherSettings
+from ..fetcher.settings import FetcherSettings
 from ..partition.partition import Partition
 from ..partition.partition_table import PartitionTable
-from ..quota.replication_quota import ReplicationQuota
+from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicaQuota, ReplicationQuota
 from .future_replica import FutureReplica
 
 logger = logging.getLogger(__name__)

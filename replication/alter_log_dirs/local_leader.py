@@ -12,14 +12,14 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INVALID_SESSION_ID, LATEST_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from ...storage.io.file_slice import FileSlice
-from ..fetcher.fetcher_requests import (
+from ..fetcher.plans import (
     EpochEnd,
-    EpochsAsk,
+    EpochsPlan,
     FetchAnswer,
-    FetchAsk,
     FetchedPartition,
+    FetchPlan,
     ListedOffset,
-    OffsetsAsk,
+    OffsetsPlan,
 )
 from ..partition.partition import FetchIsolation, Partition
 
@@ -35,12 +35,12 @@ class LocalLeader:
         self._partition = partition
         self._topic_partition = partition.topic_partition
 
-    def find(self, ask: FetchAsk) -> FileSlice | bytes | ErrorCode:
+    def find(self, plan: FetchPlan) -> FileSlice | bytes | ErrorCode:
         """Where the records that a fetch asks for lie, up to the log's end; or why there are none.
 
         To be read with `read`, in a thread if need be, and answered with `answer`.
         """
-        wanted = ask.wanted[self._topic_partition]
+        wanted = plan.requested[self._topic_partition]
         try:
             return self._partition.read_records(
                 wanted.fetch_offset,
@@ -69,20 +69,22 @@ class LocalLeader:
             )
         return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, {self._topic_partition: fetched})
 
-    def epochs(self, ask: EpochsAsk) -> dict[TopicPartition, EpochEnd]:
+    def epochs(self, plan: EpochsPlan) -> dict[TopicPartition, EpochEnd]:
         """Where an epoch ends in the log."""
 
         def end_of(epoch: int) -> EpochEnd:
             return EpochEnd(ErrorCode.NONE, *self._partition.end_offset_for_epoch(epoch))
 
-        return {tp: _or_error(end_of, wanted.leader_epoch) for tp, wanted in ask.partitions.items()}
+        return {
+            tp: _or_error(end_of, wanted.leader_epoch) for tp, wanted in plan.partitions.items()
+        }
 
-    def offsets(self, ask: OffsetsAsk) -> dict[TopicPartition, ListedOffset]:
+    def offsets(self, plan: OffsetsPlan) -> dict[TopicPartition, ListedOffset]:
         """Where the log ends, or begins."""
         partition = self._partition
-        is_of_end = ask.timestamp == LATEST_TIMESTAMP
+        is_of_end = plan.timestamp == LATEST_TIMESTAMP
         offset = partition.log_end_offset if is_of_end else partition.log_start_offset
-        return {tp: ListedOffset(ErrorCode.NONE, offset) for tp in ask.partitions}
+        return {tp: ListedOffset(ErrorCode.NONE, offset) for tp in plan.partitions}
 
 
 def read(found: FileSlice | bytes | ErrorCode) -> bytes | ErrorCode:

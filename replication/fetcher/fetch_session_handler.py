@@ -1,7 +1,7 @@
 """The client's half of incremental fetch sessions (KIP-227; Kafka's FetchSessionHandler).
 
 The first fetch names every partition and opens a session; those after it name what is new,
-what changed and what is no longer wanted. Whatever goes wrong ends the session, and the next
+what changed and what is no longer requested. Whatever goes wrong ends the session, and the next
 fetch names everything again.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from ...common.errors import ErrorCode
 from ...common.sentinels import INVALID_SESSION_ID, ZERO_UUID
 from ...common.topic_partition import TopicPartition
-from .fetcher_requests import FetchAnswer, FetchAsk, ForgottenPartition, WantedPartition
+from .plans import FetchAnswer, FetchPlan, ForgottenPartition, PlannedPartition
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class FetchSessionHandler:
         self._leader_id = leader_id
         self.session_id = INVALID_SESSION_ID
         self.session_epoch = INITIAL_EPOCH
-        self._wanted: Mapping[TopicPartition, WantedPartition] = {}
+        self._requested: Mapping[TopicPartition, PlannedPartition] = {}
         self._topic_names: dict[bytes, str] = {}
 
     @property
@@ -41,56 +41,47 @@ class FetchSessionHandler:
         """Whether the next fetch names every partition."""
         return self.session_epoch == INITIAL_EPOCH
 
-    def build(self, wanted: Mapping[TopicPartition, WantedPartition]) -> FetchAsk:
-        """The next fetch, for the partitions wanted now.
+    def build(self, requested: Mapping[TopicPartition, PlannedPartition]) -> FetchPlan:
+        """The next fetch.
 
         Args:
-            wanted: in the order in which the leader shall fill its answer. Kept; if it is the
-                same object as the last time, nothing has changed.
+            requested: its partitions in the order in which the leader shall fill its response.
+                Kept; if it is the same object as the last time, nothing has changed.
         """
-        if self.is_full:
-            self._wanted = wanted
-            self._topic_names = _names_in(wanted)
-            return FetchAsk(
-                self.session_id, self.session_epoch, dict(wanted), (), (), wanted, self._topic_names
-            )
-        session = self._wanted
-        if wanted is session:
-            return FetchAsk(
-                self.session_id, self.session_epoch, {}, (), (), wanted, self._topic_names
-            )
-        to_send: dict[TopicPartition, WantedPartition] = {}
-        altered: dict[TopicPartition, WantedPartition] = {}
-        replaced: list[ForgottenPartition] = []
-        for tp, partition in wanted.items():
-            before = session.get(tp)
-            if before is None:
-                to_send[tp] = partition
-            elif before != partition:
-                altered[tp] = partition
-                if partition.topic_id != before.topic_id and ZERO_UUID not in (
-                    partition.topic_id,
-                    before.topic_id,
-                ):
-                    replaced.append(ForgottenPartition(tp, before.topic_id))
+        session = {} if self.is_full else self._requested
+        to_send: dict[TopicPartition, PlannedPartition] = {}
         forgotten: tuple[ForgottenPartition, ...] = ()
-        if len(session) + len(to_send) != len(wanted):
-            forgotten = tuple(
-                ForgottenPartition(tp, before.topic_id)
-                for tp, before in session.items()
-                if tp not in wanted
-            )
-        to_send.update(altered)
-        self._wanted = wanted
-        if to_send or forgotten:  # else there are no new ids, nor old ones to let go of
-            self._topic_names = _names_in(wanted)
-        return FetchAsk(
+        replaced: list[ForgottenPartition] = []
+        if requested is not session:
+            altered: dict[TopicPartition, PlannedPartition] = {}
+            for tp, partition in requested.items():
+                before = session.get(tp)
+                if before is None:
+                    to_send[tp] = partition
+                elif before != partition:
+                    altered[tp] = partition
+                    if partition.topic_id != before.topic_id and ZERO_UUID not in (
+                        partition.topic_id,
+                        before.topic_id,
+                    ):
+                        replaced.append(ForgottenPartition(tp, before.topic_id))
+            if len(session) + len(to_send) != len(requested):
+                forgotten = tuple(
+                    ForgottenPartition(tp, before.topic_id)
+                    for tp, before in session.items()
+                    if tp not in requested
+                )
+            to_send.update(altered)
+            self._requested = requested
+            if to_send or forgotten or self.is_full:  # else the topic ids are the same
+                self._topic_names = _names_in(requested)
+        return FetchPlan(
             self.session_id,
             self.session_epoch,
             to_send,
             forgotten,
             tuple(replaced),
-            wanted,
+            requested,
             self._topic_names,
         )
 
@@ -110,7 +101,7 @@ class FetchSessionHandler:
                 self.handle_error()
             return False
         if self.is_full and not answer.partitions and answer.throttle_time_ms > 0:
-            self._begin_anew()  # the broker only says that it is asked too much (KIP-219)
+            self._begin_anew()  # the broker only throttles (KIP-219)
             return False
         problem = self._problem_of(answer)
         if problem:
@@ -137,22 +128,22 @@ class FetchSessionHandler:
 
     def _problem_of(self, answer: FetchAnswer) -> str:
         """What an answer has that the session has not, or leaves out of a full one."""
-        extra = [tp for tp in answer.partitions if tp not in self._wanted]
+        extra = [tp for tp in answer.partitions if tp not in self._requested]
         if extra:
             return f"{len(extra)} partitions that are not in the session, such as {extra[0]}"
         if answer.unknown_topic_ids:
             return f"{len(answer.unknown_topic_ids)} topic ids that are not in the session"
-        if self.is_full and len(answer.partitions) != len(self._wanted):
-            missing = next(tp for tp in self._wanted if tp not in answer.partitions)
+        if self.is_full and len(answer.partitions) != len(self._requested):
+            missing = next(tp for tp in self._requested if tp not in answer.partitions)
             return (
-                f"only {len(answer.partitions)} of {len(self._wanted)} partitions, "
+                f"only {len(answer.partitions)} of {len(self._requested)} partitions, "
                 f"{missing} not among them"
             )
         return ""
 
 
-def _names_in(wanted: Mapping[TopicPartition, WantedPartition]) -> dict[bytes, str]:
+def _names_in(requested: Mapping[TopicPartition, PlannedPartition]) -> dict[bytes, str]:
     """The names of the topics that have ids."""
-    names = {partition.topic_id: tp.topic for tp, partition in wanted.items()}
+    names = {partition.topic_id: tp.topic for tp, partition in requested.items()}
     names.pop(ZERO_UUID, None)
     return names

@@ -1,4 +1,4 @@
-"""What a fetcher asks, as wire messages, and a leader's answers as values.
+"""A fetcher's requests as wire messages, and a leader's responses as values.
 
 Kafka's RemoteLeaderEndPoint (article 004, buildFetch). Nothing here sends anything, and
 records stay views of the frame that was received.
@@ -13,18 +13,18 @@ from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from .fetcher_requests import (
-    Ask,
+from .plans import (
     EpochEnd,
-    EpochsAsk,
+    EpochsPlan,
     FetchAnswer,
-    FetchAsk,
     FetchedPartition,
+    FetchPlan,
     ForgottenPartition,
     ListedOffset,
-    OffsetsAsk,
+    OffsetsPlan,
+    RequestPlan,
 )
-from .fetcher_settings import FetcherSettings
+from .settings import FetcherSettings
 
 FETCH_VERSION: Final = 17
 OFFSET_FOR_LEADER_EPOCH_VERSION: Final = 4
@@ -69,45 +69,45 @@ class LeaderEndpoint:
         """The version of each API that is sent."""
         return {**FETCHER_VERSIONS, ApiKey.FETCH: self._fetch_version}
 
-    def encode(self, ask: Ask) -> tuple[Any, int]:
-        """The message for what a fetcher asks, and its version."""
-        if isinstance(ask, FetchAsk):
-            return self._fetch(ask), self._fetch_version
-        if isinstance(ask, EpochsAsk):
-            return self._epochs(ask), OFFSET_FOR_LEADER_EPOCH_VERSION
-        return self._offsets(ask), LIST_OFFSETS_VERSION
+    def encode(self, plan: RequestPlan) -> tuple[Any, int]:
+        """The message of a plan, and its version."""
+        if isinstance(plan, FetchPlan):
+            return self._fetch(plan), self._fetch_version
+        if isinstance(plan, EpochsPlan):
+            return self._epochs(plan), OFFSET_FOR_LEADER_EPOCH_VERSION
+        return self._offsets(plan), LIST_OFFSETS_VERSION
 
     # -- requests ---------------------------------------------------------------------------
 
-    def _fetch(self, ask: FetchAsk) -> messages.FetchRequest:
+    def _fetch(self, plan: FetchPlan) -> messages.FetchRequest:
         make = messages.FetchRequest
         settings = self._settings
         topics: dict[str | bytes, Any] = {}
-        for tp, wanted in ask.to_send.items():
-            key: str | bytes = wanted.topic_id if self._by_id else tp.topic
+        for tp, requested in plan.to_send.items():
+            key: str | bytes = requested.topic_id if self._by_id else tp.topic
             topic = topics.get(key)
             if topic is None:
                 topic = topics[key] = make.FetchTopic(
-                    topic=tp.topic, topic_id=wanted.topic_id, partitions=[]
+                    topic=tp.topic, topic_id=requested.topic_id, partitions=[]
                 )
             topic.partitions.append(
                 make.FetchPartition(
                     partition=tp.partition,
-                    current_leader_epoch=wanted.current_leader_epoch,
-                    fetch_offset=wanted.fetch_offset,
-                    last_fetched_epoch=wanted.last_fetched_epoch,
-                    log_start_offset=wanted.log_start_offset,
-                    partition_max_bytes=wanted.max_bytes,
+                    current_leader_epoch=requested.current_leader_epoch,
+                    fetch_offset=requested.fetch_offset,
+                    last_fetched_epoch=requested.last_fetched_epoch,
+                    log_start_offset=requested.log_start_offset,
+                    partition_max_bytes=requested.max_bytes,
                 )
             )
         message = make(
             max_wait_ms=settings.fetch_wait_ms_max,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_response_max_bytes,
-            session_id=ask.session_id,
-            session_epoch=ask.session_epoch,
+            session_id=plan.session_id,
+            session_epoch=plan.session_epoch,
             topics=list(topics.values()),
-            forgotten_topics_data=self._forgotten(ask),
+            forgotten_topics_data=self._forgotten(plan),
         )
         if self._fetch_version >= FIRST_FETCH_WITH_REPLICA_STATE:
             message.replica_state = make.ReplicaState(
@@ -117,11 +117,11 @@ class LeaderEndpoint:
             message.replica_id = settings.broker_id
         return message
 
-    def _forgotten(self, ask: FetchAsk) -> list[messages.FetchRequest.ForgottenTopic]:
+    def _forgotten(self, plan: FetchPlan) -> list[messages.FetchRequest.ForgottenTopic]:
         """Where topics go by name, one made anew under its name is not another."""
-        forgotten: Iterable[ForgottenPartition] = ask.to_forget
+        forgotten: Iterable[ForgottenPartition] = plan.to_forget
         if self._by_id:
-            forgotten = (*ask.to_forget, *ask.to_replace)
+            forgotten = (*plan.to_forget, *plan.to_replace)
         topics: dict[str | bytes, messages.FetchRequest.ForgottenTopic] = {}
         for tp, topic_id in forgotten:
             key: str | bytes = topic_id if self._by_id else tp.topic
@@ -133,7 +133,7 @@ class LeaderEndpoint:
             topic.partitions.append(tp.partition)
         return list(topics.values())
 
-    def _epochs(self, ask: EpochsAsk) -> messages.OffsetForLeaderEpochRequest:
+    def _epochs(self, plan: EpochsPlan) -> messages.OffsetForLeaderEpochRequest:
         make = messages.OffsetForLeaderEpochRequest
         return make(
             replica_id=self._settings.broker_id,
@@ -143,17 +143,17 @@ class LeaderEndpoint:
                     partitions=[
                         make.OffsetForLeaderPartition(
                             partition=partition,
-                            current_leader_epoch=wanted.current_leader_epoch,
-                            leader_epoch=wanted.leader_epoch,
+                            current_leader_epoch=requested.current_leader_epoch,
+                            leader_epoch=requested.leader_epoch,
                         )
-                        for partition, wanted in partitions
+                        for partition, requested in partitions
                     ],
                 )
-                for topic, partitions in _by_topic(ask.partitions).items()
+                for topic, partitions in _by_topic(plan.partitions).items()
             ],
         )
 
-    def _offsets(self, ask: OffsetsAsk) -> messages.ListOffsetsRequest:
+    def _offsets(self, plan: OffsetsPlan) -> messages.ListOffsetsRequest:
         make = messages.ListOffsetsRequest
         return make(
             replica_id=self._settings.broker_id,
@@ -164,12 +164,12 @@ class LeaderEndpoint:
                         make.ListOffsetsPartition(
                             partition_index=partition,
                             current_leader_epoch=leader_epoch,
-                            timestamp=ask.timestamp,
+                            timestamp=plan.timestamp,
                         )
                         for partition, leader_epoch in partitions
                     ],
                 )
-                for topic, partitions in _by_topic(ask.partitions).items()
+                for topic, partitions in _by_topic(plan.partitions).items()
             ],
         )
 
@@ -194,17 +194,17 @@ def _error(code: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def decode_fetch(ask: FetchAsk, response: messages.FetchResponse) -> FetchAnswer:
+def decode_fetch(plan: FetchPlan, response: messages.FetchResponse) -> FetchAnswer:
     """What a leader answered to a fetch.
 
     Args:
-        ask: the request, which knows the names of topic ids.
+        plan: the request, which knows the names of topic ids.
         response: of any version; the topics of those before 13 have names.
     """
     partitions: dict[TopicPartition, FetchedPartition] = {}
     unknown: set[bytes] = set()
     for topic in response.responses:
-        name = topic.topic or ask.topic_names.get(topic.topic_id)
+        name = topic.topic or plan.topic_names.get(topic.topic_id)
         if name is None:
             unknown.add(topic.topic_id)
             continue

@@ -19,7 +19,7 @@ from ...storage.errors import StorageError
 from ...storage.log.log_config import LogConfig
 from ...storage.log_manager.log_manager import LogManager
 from ..alter_log_dirs.future_replicas import FutureReplicas
-from ..fetcher.fetcher_partition import InitialFetchState
+from ..fetcher.fetch_state import InitialFetchState, initial_fetch_offset
 from ..peers import NoPeers, Peers
 from ..quota.replication_quota import ReplicationQuotas
 from ..topic_stats import TopicStatsTable
@@ -190,7 +190,12 @@ class HostedPartitions:
             if state.leader == self._settings.broker_id:
                 partition.make_leader(state)
             elif partition.make_follower(state) and state.leader != NO_LEADER:
-                followed[topic_partition] = _initial_fetch_state(partition)
+                followed[topic_partition] = InitialFetchState(
+                    partition.topic_id,
+                    partition.leader,
+                    partition.leader_epoch,
+                    initial_fetch_offset(partition),
+                )
         except StorageError as failure:
             logger.error("%s cannot be led or followed: %s", topic_partition, failure.message)
             self.progressed(topic_partition)
@@ -321,18 +326,3 @@ class HostedPartitions:
                 self._settings.min_insync_replicas(overrides),
             )
         return made
-
-
-def _initial_fetch_state(partition: Partition) -> InitialFetchState:
-    """Where fetching begins: at the log's end if epochs tell how to cut it, else at the high
-    watermark, to which it is cut (Kafka's initialFetchOffset)."""
-    return InitialFetchState(
-        topic_id=partition.topic_id,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        fetch_offset=(
-            partition.high_watermark
-            if partition.latest_epoch() is None
-            else partition.log_end_offset
-        ),
-    )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
-from ..fetcher.fetcher_partition import UNBOUNDED_QUOTA, ReplicaQuota
+from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicaQuota
 from ..read.fetch import FetchParams
 from ..read.replica_selector import SelectReplica, select_leader
 from .partition import Partition

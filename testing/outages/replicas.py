@@ -12,7 +12,7 @@ from ..inspection.broker_state import hosted_partition
 
 if TYPE_CHECKING:
     from ...common.partition_state import LeaderAndIsr
-    from ...replication.fetcher.fetcher_partition import InitialFetchState
+    from ...replication.fetcher.fetch_state import InitialFetchState
     from ...replication.partition.partition import Partition
     from ...replication.peers import Peers
     from ..control.target import ControlTarget
@@ -81,7 +81,7 @@ class HeldReplicas:
 @verb
 def hold(target: ControlTarget, topic: str, partition: int) -> None:
     """Have this broker's replica of a partition follow its leader no more."""
-    from ...replication.fetcher.fetcher_partition import InitialFetchState
+    from ...replication.fetcher.fetch_state import InitialFetchState
 
     found = hosted_partition(target, topic, partition)
     if found.is_leader:

@@ -21,26 +21,26 @@ from support.scripted_leader import (
 
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from odradek.replication.fetcher.fetcher_partition import (
-    NEXT_STATES,
+from odradek.common.state_table import IllegalTransitionError
+from odradek.replication.fetcher.fetch_state import (
+    TRANSITIONS,
     FetchEvent,
     InitialFetchState,
     PartitionFetchState,
     ReplicaState,
-    Truncation,
-    next_state,
 )
-from odradek.replication.fetcher.fetcher_partitions import PASSING_ERRORS
-from odradek.replication.fetcher.fetcher_requests import (
-    EpochsAsk,
+from odradek.replication.fetcher.fetcher import PASSING_ERRORS
+from odradek.replication.fetcher.plans import (
+    EpochsPlan,
     FetchAnswer,
-    FetchAsk,
     FetchedPartition,
+    FetchPlan,
     ListedOffset,
-    OffsetsAsk,
+    OffsetsPlan,
     Wait,
 )
-from odradek.replication.fetcher.fetcher_settings import FIRST_BACKOFF_MS, FetcherSettings
+from odradek.replication.fetcher.settings import FIRST_BACKOFF_MS, FetcherSettings
+from odradek.replication.fetcher.truncation import Truncation
 
 if TYPE_CHECKING:
     from odradek.storage import TopicPartition
@@ -65,16 +65,16 @@ class Cluster:
         assert found is not None
         return found
 
-    def fetch(self, now_ms: int = 0) -> FetchAsk:
-        ask = self.followers.ask(now_ms)
-        assert isinstance(ask, FetchAsk), ask
-        return ask
+    def fetch(self, now_ms: int = 0) -> FetchPlan:
+        plan = self.followers.plan(now_ms)
+        assert isinstance(plan, FetchPlan), plan
+        return plan
 
     def refuse(self, error: ErrorCode, now_ms: int = 0) -> None:
         """One fetch, of which T0 gets an error."""
-        ask = self.fetch(now_ms)
+        plan = self.fetch(now_ms)
         answer = FetchAnswer(ErrorCode.NONE, 1, {T0: FetchedPartition(error)})
-        self.fetcher.fetch_answered(ask, answer, now_ms)
+        self.fetcher.fetch_answered(plan, answer, now_ms)
 
 
 MakeCluster = Callable[..., Cluster]
@@ -95,8 +95,8 @@ def test_truncation_comes_before_the_fetch(cluster: MakeCluster) -> None:
     both.leading[T0].lead(0, b"a", b"b")
     both.leading[T0].replicate_to(both.following[T0], upto=1)
     both.followers.follow(0)
-    kinds = [type(ask) for ask in both.followers.catch_up(both.leader)]
-    assert kinds[:2] == [EpochsAsk, FetchAsk]
+    kinds = [type(plan) for plan in both.followers.catch_up(both.leader)]
+    assert kinds[:2] == [EpochsPlan, FetchPlan]
     assert both.following[T0].values == [b"a", b"b"]
 
 
@@ -159,9 +159,9 @@ def test_who_got_records_comes_last_next_time(cluster: MakeCluster) -> None:
     both.followers.follow(0)
     both.leader.answer(both.fetcher, both.fetch())
     both.leading[T0].lead(0, b"a")
-    assert list(both.fetch().wanted) == [T0, T1, T2]
+    assert list(both.fetch().requested) == [T0, T1, T2]
     both.leader.answer(both.fetcher, both.fetch())
-    assert list(both.fetch().wanted) == [T1, T2, T0]
+    assert list(both.fetch().requested) == [T1, T2, T0]
 
 
 def test_the_lag_is_what_is_missing_below_the_leaders_high_watermark(cluster: MakeCluster) -> None:
@@ -241,12 +241,12 @@ def test_an_answer_counts_only_for_the_state_that_asked(
     both = cluster()
     both.leading[T0].lead(0, b"a", b"b")
     both.followers.follow(0)
-    ask = both.fetch()
-    answer = both.leader.fetch(ask)
+    plan = both.fetch()
+    answer = both.leader.fetch(plan)
     meanwhile(both)
     before = both.following[T0].log.log_end_offset
     state = both.fetcher.fetch_state(T0)
-    both.fetcher.fetch_answered(ask, answer, 0)
+    both.fetcher.fetch_answered(plan, answer, 0)
     assert both.following[T0].log.log_end_offset == before
     assert both.fetcher.fetch_state(T0) == state
     assert both.fetcher.failed == set()
@@ -257,8 +257,8 @@ def test_partitions_may_leave_between_the_steps_of_an_answer(cluster: MakeCluste
     for each in (T0, T1):
         both.leading[each].lead(0, b"a")
     both.followers.follow(0)
-    ask = both.fetch()
-    steps = both.fetcher.take_fetched(ask, both.leader.fetch(ask), 0)
+    plan = both.fetch()
+    steps = both.fetcher.take_fetched(plan, both.leader.fetch(plan), 0)
     assert next(steps) == len(both.leading[T0].raw)
     both.fetcher.remove_partitions([T1])
     assert list(steps) == []
@@ -307,8 +307,8 @@ def test_a_partition_that_is_refused_is_tried_again_after_a_pause(
     assert [each.levelno for each in caplog.records if error.name in each.message] == [level]
     assert both.following[T1].values == [b"a"]
     pause_ms = FIRST_BACKOFF_MS if error in PASSING_ERRORS else BACKOFF_MS
-    assert list(both.fetch(now_ms=4 + pause_ms).wanted) == [T1]
-    assert set(both.fetch(now_ms=5 + pause_ms).wanted) == {T0, T1}
+    assert list(both.fetch(now_ms=4 + pause_ms).requested) == [T1]
+    assert set(both.fetch(now_ms=5 + pause_ms).requested) == {T0, T1}
 
 
 def test_a_leader_that_has_not_heard_of_it_is_asked_again_soon_and_then_later(
@@ -357,12 +357,12 @@ def test_records_that_are_damaged_are_fetched_again(cluster: MakeCluster) -> Non
     both = cluster()
     both.leading[T0].lead(0, b"a")
     both.followers.follow(0)
-    ask = both.fetch()
-    answer = both.leader.fetch(ask)
+    plan = both.fetch()
+    answer = both.leader.fetch(plan)
     raw = bytearray(answer.partitions[T0].records)
     raw[-1] ^= 1
     damaged = answer.partitions[T0]._replace(records=memoryview(raw))
-    both.fetcher.fetch_answered(ask, answer._replace(partitions={T0: damaged}), 0)
+    both.fetcher.fetch_answered(plan, answer._replace(partitions={T0: damaged}), 0)
     assert both.following[T0].values == []
     assert both.fetcher.failed == set()
     assert both.state().is_delayed(BACKOFF_MS - 1)
@@ -377,10 +377,10 @@ def test_records_that_do_not_follow_the_log_fail_their_partition_alone(
     for each in (T0, T1):
         both.leading[each].lead(0, b"a")
     both.followers.follow(0)
-    ask = both.fetch()
-    answer = both.leader.fetch(ask)
+    plan = both.fetch()
+    answer = both.leader.fetch(plan)
     both.leading[T0].replicate_to(both.following[T0])  # behind the fetcher's back
-    both.fetcher.fetch_answered(ask, answer, 0)
+    both.fetcher.fetch_answered(plan, answer, 0)
     assert both.fetcher.failed == {T0}
     assert both.fetcher.topic_partitions == [T1]
     assert both.following[T1].values == [b"a"]
@@ -393,15 +393,15 @@ def test_a_disk_that_fails_fails_its_partition(
     both = cluster()
     both.leading[T0].lead(0, b"a")
     both.followers.follow(0)
-    ask = both.fetch()
-    answer = both.leader.fetch(ask)
+    plan = both.fetch()
+    answer = both.leader.fetch(plan)
 
     def refuse(descriptor: int, buffers: list[bytes]) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patches:
         patches.setattr("os.writev", refuse)
-        both.fetcher.fetch_answered(ask, answer, 0)
+        both.fetcher.fetch_answered(plan, answer, 0)
     assert both.fetcher.failed == {T0}
     assert both.following[T0].log.log_end_offset == 0
 
@@ -412,13 +412,13 @@ def test_a_disk_that_is_full_is_tried_again(
     both = cluster()
     both.leading[T0].lead(0, b"a")
     both.followers.follow(0)
-    ask = both.fetch()
-    answer = both.leader.fetch(ask)
+    plan = both.fetch()
+    answer = both.leader.fetch(plan)
     full_disk(True)
-    both.fetcher.fetch_answered(ask, answer, 0)
+    both.fetcher.fetch_answered(plan, answer, 0)
     full_disk(False)
     assert both.fetcher.failed == set()
-    assert both.fetcher.next_request(0) != ask
+    assert both.fetcher.next_request(0) != plan
     both.followers.catch_up(both.leader, now_ms=BACKOFF_MS)
     assert both.following[T0].raw == both.leading[T0].raw
 
@@ -442,9 +442,9 @@ def test_a_log_that_cannot_be_cut_fails_its_partition(
 def test_records_without_a_whole_batch_are_not_asked_for_all_the_time(cluster: MakeCluster) -> None:
     both = cluster()
     both.followers.follow(0)
-    ask = both.fetch()
+    plan = both.fetch()
     cut = FetchedPartition(ErrorCode.NONE, 5, 0, b"0123456789")
-    both.fetcher.fetch_answered(ask, FetchAnswer(ErrorCode.NONE, 1, {T0: cut}), 0)
+    both.fetcher.fetch_answered(plan, FetchAnswer(ErrorCode.NONE, 1, {T0: cut}), 0)
     assert both.fetcher.next_request(0) != Wait(None)
     assert both.state().is_delayed(BACKOFF_MS - 1)
 
@@ -454,7 +454,7 @@ def test_a_partition_that_is_gone_from_the_broker_waits(cluster: MakeCluster) ->
     both = cluster(2)
     both.followers.follow(0)
     del both.followers.replicas[T0]
-    assert list(both.fetch().wanted) == [T1]
+    assert list(both.fetch().requested) == [T1]
     assert both.state(T0).is_delayed(BACKOFF_MS - 1)
 
 
@@ -465,9 +465,9 @@ def test_after_a_lost_connection_everything_waits_and_is_named_anew(cluster: Mak
     assert both.fetch().session_epoch == 1
     both.fetcher.request_failed(10)
     assert both.fetcher.next_request(10) == Wait(10 + FIRST_BACKOFF_MS)
-    ask = both.fetch(now_ms=10 + FIRST_BACKOFF_MS)
-    assert ask.session_epoch == 0
-    assert set(ask.to_send) == {T0, T1}
+    plan = both.fetch(now_ms=10 + FIRST_BACKOFF_MS)
+    assert plan.session_epoch == 0
+    assert set(plan.to_send) == {T0, T1}
 
 
 def test_pauses_between_connections_grow_until_one_is_answered(cluster: MakeCluster) -> None:
@@ -529,7 +529,7 @@ def test_a_leader_that_ends_before_gets_its_follower_cut(
     both.following[T0].commit(3)
     both.followers.follow(0)
     asked: list[object] = both.followers.catch_up(both.leader)
-    kinds = [ask.timestamp if isinstance(ask, OffsetsAsk) else "fetch" for ask in asked]
+    kinds = [plan.timestamp if isinstance(plan, OffsetsPlan) else "fetch" for plan in asked]
     assert kinds[:2] == ["fetch", LATEST_TIMESTAMP]
     assert both.following[T0].values == [b"a"]
     assert (both.state().fetch_offset, both.state().lag) == (1, 0)
@@ -546,8 +546,8 @@ def test_a_follower_that_was_away_for_too_long_begins_anew(cluster: MakeCluster)
     leading.log.advance_log_start_offset(5)
     both.followers.follow(0)
     kinds = [
-        ask.timestamp if isinstance(ask, OffsetsAsk) else "fetch"
-        for ask in both.followers.catch_up(both.leader)
+        plan.timestamp if isinstance(plan, OffsetsPlan) else "fetch"
+        for plan in both.followers.catch_up(both.leader)
     ]
     assert kinds[:4] == ["fetch", LATEST_TIMESTAMP, EARLIEST_TIMESTAMP, "fetch"]
     assert following.log.log_start_offset == 5
@@ -583,14 +583,14 @@ def test_the_leaders_offsets_fail_or_wait_as_a_fetch_does(cluster: MakeCluster) 
     both = cluster()
     both.followers.follow(0)
     both.refuse(ErrorCode.OFFSET_OUT_OF_RANGE)
-    ask = both.followers.ask()
-    assert ask == OffsetsAsk(LATEST_TIMESTAMP, {T0: 0})
-    assert isinstance(ask, OffsetsAsk)
+    plan = both.followers.plan()
+    assert plan == OffsetsPlan(LATEST_TIMESTAMP, {T0: 0})
+    assert isinstance(plan, OffsetsPlan)
     for answered in ({}, {T0: ListedOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER)}):
-        both.fetcher.offsets_answered(ask, answered, 0)
-        assert both.fetcher.next_request(0) != ask
-        assert both.fetcher.next_request(BACKOFF_MS) == ask
-    both.fetcher.offsets_answered(ask, {T0: ListedOffset(ErrorCode.FENCED_LEADER_EPOCH)}, 0)
+        both.fetcher.offsets_answered(plan, answered, 0)
+        assert both.fetcher.next_request(0) != plan
+        assert both.fetcher.next_request(BACKOFF_MS) == plan
+    both.fetcher.offsets_answered(plan, {T0: ListedOffset(ErrorCode.FENCED_LEADER_EPOCH)}, 0)
     assert both.fetcher.failed == {T0}
 
 
@@ -599,11 +599,11 @@ def test_the_leaders_offsets_count_only_for_the_state_that_asked(cluster: MakeCl
     both.following[T0].lead(0, b"a", b"b")
     both.followers.follow(0)
     both.refuse(ErrorCode.OFFSET_OUT_OF_RANGE)
-    ask = both.followers.ask()
-    assert isinstance(ask, OffsetsAsk)
+    plan = both.followers.plan()
+    assert isinstance(plan, OffsetsPlan)
     both.followers.follow(1)
     state = both.state()
-    both.fetcher.offsets_answered(ask, {T0: ListedOffset(ErrorCode.NONE, 0)}, 0)
+    both.fetcher.offsets_answered(plan, {T0: ListedOffset(ErrorCode.NONE, 0)}, 0)
     assert both.state() == state
     assert both.following[T0].values == [b"a", b"b"]
 
@@ -640,9 +640,9 @@ def test_throttled_partitions_that_are_out_of_sync_wait(cluster: MakeCluster) ->
     del both.leader.replicas[T1]  # stays behind
     both.leader.answer(both.fetcher, both.fetch())
     quota.exceeded = True
-    assert set(both.fetch(BACKOFF_MS).wanted) == {T0, T2}
+    assert set(both.fetch(BACKOFF_MS).requested) == {T0, T2}
     quota.exceeded = False
-    assert set(both.fetch(BACKOFF_MS).wanted) == {T0, T1, T2}
+    assert set(both.fetch(BACKOFF_MS).requested) == {T0, T1, T2}
 
 
 def test_bytes_of_throttled_partitions_are_recorded_in_sync_or_not(cluster: MakeCluster) -> None:
@@ -672,12 +672,12 @@ def test_with_nothing_else_to_fetch_the_quota_is_looked_at_again_later(
 def test_a_state_that_an_event_cannot_meet_raises() -> None:
     for state in ReplicaState:
         for event in FetchEvent:
-            if (state, event) not in NEXT_STATES:
-                with pytest.raises(ValueError, match=f"{state.value} cannot be {event.value}"):
-                    next_state(state, event)
+            if not TRANSITIONS.takes(state, event):
+                with pytest.raises(IllegalTransitionError, match=f"{state.value} cannot take"):
+                    TRANSITIONS.next_state(state, event)
 
 
 def test_every_state_is_reached_and_left() -> None:
-    entered = {after for after, _ in NEXT_STATES.values()}
-    assert entered == set(ReplicaState) == {state for state, _ in NEXT_STATES}
-    assert all(reason for _, reason in NEXT_STATES.values())
+    rows = TRANSITIONS.transitions
+    assert {row.target for row in rows} == set(ReplicaState) == {row.source for row in rows}
+    assert all(row.reason for row in rows)

@@ -8,11 +8,11 @@ import pytest
 from support.scripted_leader import Followers, Replica, ScriptedLeader, tp
 
 from odradek.common.errors import ErrorCode
-from odradek.replication.fetcher.fetcher_asking import LOOK_AGAIN_MS
-from odradek.replication.fetcher.fetcher_requests import (
+from odradek.replication.fetcher.fetcher import UNCHANGED_MS_MAX
+from odradek.replication.fetcher.plans import (
     FetchAnswer,
-    FetchAsk,
     FetchedPartition,
+    FetchPlan,
     Wait,
 )
 from odradek.replication.partition.partition import Partition
@@ -50,17 +50,17 @@ class Resting:
         self.fetch_without_news()
         self.followers.looks = 0
 
-    def fetch(self, now_ms: int = 0) -> FetchAsk:
-        ask = self.fetcher.next_request(now_ms)
-        assert isinstance(ask, FetchAsk), ask
-        return ask
+    def fetch(self, now_ms: int = 0) -> FetchPlan:
+        plan = self.fetcher.next_request(now_ms)
+        assert isinstance(plan, FetchPlan), plan
+        return plan
 
-    def fetch_without_news(self, now_ms: int = 0) -> FetchAsk:
+    def fetch_without_news(self, now_ms: int = 0) -> FetchPlan:
         """One fetch, and the answer of a session in which nothing has changed."""
-        ask = self.fetch(now_ms)
-        answer = FetchAnswer(ErrorCode.NONE, ask.session_id, {})
-        self.fetcher.fetch_answered(ask, answer, now_ms)
-        return ask
+        plan = self.fetch(now_ms)
+        answer = FetchAnswer(ErrorCode.NONE, plan.session_id, {})
+        self.fetcher.fetch_answered(plan, answer, now_ms)
+        return plan
 
     def rest(self) -> None:
         """Fetch often enough that the next one should look at nothing."""
@@ -77,8 +77,8 @@ def resting(tmp_path: Path) -> Resting:
 def test_fetches_without_news_look_at_the_partitions_once(resting: Resting) -> None:
     asks = [resting.fetch_without_news() for _ in range(FETCHES)]
     assert resting.followers.looks <= PARTITIONS
-    assert all(not ask.to_send and not ask.to_forget for ask in asks)
-    epochs = [ask.session_epoch for ask in asks]
+    assert all(not plan.to_send and not plan.to_forget for plan in asks)
+    epochs = [plan.session_epoch for plan in asks]
     assert epochs == list(range(epochs[0], epochs[0] + FETCHES))
 
 
@@ -91,18 +91,20 @@ def test_what_is_in_an_answer_is_asked_for_anew(resting: Resting) -> None:
 
 def test_a_log_start_that_an_answer_moves_is_told_by_the_next_fetch(resting: Resting) -> None:
     resting.rest()
-    ask = resting.fetch()
+    plan = resting.fetch()
     data = FetchedPartition(ErrorCode.NONE, high_watermark=1, log_start_offset=1)
-    resting.fetcher.fetch_answered(ask, FetchAnswer(ErrorCode.NONE, ask.session_id, {T0: data}), 0)
+    resting.fetcher.fetch_answered(
+        plan, FetchAnswer(ErrorCode.NONE, plan.session_id, {T0: data}), 0
+    )
     assert resting.following[T0].log.log_start_offset == 1
-    assert resting.fetch().wanted[T0].log_start_offset == 1
+    assert resting.fetch().requested[T0].log_start_offset == 1
 
 
 def test_a_log_start_that_retention_moves_is_told_after_a_while(resting: Resting) -> None:
     resting.rest()
     resting.following[T0].log.advance_log_start_offset(1)
-    ask = resting.fetch_without_news(LOOK_AGAIN_MS)
-    assert {each: wanted.log_start_offset for each, wanted in ask.to_send.items()} == {T0: 1}
+    plan = resting.fetch_without_news(UNCHANGED_MS_MAX)
+    assert {each: requested.log_start_offset for each, requested in plan.to_send.items()} == {T0: 1}
 
 
 def test_partitions_that_come_and_go_are_in_the_next_fetch(resting: Resting) -> None:
@@ -124,6 +126,6 @@ def test_a_fetcher_that_follows_nothing_any_more_asks_nothing(resting: Resting) 
 def test_a_session_that_is_lost_is_opened_with_all_partitions(resting: Resting) -> None:
     resting.rest()
     resting.fetcher.request_abandoned()
-    ask = resting.fetch()
-    assert ask.session_epoch == 0
-    assert len(ask.to_send) == PARTITIONS
+    plan = resting.fetch()
+    assert plan.session_epoch == 0
+    assert len(plan.to_send) == PARTITIONS

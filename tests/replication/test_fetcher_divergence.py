@@ -16,9 +16,9 @@ from support.scripted_leader import (
     tp,
 )
 
-from odradek.replication.fetcher.fetcher_partition import Truncation
-from odradek.replication.fetcher.fetcher_requests import Wait
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.plans import Wait
+from odradek.replication.fetcher.settings import FetcherSettings
+from odradek.replication.fetcher.truncation import Truncation
 
 T0 = tp(0)
 ELECTIONS = 12
@@ -56,10 +56,10 @@ class History:
         """A few requests, and then something else happens."""
         following = self.following(replica)
         for _ in range(self.random.randint(0, 6)):
-            ask = following.fetcher.next_request(0)
-            if isinstance(ask, Wait):
+            plan = following.fetcher.next_request(0)
+            if isinstance(plan, Wait):
                 break
-            leader.answer(following.fetcher, ask)
+            leader.answer(following.fetcher, plan)
         assert following.fetcher.failed == set()
 
     def following(self, replica: Replica) -> Followers:

@@ -8,11 +8,11 @@ import pytest
 from support.scripted_leader import FOLLOWER, TOPIC_ID, Replica, ScriptedLeader, tp
 
 from odradek.common.errors import ErrorCode
+from odradek.replication.fetcher.fetch_state import InitialFetchState
 from odradek.replication.fetcher.fetcher import ReplicaFetcher
-from odradek.replication.fetcher.fetcher_manager import FetcherKey, FetcherManager
-from odradek.replication.fetcher.fetcher_partition import InitialFetchState
-from odradek.replication.fetcher.fetcher_requests import FetchAsk
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.manager import FetcherKey, FetcherManager
+from odradek.replication.fetcher.plans import FetchPlan
+from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 
@@ -33,10 +33,10 @@ class Driven:
         assert not self.is_closed
         self.is_closed = True
 
-    def fetch(self) -> FetchAsk:
-        ask = self.fetcher.next_request(0)
-        assert isinstance(ask, FetchAsk)
-        return ask
+    def fetch(self) -> FetchPlan:
+        plan = self.fetcher.next_request(0)
+        assert isinstance(plan, FetchPlan)
+        return plan
 
 
 class Bench:
@@ -166,9 +166,9 @@ def test_a_moved_partition_goes_on_where_it_was(bench: Bench, tmp_path: Path) ->
     late = leader.fetch(under_way)
     bench.manager.resize(3)
     after = bench.running[FetcherKey(1, 2)]
-    ask = after.fetch()
-    assert ask.wanted[tp(0)].fetch_offset == 1
-    leader.answer(after.fetcher, ask)
+    plan = after.fetch()
+    assert plan.requested[tp(0)].fetch_offset == 1
+    leader.answer(after.fetcher, plan)
     before.fetcher.fetch_answered(under_way, late, 0)  # comes too late
     assert bench.replicas[tp(0)].values == [b"a", b"b"]
 
@@ -202,12 +202,12 @@ def test_the_largest_lag_is_that_of_all_fetchers(bench: Bench, tmp_path: Path) -
         replica.commit(count)
     leader = ScriptedLeader(leading, 0)
     for each in bench.started:
-        ask = each.fetch()
-        answer = leader.fetch(ask)
+        plan = each.fetch()
+        answer = leader.fetch(plan)
         cut = {
             each: data._replace(records=memoryview(data.records)[: len(data.records) // 2 + 1])
             for each, data in answer.partitions.items()
         }
-        each.fetcher.fetch_answered(ask, answer._replace(partitions=cut), 0)
+        each.fetcher.fetch_answered(plan, answer._replace(partitions=cut), 0)
     assert bench.manager.max_lag() == max(bench.manager.lags().values()) == 2
     assert bench.manager.lags()[tp(0)] == 1

@@ -17,12 +17,13 @@ from odradek.client.network.trio_clock import TrioClock
 from odradek.client.settings import ClientSettings
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.replication.fetcher.fetcher_manager import FetcherManager
-from odradek.replication.fetcher.fetcher_partition import InitialFetchState, Truncation
-from odradek.replication.fetcher.fetcher_requests import EpochWanted, FetchAsk, WantedPartition
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
-from odradek.replication.fetcher.fetcher_task import WAIT_WHEN_WOKEN_MS, FetcherTasks
+from odradek.replication.fetcher.fetch_state import InitialFetchState
 from odradek.replication.fetcher.leader_endpoint import LeaderEndpoint
+from odradek.replication.fetcher.manager import FetcherManager
+from odradek.replication.fetcher.plans import FetchPlan, PlannedPartition, RequestedEpoch
+from odradek.replication.fetcher.settings import FetcherSettings
+from odradek.replication.fetcher.task import ABANDON_AFTER_MS, FetcherTasks
+from odradek.replication.fetcher.truncation import Truncation
 from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 
@@ -35,7 +36,7 @@ class WireLeader:
 
     def __init__(self, leader: ScriptedLeader) -> None:
         self.leader = leader
-        self.wanted: dict[TopicPartition, WantedPartition] = {}
+        self.wanted: dict[TopicPartition, PlannedPartition] = {}
         self.sessions = 0
         self._news = trio.Event()
 
@@ -54,7 +55,7 @@ class WireLeader:
                 self.wanted.pop(tp(index), None)
         for topic in body.topics:
             for each in topic.partitions:
-                self.wanted[tp(each.partition)] = WantedPartition(
+                self.wanted[tp(each.partition)] = PlannedPartition(
                     topic.topic_id,
                     each.fetch_offset,
                     each.log_start_offset,
@@ -62,13 +63,13 @@ class WireLeader:
                     each.current_leader_epoch,
                     each.last_fetched_epoch,
                 )
-        ask = FetchAsk(self.sessions, 0, {}, (), (), self.wanted, {})
-        answer = self.leader.fetch(ask)
+        plan = FetchPlan(self.sessions, 0, {}, (), (), self.wanted, {})
+        answer = self.leader.fetch(plan)
         if self.wanted and not any(len(each.records) for each in answer.partitions.values()):
             self._news = trio.Event()
             with trio.move_on_after(body.max_wait_ms / 1000):
                 await self._news.wait()
-            answer = self.leader.fetch(ask)
+            answer = self.leader.fetch(plan)
         make = messages.FetchResponse
         partitions = [
             make.PartitionData(
@@ -89,7 +90,7 @@ class WireLeader:
         for topic in received.body.topics:
             found = []
             for each in topic.partitions:
-                wanted = EpochWanted(each.current_leader_epoch, each.leader_epoch)
+                wanted = RequestedEpoch(each.current_leader_epoch, each.leader_epoch)
                 error, epoch, end = self.leader.epoch_end(tp(each.partition), wanted)
                 found.append(
                     make.EpochEndOffset(
@@ -251,7 +252,7 @@ async def test_a_partition_that_is_added_while_it_connects_does_not_wait_either(
     bench.follow(T0)
     began = trio.current_time()
     await bench.wait_replicated(T1)
-    assert trio.current_time() - began == pytest.approx(WAIT_WHEN_WOKEN_MS / 1000, abs=0.001)
+    assert trio.current_time() - began == pytest.approx(ABANDON_AFTER_MS / 1000, abs=0.001)
 
 
 async def test_a_partition_that_is_added_does_not_wait_for_a_fetch_without_news(
@@ -263,12 +264,12 @@ async def test_a_partition_that_is_added_does_not_wait_for_a_fetch_without_news(
     began = trio.current_time()
     bench.follow(T1)
     await bench.wait_replicated(T1)
-    assert trio.current_time() - began == pytest.approx(WAIT_WHEN_WOKEN_MS / 1000, abs=0.001)
+    assert trio.current_time() - began == pytest.approx(ABANDON_AFTER_MS / 1000, abs=0.001)
     bench.wire.append(T0, b"a")
     await bench.wait_replicated(T0)
     assert bench.wire.sessions == 2
-    ask = bench.broker.asked(ApiKey.FETCH)[2]
-    assert (ask.session_id, ask.session_epoch) == (1, 0)  # closes the session before
+    plan = bench.broker.asked(ApiKey.FETCH)[2]
+    assert (plan.session_id, plan.session_epoch) == (1, 0)  # closes the session before
 
 
 async def test_after_a_lost_connection_it_goes_on_with_another(

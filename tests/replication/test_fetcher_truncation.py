@@ -18,9 +18,10 @@ from support.scripted_leader import (
 )
 
 from odradek.common.errors import ErrorCode
-from odradek.replication.fetcher.fetcher_partition import ReplicaState, Truncation
-from odradek.replication.fetcher.fetcher_requests import EpochEnd, EpochsAsk, FetchAsk, Wait
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.fetch_state import ReplicaState
+from odradek.replication.fetcher.plans import EpochEnd, EpochsPlan, FetchPlan, Wait
+from odradek.replication.fetcher.settings import FetcherSettings
+from odradek.replication.fetcher.truncation import Truncation
 
 MakeReplica = Callable[[str], Replica]
 
@@ -85,10 +86,10 @@ def test_without_epochs_a_follower_goes_back_to_its_high_watermark(replica) -> N
     restarted = followers(follower, Truncation.HIGH_WATERMARK)
     restarted.follow(0)
     asked = restarted.fetcher.next_request(0)
-    assert isinstance(asked, FetchAsk)
+    assert isinstance(asked, FetchPlan)
     assert follower.values == [b"a"]
-    assert asked.wanted[T0].fetch_offset == 1
-    assert asked.wanted[T0].last_fetched_epoch == -1
+    assert asked.requested[T0].fetch_offset == 1
+    assert asked.requested[T0].last_fetched_epoch == -1
 
 
 @pytest.mark.parametrize("truncation", ALL_WAYS)
@@ -101,7 +102,7 @@ def test_an_empty_log_has_no_epoch_and_is_fetched_from_its_high_watermark(
     new = followers(follower, truncation)
     new.follow(0)
     asked = new.catch_up(ScriptedLeader({T0: leader}, 0))
-    assert not any(isinstance(ask, EpochsAsk) for ask in asked)
+    assert not any(isinstance(plan, EpochsPlan) for plan in asked)
     assert follower.raw == leader.raw
 
 
@@ -124,7 +125,9 @@ def test_logs_that_parted_twice_agree_after_several_rounds(replica, truncation: 
     assert a.raw == b.raw
     assert a.log.epochs.entries == b.log.epochs.entries
     if truncation is Truncation.EPOCH_REQUEST:
-        epochs = [ask.partitions[T0].leader_epoch for ask in asked if isinstance(ask, EpochsAsk)]
+        epochs = [
+            plan.partitions[T0].leader_epoch for plan in asked if isinstance(plan, EpochsPlan)
+        ]
         assert epochs == [5, 3, 1]
 
 
@@ -199,9 +202,9 @@ def test_high_watermark_and_log_start_wait_for_the_answer_after_the_cut(replica)
     returned = followers(old)
     returned.follow(1)
     leader = ScriptedLeader({T0: new}, 1)
-    leader.answer(returned.fetcher, returned.ask())
+    leader.answer(returned.fetcher, returned.plan())
     assert (old.log.log_end_offset, old.partition.high_watermark) == (2, 1)
-    leader.answer(returned.fetcher, returned.ask())
+    leader.answer(returned.fetcher, returned.plan())
     assert (old.log.log_end_offset, old.partition.high_watermark) == (4, 4)
 
 
@@ -225,10 +228,10 @@ def test_where_the_log_is_cut(replica, end: EpochEnd, expected_end: int) -> None
     follower.commit(1)
     behind = followers(follower, Truncation.EPOCH_REQUEST)
     behind.follow(3)
-    ask = behind.ask()
-    assert isinstance(ask, EpochsAsk)
-    assert ask.partitions[T0] == (3, 2)
-    behind.fetcher.epochs_answered(ask, {T0: end}, 0)
+    plan = behind.plan()
+    assert isinstance(plan, EpochsPlan)
+    assert plan.partitions[T0] == (3, 2)
+    behind.fetcher.epochs_answered(plan, {T0: end}, 0)
     assert follower.log.log_end_offset == expected_end
     state = behind.fetcher.fetch_state(T0)
     assert state is not None
@@ -243,13 +246,13 @@ def test_epochs_of_an_older_leader_epoch_cut_nothing(replica) -> None:
     follower.lead(0, b"a", b"b")
     behind = followers(follower, Truncation.EPOCH_REQUEST)
     behind.follow(1)
-    ask = behind.ask()
-    assert isinstance(ask, EpochsAsk)
+    plan = behind.plan()
+    assert isinstance(plan, EpochsPlan)
     behind.follow(2)
-    behind.fetcher.epochs_answered(ask, {T0: EpochEnd(ErrorCode.NONE, 0, 1)}, 0)
+    behind.fetcher.epochs_answered(plan, {T0: EpochEnd(ErrorCode.NONE, 0, 1)}, 0)
     assert follower.log.log_end_offset == 2
     behind.fetcher.remove_partitions([T0])
-    behind.fetcher.epochs_answered(ask, {T0: EpochEnd(ErrorCode.NONE, 0, 1)}, 0)
+    behind.fetcher.epochs_answered(plan, {T0: EpochEnd(ErrorCode.NONE, 0, 1)}, 0)
     assert follower.log.log_end_offset == 2
 
 
@@ -259,11 +262,11 @@ def test_epochs_that_are_not_told_are_asked_again_after_a_pause(replica, answere
     follower.lead(0, b"a")
     behind = followers(follower, Truncation.EPOCH_REQUEST)
     behind.follow(1)
-    ask = behind.ask(now_ms=10)
-    behind.fetcher.epochs_answered(ask, answered, 10)
+    plan = behind.plan(now_ms=10)
+    behind.fetcher.epochs_answered(plan, answered, 10)
     pause_ms = 50 if answered else 1000
     assert behind.fetcher.next_request(10) == Wait(10 + pause_ms)
-    assert isinstance(behind.fetcher.next_request(10 + pause_ms), EpochsAsk)
+    assert isinstance(behind.fetcher.next_request(10 + pause_ms), EpochsPlan)
 
 
 def test_a_fenced_request_for_epochs_fails_the_partition(replica) -> None:
@@ -271,7 +274,7 @@ def test_a_fenced_request_for_epochs_fails_the_partition(replica) -> None:
     follower.lead(0, b"a")
     behind = followers(follower, Truncation.EPOCH_REQUEST)
     behind.follow(1)
-    ScriptedLeader({T0: follower}, 2).answer(behind.fetcher, behind.ask())
+    ScriptedLeader({T0: follower}, 2).answer(behind.fetcher, behind.plan())
     assert behind.fetcher.failed == {T0}
     assert behind.fetcher.fetch_state(T0) is None
 
@@ -283,11 +286,11 @@ def test_a_leader_that_talks_nonsense_is_not_asked_all_the_time(replica) -> None
     leader.replicate_to(follower)
     behind = followers(follower)
     behind.follow(0)
-    ask = behind.ask()
-    assert isinstance(ask, FetchAsk)
-    answer = ScriptedLeader({T0: leader}, 0).fetch(ask)
+    plan = behind.plan()
+    assert isinstance(plan, FetchPlan)
+    answer = ScriptedLeader({T0: leader}, 0).fetch(plan)
     nonsense = answer.partitions[T0]._replace(diverging_epoch=(0, 5))
-    behind.fetcher.fetch_answered(ask, answer._replace(partitions={T0: nonsense}), 0)
+    behind.fetcher.fetch_answered(plan, answer._replace(partitions={T0: nonsense}), 0)
     assert follower.values == [b"a"]
     state = behind.fetcher.fetch_state(T0)
     assert state is not None

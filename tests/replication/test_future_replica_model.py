@@ -15,8 +15,8 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.alter_log_dirs.future_replica import FutureReplica
 from odradek.replication.alter_log_dirs.local_leader import read
-from odradek.replication.fetcher.fetcher_requests import EpochsAsk, FetchAsk, Wait
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, Wait
+from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.partition.hosted_partitions import ReplicaSettings
 from odradek.replication.partition.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
@@ -143,14 +143,14 @@ class Life:
 
     def step(self, move: FutureReplica) -> None:
         now_ms = self.clock.monotonic_ms()
-        ask = move.next_request(now_ms)
-        if isinstance(ask, FetchAsk):
-            answer = move.leader.answer(read(move.leader.find(ask)))
-            move.fetcher.fetch_answered(ask, answer, now_ms)
-        elif isinstance(ask, EpochsAsk):
-            move.fetcher.epochs_answered(ask, move.leader.epochs(ask), now_ms)
-        elif not isinstance(ask, Wait):
-            move.fetcher.offsets_answered(ask, move.leader.offsets(ask), now_ms)
+        plan = move.next_request(now_ms)
+        if isinstance(plan, FetchPlan):
+            answer = move.leader.answer(read(move.leader.find(plan)))
+            move.fetcher.fetch_answered(plan, answer, now_ms)
+        elif isinstance(plan, EpochsPlan):
+            move.fetcher.epochs_answered(plan, move.leader.epochs(plan), now_ms)
+        elif not isinstance(plan, Wait):
+            move.fetcher.offsets_answered(plan, move.leader.offsets(plan), now_ms)
 
     # --- starting and looking ----------------------------------------------------------
 

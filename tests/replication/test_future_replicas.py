@@ -17,8 +17,8 @@ from odradek.replication.alter_log_dirs.future_replica_tasks import FutureReplic
 from odradek.replication.alter_log_dirs.future_replicas import MoveQuota
 from odradek.replication.alter_log_dirs.local_leader import read
 from odradek.replication.append import PartitionResponse
-from odradek.replication.fetcher.fetcher_requests import EpochsAsk, FetchAsk, Wait
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, Wait
+from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.partition.hosted_partitions import ReplicaSettings, StoppedReplica
 from odradek.replication.partition.partition import FetchIsolation, Partition
 from odradek.replication.read.fetch import FetchParams, FetchPartition, FetchResults
@@ -147,15 +147,15 @@ def batch(*values: str) -> memoryview:
 def step(move: FutureReplica, clock: ManualClock) -> None:
     """One request of the copy's fetcher and its answer."""
     now_ms = clock.monotonic_ms()
-    ask = move.next_request(now_ms)
-    assert not isinstance(ask, Wait)
-    if isinstance(ask, FetchAsk):
-        answer = move.leader.answer(read(move.leader.find(ask)))
-        move.fetcher.fetch_answered(ask, answer, now_ms)
-    elif isinstance(ask, EpochsAsk):
-        move.fetcher.epochs_answered(ask, move.leader.epochs(ask), now_ms)
+    plan = move.next_request(now_ms)
+    assert not isinstance(plan, Wait)
+    if isinstance(plan, FetchPlan):
+        answer = move.leader.answer(read(move.leader.find(plan)))
+        move.fetcher.fetch_answered(plan, answer, now_ms)
+    elif isinstance(plan, EpochsPlan):
+        move.fetcher.epochs_answered(plan, move.leader.epochs(plan), now_ms)
     else:
-        move.fetcher.offsets_answered(ask, move.leader.offsets(ask), now_ms)
+        move.fetcher.offsets_answered(plan, move.leader.offsets(plan), now_ms)
 
 
 def values_of(partition: Partition) -> list[str]:

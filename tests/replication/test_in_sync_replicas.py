@@ -10,7 +10,7 @@ import pytest
 from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
-from odradek.replication.fetcher.fetcher_partition import InitialFetchState
+from odradek.replication.fetcher.fetch_state import InitialFetchState
 from odradek.replication.partition.isr_change import IsrChangeOutcome
 from odradek.replication.partition.partition import FetchIsolation, Partition
 from odradek.replication.read.fetch import (

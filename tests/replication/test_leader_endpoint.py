@@ -9,35 +9,35 @@ import pytest
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import EARLIEST_TIMESTAMP
 from odradek.protocol import messages
-from odradek.replication.fetcher.fetcher_requests import (
-    EpochEnd,
-    EpochsAsk,
-    EpochWanted,
-    FetchAsk,
-    FetchedPartition,
-    ForgottenPartition,
-    ListedOffset,
-    OffsetsAsk,
-    WantedPartition,
-)
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
 from odradek.replication.fetcher.leader_endpoint import (
     LeaderEndpoint,
     decode_epochs,
     decode_fetch,
     decode_offsets,
 )
+from odradek.replication.fetcher.plans import (
+    EpochEnd,
+    EpochsPlan,
+    FetchedPartition,
+    FetchPlan,
+    ForgottenPartition,
+    ListedOffset,
+    OffsetsPlan,
+    PlannedPartition,
+    RequestedEpoch,
+)
+from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.storage import TopicPartition
 
 T, U, OLD = b"t" * 16, b"u" * 16, b"o" * 16
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 SETTINGS = FetcherSettings(7, fetch_wait_ms_max=11, fetch_min_bytes=12, fetch_response_max_bytes=13)
 WANTED = {
-    T0: WantedPartition(T, 100, 10, 1000, 5, 4),
-    U0: WantedPartition(U, 200, 20, 1000, 6, -1),
-    T1: WantedPartition(T, 300, 30, 1000, 5, 4),
+    T0: PlannedPartition(T, 100, 10, 1000, 5, 4),
+    U0: PlannedPartition(U, 200, 20, 1000, 6, -1),
+    T1: PlannedPartition(T, 300, 30, 1000, 5, 4),
 }
-FETCH = FetchAsk(
+FETCH = FetchPlan(
     33,
     2,
     WANTED,
@@ -93,14 +93,16 @@ def test_before_topic_ids_topics_go_by_name() -> None:
 
 def test_epochs_and_offsets_are_asked_for_as_a_replica() -> None:
     endpoint = LeaderEndpoint(SETTINGS)
-    message, version = endpoint.encode(EpochsAsk({T0: EpochWanted(5, 4), T1: EpochWanted(5, 3)}))
+    message, version = endpoint.encode(
+        EpochsPlan({T0: RequestedEpoch(5, 4), T1: RequestedEpoch(5, 3)})
+    )
     sent = over_the_wire(message, version)
     assert sent.replica_id == 7
     assert [
         (each.partition, each.current_leader_epoch, each.leader_epoch)
         for each in sent.topics[0].partitions
     ] == [(0, 5, 4), (1, 5, 3)]
-    message, version = endpoint.encode(OffsetsAsk(EARLIEST_TIMESTAMP, {U0: 6}))
+    message, version = endpoint.encode(OffsetsPlan(EARLIEST_TIMESTAMP, {U0: 6}))
     sent = over_the_wire(message, version)
     assert sent.replica_id == 7
     (asked,) = sent.topics[0].partitions

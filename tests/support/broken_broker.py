@@ -14,8 +14,8 @@ from odradek.cli.main import main
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import NO_EPOCH
 from odradek.common.topic_partition import TopicPartition
-from odradek.replication.fetcher.fetcher_requests import Ask, FetchAsk
 from odradek.replication.fetcher.leader_endpoint import LeaderEndpoint
+from odradek.replication.fetcher.plans import FetchPlan, RequestPlan
 from odradek.replication.partition.partition import Partition
 from odradek.storage import Log, LogRead
 from odradek.storage.index.transaction_index import AbortedTxn
@@ -28,9 +28,9 @@ def follow_without_truncation() -> None:
     """
     encode = LeaderEndpoint.encode
 
-    def name_no_epochs(self: LeaderEndpoint, ask: Ask) -> tuple[Any, int]:
-        message, version = encode(self, ask)
-        if isinstance(ask, FetchAsk):
+    def name_no_epochs(self: LeaderEndpoint, plan: RequestPlan) -> tuple[Any, int]:
+        message, version = encode(self, plan)
+        if isinstance(plan, FetchPlan):
             for topic in message.topics:
                 for partition in topic.partitions:
                     partition.last_fetched_epoch = NO_EPOCH

@@ -13,21 +13,21 @@ from typing import Any
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import LATEST_TIMESTAMP
 from odradek.protocol.records import build_batch, iter_batches, iter_records
+from odradek.replication.fetcher.fetch_state import InitialFetchState, initial_fetch_offset
 from odradek.replication.fetcher.fetcher import ReplicaFetcher
-from odradek.replication.fetcher.fetcher_partition import InitialFetchState, initial_fetch_offset
-from odradek.replication.fetcher.fetcher_requests import (
-    Ask,
+from odradek.replication.fetcher.plans import (
     EpochEnd,
-    EpochsAsk,
-    EpochWanted,
+    EpochsPlan,
     FetchAnswer,
-    FetchAsk,
     FetchedPartition,
+    FetchPlan,
     ListedOffset,
+    PlannedPartition,
+    RequestedEpoch,
+    RequestPlan,
     Wait,
-    WantedPartition,
 )
-from odradek.replication.fetcher.fetcher_settings import FetcherSettings
+from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.partition.partition import Partition
 from odradek.storage import Log, LogConfig, TopicPartition, load_log
 
@@ -101,7 +101,7 @@ class Replica:
 
 
 class ScriptedLeader:
-    """Answers what fetchers ask, from real logs."""
+    """Answers what fetchers plan, from real logs."""
 
     def __init__(self, replicas: Mapping[TopicPartition, Replica], epoch: int) -> None:
         self.replicas = dict(replicas)
@@ -120,41 +120,45 @@ class ScriptedLeader:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > self.epoch else ErrorCode.NONE
 
-    def fetch(self, ask: FetchAsk) -> FetchAnswer:
+    def fetch(self, plan: FetchPlan) -> FetchAnswer:
         """Every partition of the session, news or not."""
         if self.session_error:
             return FetchAnswer(self.session_error, 0, {})
-        partitions = {each: self._fetch(each, wanted) for each, wanted in ask.wanted.items()}
+        partitions = {
+            each: self._fetch(each, requested) for each, requested in plan.requested.items()
+        }
         return FetchAnswer(ErrorCode.NONE, SESSION_ID, partitions)
 
-    def _fetch(self, topic_partition: TopicPartition, wanted: WantedPartition) -> FetchedPartition:
-        error = self.refusal(topic_partition, wanted.current_leader_epoch)
+    def _fetch(
+        self, topic_partition: TopicPartition, requested: PlannedPartition
+    ) -> FetchedPartition:
+        error = self.refusal(topic_partition, requested.current_leader_epoch)
         if error:
             return FetchedPartition(error)
         replica = self.replicas[topic_partition]
-        log, offset = replica.log, wanted.fetch_offset
+        log, offset = replica.log, requested.fetch_offset
         start = log.log_start_offset
-        if wanted.last_fetched_epoch >= 0:
-            epoch, end = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if requested.last_fetched_epoch >= 0:
+            epoch, end = log.end_offset_for_epoch(requested.last_fetched_epoch)
             if end == -1:
                 return FetchedPartition(ErrorCode.OFFSET_OUT_OF_RANGE)
-            if epoch < wanted.last_fetched_epoch or end < offset:
+            if epoch < requested.last_fetched_epoch or end < offset:
                 return FetchedPartition(
                     ErrorCode.NONE, replica.high_watermark, start, b"", (epoch, end)
                 )
         if not start <= offset <= log.log_end_offset:
             return FetchedPartition(ErrorCode.OFFSET_OUT_OF_RANGE)
-        records = log.read(offset, wanted.max_bytes).records
+        records = log.read(offset, requested.max_bytes).records
         raw = records if isinstance(records, bytes) else records.read()
         return FetchedPartition(ErrorCode.NONE, replica.high_watermark, start, memoryview(raw))
 
-    def epoch_end(self, topic_partition: TopicPartition, wanted: EpochWanted) -> EpochEnd:
+    def epoch_end(self, topic_partition: TopicPartition, requested: RequestedEpoch) -> EpochEnd:
         """Where an epoch ends."""
-        error = self.refusal(topic_partition, wanted.current_leader_epoch)
+        error = self.refusal(topic_partition, requested.current_leader_epoch)
         if error:
             return EpochEnd(error)
         log = self.replicas[topic_partition].log
-        return EpochEnd(ErrorCode.NONE, *log.end_offset_for_epoch(wanted.leader_epoch))
+        return EpochEnd(ErrorCode.NONE, *log.end_offset_for_epoch(requested.leader_epoch))
 
     def listed(self, topic_partition: TopicPartition, epoch: int, timestamp: int) -> ListedOffset:
         """One end of a log."""
@@ -165,19 +169,19 @@ class ScriptedLeader:
         is_end = timestamp == LATEST_TIMESTAMP
         return ListedOffset(error, log.log_end_offset if is_end else log.log_start_offset)
 
-    def answer(self, fetcher: ReplicaFetcher, ask: Ask, now_ms: int = 0) -> None:
+    def answer(self, fetcher: ReplicaFetcher, plan: RequestPlan, now_ms: int = 0) -> None:
         """Hand a fetcher the answer to what it asked."""
-        if isinstance(ask, FetchAsk):
-            fetcher.fetch_answered(ask, self.fetch(ask), now_ms)
-        elif isinstance(ask, EpochsAsk):
-            ends = {each: self.epoch_end(each, asked) for each, asked in ask.partitions.items()}
-            fetcher.epochs_answered(ask, ends, now_ms)
+        if isinstance(plan, FetchPlan):
+            fetcher.fetch_answered(plan, self.fetch(plan), now_ms)
+        elif isinstance(plan, EpochsPlan):
+            ends = {each: self.epoch_end(each, asked) for each, asked in plan.partitions.items()}
+            fetcher.epochs_answered(plan, ends, now_ms)
         else:
             listed = {
-                each: self.listed(each, epoch, ask.timestamp)
-                for each, epoch in ask.partitions.items()
+                each: self.listed(each, epoch, plan.timestamp)
+                for each, epoch in plan.partitions.items()
             }
-            fetcher.offsets_answered(ask, listed, now_ms)
+            fetcher.offsets_answered(plan, listed, now_ms)
 
 
 class Followers:
@@ -228,27 +232,27 @@ class Followers:
         self,
         leader: ScriptedLeader,
         now_ms: int = 0,
-        watch: Callable[[Ask], None] = lambda ask: None,
-    ) -> list[Ask]:
-        """Ask and answer until a fetch finds the logs equal or there is nothing to ask."""
-        asked: list[Ask] = []
+        watch: Callable[[RequestPlan], None] = lambda plan: None,
+    ) -> list[RequestPlan]:
+        """RequestPlan and answer until a fetch finds the logs equal or there is nothing to plan."""
+        asked: list[RequestPlan] = []
         for _ in range(ROUNDS_MAX):
             before = self._progress()
-            ask = self.fetcher.next_request(now_ms)
-            if isinstance(ask, Wait):
+            plan = self.fetcher.next_request(now_ms)
+            if isinstance(plan, Wait):
                 return asked
-            asked.append(ask)
-            watch(ask)
-            leader.answer(self.fetcher, ask, now_ms)
-            if isinstance(ask, FetchAsk) and self._progress() == before:
+            asked.append(plan)
+            watch(plan)
+            leader.answer(self.fetcher, plan, now_ms)
+            if isinstance(plan, FetchPlan) and self._progress() == before:
                 return asked
         raise AssertionError(f"it does not come to an end: {asked[-2:]}")
 
     def _progress(self) -> list[object]:
         return [(each, self.fetcher.fetch_state(each)) for each in self.replicas]
 
-    def ask(self, now_ms: int = 0) -> Ask:
+    def plan(self, now_ms: int = 0) -> RequestPlan:
         """The next request; there is one."""
-        ask = self.fetcher.next_request(now_ms)
-        assert not isinstance(ask, Wait), ask
-        return ask
+        plan = self.fetcher.next_request(now_ms)
+        assert not isinstance(plan, Wait), plan
+        return plan

@@ -17,11 +17,12 @@ from ....broker.request.fetch_sessions import FetchSessionCache
 from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....protocol.api_keys import ApiKey
+from ....replication.fetcher.fetch_state import InitialFetchState
 from ....replication.fetcher.fetcher import ReplicaFetcher
-from ....replication.fetcher.fetcher_manager import FetcherManager
-from ....replication.fetcher.fetcher_partition import InitialFetchState, Truncation
-from ....replication.fetcher.fetcher_settings import FetcherSettings
 from ....replication.fetcher.leader_endpoint import LeaderEndpoint
+from ....replication.fetcher.manager import FetcherManager
+from ....replication.fetcher.settings import FetcherSettings
+from ....replication.fetcher.truncation import Truncation
 from ....replication.partition.hosted_partitions import ReplicaSettings
 from ....replication.partition.partition import Partition
 from ....replication.replica_manager import ReplicaManager

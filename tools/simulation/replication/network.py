@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ....protocol import decode_body, encode_body
 from ....protocol.api_keys import ApiKey
 from ....replication.fetcher.fetcher import ReplicaFetcher
-from ....replication.fetcher.fetcher_requests import Ask, EpochsAsk, FetchAsk, Wait
 from ....replication.fetcher.leader_endpoint import (
     LeaderEndpoint,
     decode_epochs,
     decode_fetch,
     decode_offsets,
 )
+from ....replication.fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, Wait
 from ....storage.io.file_slice import FileSlice
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ class Call:
         answer: the response's body once the leader has answered.
     """
 
-    __slots__ = ("answer", "api_key", "ask", "body", "driver", "leader_id", "sent_ms", "version")
+    __slots__ = ("answer", "api_key", "body", "driver", "leader_id", "plan", "sent_ms", "version")
 
     def __init__(
-        self, driver: FetcherDriver, ask: Ask, api_key: int, version: int, body: bytes
+        self, driver: FetcherDriver, plan: RequestPlan, api_key: int, version: int, body: bytes
     ) -> None:
         self.driver = driver
-        self.ask = ask
+        self.plan = plan
         self.api_key = api_key
         self.version = version
         self.body = body
@@ -110,30 +110,30 @@ class FetcherDriver:
         self._look_at_ms = 0
 
     def close(self) -> None:
-        """Ask nothing any more."""
+        """RequestPlan nothing any more."""
         self.under_way = None
         if self.steps is not None:
             self.steps.close()
         self.broker.drivers.remove(self)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Whether it may have something to ask."""
+        """Whether it may have something to plan."""
         return self.under_way is None and self.steps is None and self._look_at_ms <= now_ms
 
     def send_next(self) -> None:
-        """Ask what is next to be asked, if anything is."""
+        """RequestPlan what is next to be asked, if anything is."""
         now_ms = self.broker.clock.monotonic_ms()
-        ask = self.fetcher.next_request(now_ms)
-        if isinstance(ask, Wait):
-            self._look_at_ms = 2**62 if ask.until_ms is None else ask.until_ms
+        plan = self.fetcher.next_request(now_ms)
+        if isinstance(plan, Wait):
+            self._look_at_ms = 2**62 if plan.until_ms is None else plan.until_ms
             return
-        message, version = self._endpoint.encode(ask)
+        message, version = self._endpoint.encode(plan)
         api_key = ApiKey.LIST_OFFSETS
-        if isinstance(ask, FetchAsk):
+        if isinstance(plan, FetchPlan):
             api_key = ApiKey.FETCH
-        elif isinstance(ask, EpochsAsk):
+        elif isinstance(plan, EpochsPlan):
             api_key = ApiKey.OFFSET_FOR_LEADER_EPOCH
-        self.under_way = Call(self, ask, api_key, version, encode_body(message, version))
+        self.under_way = Call(self, plan, api_key, version, encode_body(message, version))
         self.broker.network.requests.append(self.under_way)
 
     def fail(self) -> None:
@@ -149,14 +149,14 @@ class FetcherDriver:
         self._look_at_ms = 0
         response = decode_body(call.api_key, call.version, memoryview(call.answer), response=True)
         now_ms = self.broker.clock.monotonic_ms()
-        ask = call.ask
-        if isinstance(ask, FetchAsk):
-            self.steps = self.fetcher.take_fetched(ask, decode_fetch(ask, response), now_ms)
+        plan = call.plan
+        if isinstance(plan, FetchPlan):
+            self.steps = self.fetcher.take_fetched(plan, decode_fetch(plan, response), now_ms)
             self.take_on()
-        elif isinstance(ask, EpochsAsk):
-            self.fetcher.epochs_answered(ask, decode_epochs(response), now_ms)
+        elif isinstance(plan, EpochsPlan):
+            self.fetcher.epochs_answered(plan, decode_epochs(response), now_ms)
         else:
-            self.fetcher.offsets_answered(ask, decode_offsets(response), now_ms)
+            self.fetcher.offsets_answered(plan, decode_offsets(response), now_ms)
 
     def take_on(self) -> None:
         """Take the next partition of an answer."""

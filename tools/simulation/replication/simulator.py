@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
-from ....replication.fetcher.fetcher_partition import Truncation
+from ....replication.fetcher.truncation import Truncation
 from ....replication.partition.isr_change import IsrChangeOutcome
 from ....runtime.clock import ManualClock
 from ..disk_faults import PowerCut
@@ -267,7 +267,7 @@ class ReplicationWorld:
             self.tell(f"a {_name(driver)} of broker {driver.broker.broker_id} is lost")
             self.network.requests.remove(call)
         elif dice < 0.6:
-            again = Call(driver, call.ask, call.api_key, call.version, call.body)
+            again = Call(driver, call.plan, call.api_key, call.version, call.body)
             self.tell(f"a {_name(driver)} of broker {driver.broker.broker_id} comes twice")
             self.network.requests.append(again)
             return
@@ -370,7 +370,7 @@ class ReplicationWorld:
 
 def _name(driver: FetcherDriver) -> str:
     call = driver.under_way
-    return "call" if call is None else type(call.ask).__name__
+    return "call" if call is None else type(call.plan).__name__
 
 
 def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What a fetcher asks of a leader and what it is answered, as values without a wire form."""
+"""A fetcher's requests to a leader and their responses, as values without a wire form."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...common.sentinels import NO_EPOCH, NO_OFFSET
 from ...common.topic_partition import TopicPartition
 
 
-class WantedPartition(NamedTuple):
-    """What one partition of a fetch asks; it stays in force through a session."""
+class PlannedPartition(NamedTuple):
+    """One partition of a fetch request; it stays in force through a session."""
 
     topic_id: bytes
     fetch_offset: int
@@ -30,17 +30,17 @@ class ForgottenPartition(NamedTuple):
     topic_id: bytes
 
 
-class FetchAsk(NamedTuple):
+class FetchPlan(NamedTuple):
     """One Fetch: what changed in its session, and all that the session holds."""
 
     session_id: int
     session_epoch: int
-    to_send: Mapping[TopicPartition, WantedPartition]
+    to_send: Mapping[TopicPartition, PlannedPartition]
     to_forget: tuple[ForgottenPartition, ...]
     to_replace: tuple[ForgottenPartition, ...]
     """Whose topic was made anew; forgotten where partitions go by topic id."""
-    wanted: Mapping[TopicPartition, WantedPartition]
-    """Every partition of the session, as it is asked for by now."""
+    requested: Mapping[TopicPartition, PlannedPartition]
+    """Every partition of the session, as it is requested by now."""
     topic_names: Mapping[bytes, str]
 
 
@@ -67,28 +67,28 @@ class FetchAnswer(NamedTuple):
     """Ids in it that the request did not name."""
 
 
-class EpochWanted(NamedTuple):
-    """Asks where an epoch ends in the leader's log."""
+class RequestedEpoch(NamedTuple):
+    """An epoch whose end in the leader's log is requested."""
 
     current_leader_epoch: int
     leader_epoch: int
 
 
-class EpochsAsk(NamedTuple):
+class EpochsPlan(NamedTuple):
     """One OffsetForLeaderEpoch."""
 
-    partitions: Mapping[TopicPartition, EpochWanted]
+    partitions: Mapping[TopicPartition, RequestedEpoch]
 
 
 class EpochEnd(NamedTuple):
-    """Where an epoch ends: the largest one not above the asked epoch."""
+    """Where an epoch ends: the largest one not above the requested epoch."""
 
     error: ErrorCode
     leader_epoch: int = NO_EPOCH
     end_offset: int = NO_OFFSET
 
 
-class OffsetsAsk(NamedTuple):
+class OffsetsPlan(NamedTuple):
     """One ListOffsets for one end of logs."""
 
     timestamp: int
@@ -105,10 +105,10 @@ class ListedOffset(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """There is nothing to ask."""
+    """There is nothing to send."""
 
     until_ms: int | None
     """Monotonic ms at which to look again; None: when partitions are added."""
 
 
-Ask = FetchAsk | EpochsAsk | OffsetsAsk
+RequestPlan = FetchPlan | EpochsPlan | OffsetsPlan

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from ...common.topic_partition import TopicPartition
-from .fetcher import ReplicaFetcher
-from .fetcher_partition import UNBOUNDED_QUOTA, InitialFetchState, PartitionFetchState, ReplicaQuota
-from .fetcher_partitions import OnAppended, PartitionOf
-from .fetcher_settings import FetcherSettings
+from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicaQuota
+from .fetch_state import InitialFetchState, PartitionFetchState
+from .fetcher import OnAppended, PartitionOf, ReplicaFetcher
+from .settings import FetcherSettings
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +26,10 @@ class RunningFetcher(Protocol):
     """A fetcher that somebody drives, such as `FetcherTask`."""
 
     def wake(self) -> None:
-        """Look again what to ask."""
+        """Partitions were added: look for the next request."""
 
     def close(self) -> None:
-        """Ask nothing any more."""
+        """Send no more requests."""
 
 
 StartFetcher = Callable[[ReplicaFetcher], RunningFetcher]
@@ -52,7 +52,7 @@ class FetcherManager:
         partition_of: finds local replicas.
         start_fetcher: has a new fetcher driven.
         quota: for throttled partitions.
-        on_appended: told once an answer which partitions got records or a new high watermark.
+        on_appended: see `fetcher.OnAppended`.
     """
 
     def __init__(
@@ -125,11 +125,11 @@ class FetcherManager:
 
         Answers under way are not used for them. They no longer count as failed either.
         """
-        wanted = list(topic_partitions)
+        requested = list(topic_partitions)
         removed: dict[TopicPartition, PartitionFetchState] = {}
         for fetcher in self._fetchers.values():
-            removed.update(fetcher.remove_partitions(wanted))
-        self.failed_partitions.difference_update(wanted)
+            removed.update(fetcher.remove_partitions(requested))
+        self.failed_partitions.difference_update(requested)
         return removed
 
     def resize(self, num_fetchers: int) -> None:

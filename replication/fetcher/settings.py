@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .fetcher_partition import Truncation
+from .truncation import Truncation
 
 FIRST_BACKOFF_MS = 50
 """The pause after what passes by itself, news of a new leader still on its way: Kafka waits the

@@ -1,4 +1,4 @@
-"""Runs fetchers: sends what they ask, waits for answers, pauses. The only part that does.
+"""Runs fetchers: sends their requests, waits for responses, pauses.
 
 After the thread of Kafka's ReplicaFetcherThread and its BrokerBlockingSender: one request at
 a time on a connection of the fetcher's own.
@@ -16,12 +16,12 @@ import trio
 from ...client.errors import ClientError
 from ...runtime.clock import Clock
 from .fetcher import ReplicaFetcher
-from .fetcher_requests import Ask, EpochsAsk, FetchAsk, Wait
 from .leader_endpoint import LeaderEndpoint, decode_epochs, decode_fetch, decode_offsets
+from .plans import EpochsPlan, FetchPlan, RequestPlan, Wait
 
 logger = logging.getLogger(__name__)
 
-WAIT_WHEN_WOKEN_MS = 10
+ABANDON_AFTER_MS = 10
 """A leader may hold a fetch for long while it has no news. Partitions that are added meanwhile
 would have to wait for it, as in Kafka, and acks=all with them; so it is abandoned after that."""
 
@@ -29,14 +29,16 @@ BYTES_PER_STEP = 256 * 1024
 """After so many appended bytes others have a turn: about half a millisecond."""
 
 
-class LeaderLink(Protocol):
+class LeaderConnection(Protocol):
     """A connection to a leader, as `client.connection.Connection` is."""
 
     async def request(self, request: Any, *, version: int, timeout_ms: int) -> Any:
         """Send a request and return the response. Raises ClientError when it is broken."""
 
 
-OpenLink = Callable[[int, Mapping[int, int], str], AbstractAsyncContextManager[LeaderLink]]
+OpenConnection = Callable[
+    [int, Mapping[int, int], str], AbstractAsyncContextManager[LeaderConnection]
+]
 """Connects to a broker by its id, for these versions of APIs by key, under a client id, as long
 as the context lasts. Raises ClientError."""
 
@@ -50,33 +52,37 @@ class FetcherTask:
     Args:
         fetcher: what it runs.
         endpoint: translates.
-        open_link: connects to its leader.
+        open_connection: connects to its leader.
         clock: monotonic time, passing as trio's does.
     """
 
     def __init__(
-        self, fetcher: ReplicaFetcher, endpoint: LeaderEndpoint, open_link: OpenLink, clock: Clock
+        self,
+        fetcher: ReplicaFetcher,
+        endpoint: LeaderEndpoint,
+        open_connection: OpenConnection,
+        clock: Clock,
     ) -> None:
         self._fetcher = fetcher
         self._endpoint = endpoint
-        self._open_link = open_link
+        self._open_connection = open_connection
         self._clock = clock
-        self._woken = trio.Event()
+        self._has_news = trio.Event()
         self._scope = trio.CancelScope()
         self._fetch_scope = trio.CancelScope()
 
     def wake(self) -> None:
-        """Partitions were added: look again what to ask, even if a fetch is under way."""
-        self._woken.set()
+        """Partitions were added: look for the next request, even if a fetch is in flight."""
+        self._has_news.set()
         self._hurry()
 
     def _hurry(self) -> None:
-        """Wait for the answer to a fetch a little longer, and then no more."""
-        deadline = trio.current_time() + WAIT_WHEN_WOKEN_MS / 1000
+        """Bound the wait for the response to a fetch."""
+        deadline = trio.current_time() + ABANDON_AFTER_MS / 1000
         self._fetch_scope.deadline = min(self._fetch_scope.deadline, deadline)
 
     def close(self) -> None:
-        """Ask nothing any more; an answer under way is not used."""
+        """Send no more requests; a response in flight is not used."""
         self._scope.cancel()
 
     async def run(self) -> None:
@@ -85,17 +91,17 @@ class FetcherTask:
         client_id = f"broker-{fetcher.settings.broker_id}-fetcher-{fetcher.fetcher_id}"
         with self._scope:
             while True:
-                ask = await self._next_request()
+                plan = await self._next_request()
                 try:
-                    async with self._open_link(
+                    async with self._open_connection(
                         fetcher.leader_id, self._endpoint.versions, client_id
-                    ) as link:
-                        while ask is not None and await self._exchange(link, ask):
-                            ask = await self._next_request(is_connected=True)
+                    ) as connection:
+                        while plan is not None and await self._exchange(connection, plan):
+                            plan = await self._next_request(is_connected=True)
                     continue
                 except ClientError as error:
                     logger.warning(
-                        "Fetcher %d from broker %d pauses: %s",
+                        "fetcher %d from broker %d backs off: %s",
                         fetcher.fetcher_id,
                         fetcher.leader_id,
                         error,
@@ -103,48 +109,48 @@ class FetcherTask:
                 except Exception:
                     # A fault of ours may not end replication from that broker.
                     logger.exception(
-                        "Fetcher %d from broker %d pauses", fetcher.fetcher_id, fetcher.leader_id
+                        "fetcher %d from broker %d backs off", fetcher.fetcher_id, fetcher.leader_id
                     )
                 fetcher.request_failed(self._clock.monotonic_ms())
 
-    async def _next_request(self, *, is_connected: bool = False) -> Ask | None:
-        """Wait until there is something to ask; None: a connection need not wait for that."""
+    async def _next_request(self, *, is_connected: bool = False) -> RequestPlan | None:
+        """Wait until there is a request; None: the connection need not be kept until then."""
         while True:
-            self._woken = trio.Event()
+            self._has_news = trio.Event()
             now_ms = self._clock.monotonic_ms()
-            ask = self._fetcher.next_request(now_ms)
-            if not isinstance(ask, Wait):
-                return ask
-            if ask.until_ms is None and is_connected:
+            plan = self._fetcher.next_request(now_ms)
+            if not isinstance(plan, Wait):
+                return plan
+            if plan.until_ms is None and is_connected:
                 return None
-            seconds = float("inf") if ask.until_ms is None else (ask.until_ms - now_ms) / 1000
+            seconds = float("inf") if plan.until_ms is None else (plan.until_ms - now_ms) / 1000
             with trio.move_on_after(seconds):
-                await self._woken.wait()
+                await self._has_news.wait()
 
-    async def _exchange(self, link: LeaderLink, ask: Ask) -> bool:
-        """One request and what its answer leads to; whether the link can be used again.
+    async def _exchange(self, connection: LeaderConnection, plan: RequestPlan) -> bool:
+        """One request and what its response leads to; whether the connection can be used again.
 
         Raises:
             ClientError: the connection broke.
         """
-        message, version = self._endpoint.encode(ask)
+        message, version = self._endpoint.encode(plan)
         timeout_ms = self._fetcher.settings.socket_timeout_ms
         with trio.CancelScope() as scope:
-            if isinstance(ask, FetchAsk):
+            if isinstance(plan, FetchPlan):
                 self._fetch_scope = scope
-                if self._woken.is_set():  # while it connected
+                if self._has_news.is_set():  # while it connected
                     self._hurry()
-            response = await link.request(message, version=version, timeout_ms=timeout_ms)
+            response = await connection.request(message, version=version, timeout_ms=timeout_ms)
         if scope.cancelled_caught:
             self._fetcher.request_abandoned()
             return False
         now_ms = self._clock.monotonic_ms()
-        if isinstance(ask, FetchAsk):
-            await _in_steps(self._fetcher.take_fetched(ask, decode_fetch(ask, response), now_ms))
-        elif isinstance(ask, EpochsAsk):
-            self._fetcher.epochs_answered(ask, decode_epochs(response), now_ms)
+        if isinstance(plan, FetchPlan):
+            await _in_steps(self._fetcher.take_fetched(plan, decode_fetch(plan, response), now_ms))
+        elif isinstance(plan, EpochsPlan):
+            self._fetcher.epochs_answered(plan, decode_epochs(response), now_ms)
         else:
-            self._fetcher.offsets_answered(ask, decode_offsets(response), now_ms)
+            self._fetcher.offsets_answered(plan, decode_offsets(response), now_ms)
         return True
 
 
@@ -164,21 +170,25 @@ class FetcherTasks:
 
     Args:
         start_task: begins one.
-        open_link: connects to brokers.
+        open_connection: connects to brokers.
         endpoint: translates.
         clock: monotonic time, passing as trio's does.
     """
 
     def __init__(
-        self, start_task: StartTask, open_link: OpenLink, endpoint: LeaderEndpoint, clock: Clock
+        self,
+        start_task: StartTask,
+        open_connection: OpenConnection,
+        endpoint: LeaderEndpoint,
+        clock: Clock,
     ) -> None:
         self._start_task = start_task
-        self._open_link = open_link
+        self._open_connection = open_connection
         self._endpoint = endpoint
         self._clock = clock
 
     def __call__(self, fetcher: ReplicaFetcher) -> FetcherTask:
         """Run a fetcher from now on, until the task is closed."""
-        task = FetcherTask(fetcher, self._endpoint, self._open_link, self._clock)
+        task = FetcherTask(fetcher, self._endpoint, self._open_connection, self._clock)
         self._start_task(task.run)
         return task
