@@ -22,7 +22,7 @@ import trio
 
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from ...coordinator.transaction.initializing import ProducerIdAndEpoch
+from ...coordinator.transaction.coordinator import ProducerIdAndEpoch
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME

@@ -18,7 +18,7 @@ from ...client.network.connection import Connection
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...config.broker_config import BrokerConfig
-from ...coordinator.transaction.markers.marker_sender import MarkersToWrite, MarkersWritten
+from ...coordinator.transaction.marker_sender import MarkersToWrite, MarkersWritten
 from ...metadata.features import SECOND_GENERATION, TRANSACTION_VERSION, Features
 from ...metadata.metadata_cache import NO_NODE, MetadataCache
 from ...protocol import messages

@@ -35,14 +35,14 @@ from .consumer.group import ConsumerGroup
 from .consumer.heartbeat_request import HeartbeatRequest
 from .consumer.heartbeats import HeartbeatCallback
 from .consumer.states import ConsumerGroupState
-from .context import CoordinatorContext
 from .describing import describe, list_groups
 from .interventions import Interventions
 from .offsets.committing import CommitCallback, CommitRequest, Committing
 from .offsets.offset_expiry import OffsetExpiry
 from .offsets.offsets import GroupOffsets
 from .removing import AnyGroup, ErrorCallback, Removing
-from .shards import Shards
+from .runtime import GroupRuntime
+from .shards import GroupShards
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class GroupCoordinator:
     at once or later; a callback only sends the answer and may not come back here.
 
     Args:
-        context: settings, time, chance and the log.
+        runtime: settings, time, rng and the log.
         topic_partitions: how many partitions `__consumer_offsets` has, or will have.
         surroundings: what consumer groups need besides.
 
@@ -71,24 +71,24 @@ class GroupCoordinator:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         topic_partitions: Callable[[], int],
         surroundings: ConsumerSurroundings = NO_SURROUNDINGS,
     ) -> None:
-        rebalancing = Rebalancing(context)
-        self._context = context
-        self._consumer = ConsumerGroups(context, surroundings)
-        self._shards = Shards(context, topic_partitions, rebalancing, self._consumer.sessions)
+        rebalancing = Rebalancing(runtime)
+        self._runtime = runtime
+        self._consumer = ConsumerGroups(runtime, surroundings)
+        self._shards = GroupShards(runtime, topic_partitions, rebalancing, self._consumer.sessions)
         self._consumer.attach(self._shards, rebalancing)
         self._groups = self._shards.groups
         self.interventions = Interventions(self._shards, rebalancing, self._consumer)
         self._sessions = rebalancing.sessions
-        self._joining = Joining(context, rebalancing)
+        self._joining = Joining(runtime, rebalancing)
         self._syncing = Syncing(rebalancing)
         self._leaving = Leaving(rebalancing)
-        self._committing = Committing(context, self._sessions, self._shards.note_pending)
-        self._removing = Removing(context, self._forget)
-        self._expiry = OffsetExpiry(context, self._shards, self._removing)
+        self._committing = Committing(runtime, self._sessions, self._shards.note_pending)
+        self._removing = Removing(runtime, self._forget)
+        self._expiry = OffsetExpiry(runtime, self._shards, self._removing)
 
     @property
     def groups(self) -> list[Group]:
@@ -119,7 +119,7 @@ class GroupCoordinator:
     def join_group(self, request: JoinRequest, respond: JoinCallback) -> None:
         """JoinGroup; see `Joining`."""
         _check_group_id(request.group_id)
-        settings = self._context.settings
+        settings = self._runtime.settings
         if not (
             settings.min_session_timeout_ms
             <= request.session_timeout_ms
@@ -324,7 +324,7 @@ class GroupCoordinator:
                 doomed = [key for key in _all_partitions(group) if key in gone]
                 self._removing.remove(group, doomed, _log_failure)
 
-        self._context.run_flushed(remove_all)
+        self._runtime.run_flushed(remove_all)
 
     # -- groups as a whole ----------------------------------------------------------------
 

@@ -10,13 +10,14 @@ from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 from ..replicated_log import ReplicatedLog
+from ..runtime import ConfigurationValues
 from .consumer.environment import ConsumerSurroundings
 from .consumer.settings import ConsumerGroupSettings
 from .consumer.subscription.metadata_topics import MetadataTopics
 from .consumer.timings import ConfiguredTimings, GroupConfigValues
-from .context import CoordinatorContext
 from .coordinator import GroupCoordinator
-from .settings import ConfigurationValues, GroupSettings
+from .runtime import GroupRuntime
+from .settings import GroupSettings
 
 
 def create_group_coordinator(
@@ -25,7 +26,7 @@ def create_group_coordinator(
     metadata_cache: MetadataCache,
     clock: Clock,
     timers: Timers,
-    chance: random.Random,
+    rng: random.Random,
     group_configs: GroupConfigValues,
 ) -> GroupCoordinator:
     """The group coordinator of one broker.
@@ -41,14 +42,14 @@ def create_group_coordinator(
         settings.offsets_commit_timeout_ms,
         settings.offsets_topic_compression,
     )
-    context = CoordinatorContext(settings, clock, timers, chance, log)
+    runtime = GroupRuntime(settings, clock, timers, rng, log)
 
     def topic_partitions() -> int:
         return metadata_cache.partition_count(CONSUMER_OFFSETS) or settings.offsets_topic_partitions
 
     topics = MetadataTopics(metadata_cache, clock.now_ms)
     coordinator = GroupCoordinator(
-        context,
+        runtime,
         topic_partitions,
         ConsumerSurroundings(
             ConsumerGroupSettings.from_config(config),

@@ -11,7 +11,7 @@ from .classic.group import Group
 from .classic.rebalancing import Rebalancing
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
-from .shards import Shards
+from .shards import GroupShards
 
 
 class Interventions:
@@ -23,7 +23,9 @@ class Interventions:
         consumer: the others.
     """
 
-    def __init__(self, shards: Shards, rebalancing: Rebalancing, consumer: ConsumerGroups) -> None:
+    def __init__(
+        self, shards: GroupShards, rebalancing: Rebalancing, consumer: ConsumerGroups
+    ) -> None:
         self._shards = shards
         self._rebalancing = rebalancing
         self._consumer = consumer
@@ -50,7 +52,7 @@ class Interventions:
         """
         group = self._find(group_id)
         if isinstance(group, ConsumerGroup):
-            group.distrust_targets()
+            group.invalidate_target_assignment()
         elif group.members:
             self._rebalancing.prepare_or_complete(group, reason)
 

@@ -17,9 +17,9 @@ from .classic.states import GroupState
 from .consumer.group import ConsumerGroup
 from .consumer.records import records as consumer_records
 from .consumer.states import ConsumerGroupState
-from .context import CoordinatorContext
 from .offsets.offsets import NO_EXPIRY, OffsetAndMetadata
 from .records import group_tombstone, offset_tombstone
+from .runtime import GroupRuntime
 
 TOMBSTONES_PER_APPEND_MAX = 1_000
 """A batch of tombstones stays far below the longest batch that a log takes."""
@@ -33,14 +33,12 @@ class Removing:
     """Deletes offsets and groups.
 
     Args:
-        context: settings, time and the log.
+        runtime: settings, time and the log.
         on_group_gone: called with a group of which nothing is left.
     """
 
-    def __init__(
-        self, context: CoordinatorContext, on_group_gone: Callable[[AnyGroup], None]
-    ) -> None:
-        self._context = context
+    def __init__(self, runtime: GroupRuntime, on_group_gone: Callable[[AnyGroup], None]) -> None:
+        self._runtime = runtime
         self._on_group_gone = on_group_gone
 
     def remove(
@@ -94,7 +92,7 @@ class Removing:
                         self._on_group_gone(group)
             removed(group_error(error))
 
-        self._context.append(group.partition, records, appended)
+        self._runtime.append(group.partition, records, appended)
 
     def expire(self, group: AnyGroup) -> None:
         """Delete what is older than its retention, and the group if it is empty then.
@@ -123,7 +121,7 @@ class Removing:
                 return []
             if group.state is GroupState.EMPTY and group.protocol_type is not None:
                 empty_since_ms = group.state_timestamp_ms
-        now_ms = self._context.clock.now_ms()
+        now_ms = self._runtime.clock.now_ms()
         return [
             (topic, partition)
             for topic, partition, position in group.offsets
@@ -138,7 +136,7 @@ class Removing:
         since_ms = position.commit_timestamp_ms
         if empty_since_ms != NO_TIMESTAMP:
             since_ms = empty_since_ms
-        return now_ms - since_ms >= self._context.settings.offsets_retention_ms
+        return now_ms - since_ms >= self._runtime.settings.offsets_retention_ms
 
 
 def is_removable(group: AnyGroup) -> bool:

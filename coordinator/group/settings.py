@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from ...protocol.compression.codecs import Compression
+from ..runtime import ConfigurationValues
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """How long a new member may wait in its first JoinGroup. It has no session yet that could
@@ -13,16 +14,6 @@ classicGroupNewMemberJoinTimeoutMs)."""
 
 STRING_BYTES_MAX = 32_767
 """The longest string that a record of `__consumer_offsets` can hold: an int16 counts it."""
-
-LOAD_SLICE_BYTES = 64 * 1024
-"""How much of a log is replayed before others get their turn: some milliseconds of work."""
-
-
-class ConfigurationValues(Protocol):
-    """All that is asked of a configuration."""
-
-    def __getitem__(self, key: str) -> Any:
-        """The typed value of a key."""
 
 
 class GroupSettings(NamedTuple):

@@ -1,7 +1,7 @@
 """Which groups are kept here: one shard for each partition of `__consumer_offsets` led here.
 
 Groups of loaded shards stand in one table as well, so that a heartbeat finds its group by one
-look-up.
+look-up. Offsets of transactions wait for the transaction's end, which stands in the log as well.
 """
 
 from __future__ import annotations
@@ -10,41 +10,171 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ...common.errors import ErrorCode
-from ..shard_table import LedShard, ShardTable
+from ...common.sentinels import NO_PRODUCER_ID
+from ..log import LoggedRecord
+from ..record_reader import RecordFormatError
+from ..shards import Shard, ShardTable
 from .answers import JoinAnswer, SyncAnswer
 from .classic.group import Group
+from .classic.join_request import MemberProtocol
+from .classic.member import GroupMember
 from .classic.rebalancing import Rebalancing
-from .classic.states import GroupEvent
+from .classic.states import GroupEvent, GroupState
 from .consumer.group import ConsumerGroup
+from .consumer.records.record_values import ConsumerGroupRecord, read_record
+from .consumer.records.replaying import ends_group, is_tombstone, replay
 from .consumer.sessions import MemberSessions
-from .context import CoordinatorContext
-from .loading import Loader
 from .offsets.open_transactions import OpenTransactions
+from .record_values import read_group_value, read_key, read_offset_value
+from .records import GroupKey, OffsetKey, StoredGroup, StoredMember
+from .runtime import GroupRuntime
 
 
-class Shard(LedShard[Loader]):
+class GroupShard(Shard):
     """The groups of one partition that this broker leads.
 
     Attributes:
-        groups: classic ones by group id; empty until everything is loaded.
-        consumer_groups: the others, likewise.
+        groups: classic ones by group id.
+        consumer_groups: the others, likewise; an id is in one of both at most.
         transactions: those that would commit offsets for its groups.
     """
 
-    __slots__ = ("consumer_groups", "groups", "transactions")
+    __slots__ = ("_runtime", "consumer_groups", "groups", "transactions")
 
-    def __init__(self, partition: int, leader_epoch: int, loader: Loader) -> None:
-        super().__init__(partition, leader_epoch, loader)
+    def __init__(self, runtime: GroupRuntime, partition: int, leader_epoch: int) -> None:
+        super().__init__(runtime.log, partition, leader_epoch)
         self.groups: dict[str, Group] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.transactions = OpenTransactions()
+        self._runtime = runtime
+
+    def find(self, group_id: str) -> Group | ConsumerGroup | None:
+        """The group of whatever type."""
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+
+    def replay_end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """A marker ends what the producer's transaction would commit."""
+        self.transactions.end(producer_id, self.find, committed=committed)
+
+    def replay(self, key: bytes, record: LoggedRecord, producer_id: int) -> None:
+        """Apply one record; see `Shard.replay`."""
+        consumer_record = read_record(key, record.value)
+        if consumer_record is not None:
+            self._replay_consumer(consumer_record)
+            return
+        read = read_key(key)
+        if isinstance(read, OffsetKey):
+            self._replay_offset(read, record, producer_id)
+        elif isinstance(read, GroupKey):
+            self._replay_group(read, record)
+
+    def _replay_consumer(self, record: ConsumerGroupRecord) -> None:
+        group_id = record.group_id
+        group = self.consumer_groups.get(group_id)
+        if group is None:
+            if is_tombstone(record):
+                return
+            group = ConsumerGroup(group_id, self.partition)
+            classic = self.groups.pop(group_id, None)
+            if classic is not None:
+                group.offsets = classic.offsets
+            self.consumer_groups[group_id] = group
+        replay(group, record)
+        if ends_group(record):
+            del self.consumer_groups[group_id]
+            if group.offsets:
+                self._keep_offsets_of(group)
+
+    def _keep_offsets_of(self, ended: ConsumerGroup) -> Group:
+        """A group without members goes on with the offsets of one that ended."""
+        group = self._new_group(ended.group_id)
+        group.offsets = ended.offsets
+        self.groups[ended.group_id] = group
+        return group
+
+    def _replay_offset(self, key: OffsetKey, record: LoggedRecord, producer_id: int) -> None:
+        group = self.find(key.group_id)
+        if record.value is None:
+            if group is not None:
+                group.offsets.remove(key.topic, key.partition)
+            return
+        position = read_offset_value(record.value, record.offset)
+        if group is None:
+            group = self._new_group(key.group_id)
+            # No more is known of it: a consumer that manages its partitions itself.
+            group.state_timestamp_ms = position.commit_timestamp_ms
+            self.groups[key.group_id] = group
+        if producer_id == NO_PRODUCER_ID:
+            group.offsets.put(key.topic, key.partition, position)
+        else:
+            group.offsets.put_pending(producer_id, key.topic, key.partition, position)
+            self.transactions.note(producer_id, key.group_id)
+
+    def _replay_group(self, key: GroupKey, record: LoggedRecord) -> None:
+        before = self.groups.get(key.group_id)
+        if key.group_id in self.consumer_groups:
+            if record.value is None:
+                return  # what it was before it became a consumer group
+            before = self._keep_offsets_of(self.consumer_groups.pop(key.group_id))
+        group = self._new_group(key.group_id)
+        if before is not None:
+            group.offsets = before.offsets
+        if record.value is not None:
+            restore_group(group, read_group_value(record.value))
+            self.groups[key.group_id] = group
+        elif group.offsets:
+            self.groups[key.group_id] = group
+        else:
+            self.groups.pop(key.group_id, None)
+
+    def _new_group(self, group_id: str) -> Group:
+        return Group(group_id, self.partition, self._runtime.clock.now_ms())
 
 
-class Shards(ShardTable[Shard]):
+def restore_group(group: Group, stored: StoredGroup) -> None:
+    """Make an empty group what its record says: a stable generation, or an empty group.
+
+    Raises:
+        RecordFormatError: the record contradicts itself.
+    """
+    if stored.members and (stored.protocol_name is None or not stored.protocol_type):
+        raise RecordFormatError(f"group {group.group_id} has members and no protocol")
+    member_ids = {member.member_id for member in stored.members}
+    instance_ids = [m.group_instance_id for m in stored.members if m.group_instance_id is not None]
+    if len(member_ids) < len(stored.members) or len(set(instance_ids)) < len(instance_ids):
+        raise RecordFormatError(f"group {group.group_id} has a member twice")
+    for member in stored.members:
+        group.add(_restore_member(member, stored), None)
+    group.generation_id = stored.generation_id
+    group.protocol_type = stored.protocol_type or None
+    group.protocol_name = stored.protocol_name
+    if stored.leader_id in group.members:
+        group.leader_id = stored.leader_id
+    group.enter(
+        GroupState.STABLE if stored.members else GroupState.EMPTY, stored.state_timestamp_ms
+    )
+    group.update_subscribed_topics()
+
+
+def _restore_member(member: StoredMember, stored: StoredGroup) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.session_timeout_ms,
+        protocol_type=stored.protocol_type,
+        protocols=(MemberProtocol(stored.protocol_name or "", member.subscription),),
+        assignment=member.assignment,
+    )
+
+
+class GroupShards(ShardTable[GroupShard]):
     """All shards of this broker.
 
     Args:
-        context: settings, time and the log.
+        runtime: settings, time and the log.
         topic_partitions: how many partitions `__consumer_offsets` has, or will have.
         rebalancing: owns the sessions of loaded members.
         consumer_sessions: those of members of consumer groups.
@@ -56,17 +186,17 @@ class Shards(ShardTable[Shard]):
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         topic_partitions: Callable[[], int],
         rebalancing: Rebalancing,
         consumer_sessions: MemberSessions,
     ) -> None:
-        super().__init__(context, topic_partitions, "groups")
+        super().__init__(runtime, topic_partitions, "groups")
         self.groups: dict[str, Group] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self._consumer_sessions = consumer_sessions
         self._to_reassign: set[str] = set()
-        self._context = context
+        self._runtime: GroupRuntime = runtime
         self._rebalancing = rebalancing
 
     # -- finding a group --------------------------------------------------------------------
@@ -90,6 +220,10 @@ class Shards(ShardTable[Shard]):
         """
         return self.consumer_groups.get(group_id) or self.find(group_id)
 
+    def find_known(self, group_id: str) -> Group | ConsumerGroup | None:
+        """The group of whatever type, or None if it is not known here for whatever reason."""
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+
     def find_or_create(self, group_id: str) -> Group:
         """The classic group, an empty one if it is not known; it may not be a consumer group.
 
@@ -100,7 +234,7 @@ class Shards(ShardTable[Shard]):
         if group is None:
             assert group_id not in self.consumer_groups
             shard = self._loaded_shard(group_id)
-            group = Group(group_id, shard.partition, self._context.clock.now_ms())
+            group = Group(group_id, shard.partition, self._runtime.clock.now_ms())
             shard.groups[group_id] = self.groups[group_id] = group
         return group
 
@@ -109,7 +243,7 @@ class Shards(ShardTable[Shard]):
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
             self._shards[group.partition].groups.pop(group.group_id, None)
-            self._bury(group)
+            self._mark_dead(group)
 
     def add_consumer_group(self, group_id: str) -> ConsumerGroup:
         """A new consumer group, of an id that no group has.
@@ -146,7 +280,7 @@ class Shards(ShardTable[Shard]):
         if self.consumer_groups.get(group.group_id) is group:
             del self.consumer_groups[group.group_id]
             self._shards[group.partition].consumer_groups.pop(group.group_id, None)
-            self._bury_consumer_group(group)
+            self._mark_consumer_group_dead(group)
 
     # -- transactions -------------------------------------------------------------------------
 
@@ -167,42 +301,36 @@ class Shards(ShardTable[Shard]):
         if shard is not None and shard.is_loaded:
             shard.transactions.end(producer_id, self.find_known, committed=committed)
 
-    def find_known(self, group_id: str) -> Group | ConsumerGroup | None:
-        """The group of whatever type, or None if it is not known here for whatever reason."""
-        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
-
     # -- loading and unloading ----------------------------------------------------------------
 
-    def _make_shard(self, partition: int, leader_epoch: int) -> Shard:
-        return Shard(partition, leader_epoch, Loader(self._context, partition))
+    def _make_shard(self, partition: int, leader_epoch: int) -> GroupShard:
+        return GroupShard(self._runtime, partition, leader_epoch)
 
-    def _take_up(self, shard: Shard, loader: Loader) -> None:
-        shard.groups = loader.groups
-        shard.transactions = loader.transactions
-        self.groups.update(loader.groups)
-        shard.consumer_groups = loader.consumer_groups
-        self.consumer_groups.update(loader.consumer_groups)
-        self._resume(loader.groups.values())
-        for group in loader.consumer_groups.values():
+    def _loaded(self, shard: GroupShard) -> None:
+        self.groups.update(shard.groups)
+        self.consumer_groups.update(shard.consumer_groups)
+        self._resume(shard.groups.values())
+        for group in shard.consumer_groups.values():
+            group.refresh_state(loading=True)
             self._consumer_sessions.resume(group)
             if group.group_id in self._to_reassign:
                 self._to_reassign.discard(group.group_id)
-                group.distrust_targets()
+                group.invalidate_target_assignment()
 
     def unload(self, partition: int) -> None:
-        """Another broker leads the partition now: tell those who wait, and forget its groups."""
+        """Another broker leads the partition now: refuse who waits, and forget its groups."""
         shard = self._shards.pop(partition, None)
-        if shard is None:
+        if shard is None or not shard.is_loaded:
             return
         for group in shard.groups.values():
             del self.groups[group.group_id]
-            self._bury(group)
+            self._mark_dead(group)
             for member in group.members.values():
                 group.answer_join(member, JoinAnswer(ErrorCode.NOT_COORDINATOR, member.member_id))
                 group.answer_sync(member, SyncAnswer(ErrorCode.NOT_COORDINATOR))
         for consumer_group in shard.consumer_groups.values():
             del self.consumer_groups[consumer_group.group_id]
-            self._bury_consumer_group(consumer_group)
+            self._mark_consumer_group_dead(consumer_group)
 
     def reload(self, partition: int, group_id: str) -> None:
         """Read a partition's groups back from its log, which this broker goes on to lead.
@@ -214,20 +342,20 @@ class Shards(ShardTable[Shard]):
         if shard is not None:
             self.unload(partition)
             self._to_reassign.add(group_id)
-            self._context.schedule(0, partial(self.load, partition, shard.leader_epoch))
+            self._runtime.schedule(0, partial(self.load, partition, shard.leader_epoch))
 
     def _resume(self, groups: Iterable[Group]) -> None:
-        size_max = self._context.settings.max_size
+        size_max = self._runtime.settings.max_size
         for group in groups:
             for member in group.members.values():
                 self._rebalancing.sessions.extend(group, member)
             if len(group.members) > size_max:
                 self._rebalancing.prepare(group, f"more members than group.max.size, {size_max}")
 
-    def _bury_consumer_group(self, group: ConsumerGroup) -> None:
+    def _mark_consumer_group_dead(self, group: ConsumerGroup) -> None:
         self._consumer_sessions.stop(group)
-        group.bury()
+        group.mark_dead()
 
-    def _bury(self, group: Group) -> None:
+    def _mark_dead(self, group: Group) -> None:
         self._rebalancing.sessions.stop(group)
-        group.take(GroupEvent.REMOVED, self._context.clock.now_ms())
+        group.take(GroupEvent.REMOVED, self._runtime.clock.now_ms())

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
-from .state.transaction import NO_PARTITIONS, TransactionalId
 from .states import BY_SHOWN, TransactionState
+from .transaction import NO_PARTITIONS, TransactionMetadata
 
 NO_DURATION = -1
 """No filter by duration; so is any other negative number."""
@@ -47,7 +47,7 @@ class TransactionFilter(NamedTuple):
         states: shown names; none lets all pass.
         producer_ids: none lets all pass.
         duration_ms: begun more than so long ago; negative lets all pass.
-        matches: tells of an id whether it is wanted; None lets all pass.
+        matches: tells of an id whether it passes; None lets all pass.
     """
 
     states: Collection[str] = ()
@@ -57,7 +57,7 @@ class TransactionFilter(NamedTuple):
 
 
 def describe(
-    known: TransactionalId, missing: frozenset[TopicPartition] | None
+    known: TransactionMetadata, missing: frozenset[TopicPartition] | None
 ) -> TransactionDescription:
     """A transactional id as it stands.
 
@@ -78,22 +78,26 @@ def describe(
     )
 
 
-def unknown_states(wanted: TransactionFilter) -> list[str]:
+def unknown_states(requested: TransactionFilter) -> list[str]:
     """The states that the filter names and that there are not."""
-    return [name for name in wanted.states if name not in BY_SHOWN]
+    return [name for name in requested.states if name not in BY_SHOWN]
 
 
 def passing(
-    ids: Iterable[TransactionalId], wanted: TransactionFilter, now_ms: int
+    ids: Iterable[TransactionMetadata], requested: TransactionFilter, now_ms: int
 ) -> list[TransactionListing]:
     """The transactional ids that pass the filter."""
-    states: set[TransactionState] = {BY_SHOWN[name] for name in wanted.states if name in BY_SHOWN}
-    producer_ids = set(wanted.producer_ids)
+    states: set[TransactionState] = {
+        BY_SHOWN[name] for name in requested.states if name in BY_SHOWN
+    }
+    producer_ids = set(requested.producer_ids)
     return [
         TransactionListing(known.name, known.transaction.producer_id, known.transaction.state.shown)
         for known in ids
-        if (not wanted.states or known.transaction.state in states)
+        if (not requested.states or known.transaction.state in states)
         and (not producer_ids or known.transaction.producer_id in producer_ids)
-        and (wanted.duration_ms < 0 or now_ms - known.transaction.start_ms > wanted.duration_ms)
-        and (wanted.matches is None or wanted.matches(known.name))
+        and (
+            requested.duration_ms < 0 or now_ms - known.transaction.start_ms > requested.duration_ms
+        )
+        and (requested.matches is None or requested.matches(known.name))
     ]

@@ -10,10 +10,11 @@ from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 from ..replicated_log import ReplicatedLog
-from .context import TransactionContext
+from ..runtime import ConfigurationValues
 from .coordinator import TransactionCoordinator
-from .markers.marker_sender import MarkerSender
-from .settings import ConfigurationValues, TransactionSettings
+from .marker_sender import MarkerSender
+from .runtime import TransactionRuntime
+from .settings import TransactionSettings
 
 
 def create_transaction_coordinator(
@@ -39,11 +40,11 @@ def create_transaction_coordinator(
     """
     settings = TransactionSettings.from_config(config)
     log = ReplicatedLog(TRANSACTION_STATE, replica_manager, clock, settings.append_timeout_ms)
-    context = TransactionContext(
+    runtime = TransactionRuntime(
         settings, clock, timers, log, markers, take_producer_id, transaction_version
     )
 
     def topic_partitions() -> int:
         return metadata_cache.partition_count(TRANSACTION_STATE) or settings.topic_partitions
 
-    return TransactionCoordinator(context, topic_partitions)
+    return TransactionCoordinator(runtime, topic_partitions)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-LOAD_SLICE_BYTES_MAX = 64 * 1024
-"""How much of a log is replayed at most before others get their turn: some milliseconds."""
+from ..runtime import ConfigurationValues
+from ..shards import LOAD_SLICE_BYTES
 
 TOMBSTONE_BATCH_BYTES = 16 * 1024
 """Expired transactional ids are removed in batches of this size (Kafka's 16384)."""
@@ -17,13 +17,6 @@ NO_TIME_LIMIT_MS = 2**31 - 1
 """The timeout of a transaction that another system decides about (KIP-939): never over."""
 
 
-class ConfigurationValues(Protocol):
-    """All that is asked of a configuration."""
-
-    def __getitem__(self, key: str) -> Any:
-        """The typed value of a key."""
-
-
 class TransactionSettings(NamedTuple):
     """The settings that transactions obey; the defaults are Kafka's."""
 
@@ -33,7 +26,7 @@ class TransactionSettings(NamedTuple):
     remove_expired_interval_ms: int = 3_600_000
     append_timeout_ms: int = 30_000
     topic_partitions: int = 50
-    load_slice_bytes: int = LOAD_SLICE_BYTES_MAX
+    load_slice_bytes: int = LOAD_SLICE_BYTES
 
     @classmethod
     def from_config(cls, config: ConfigurationValues) -> TransactionSettings:
@@ -50,6 +43,6 @@ class TransactionSettings(NamedTuple):
             append_timeout_ms=config["request.timeout.ms"],
             topic_partitions=config["transaction.state.log.num.partitions"],
             load_slice_bytes=min(
-                config["transaction.state.log.load.buffer.size"], LOAD_SLICE_BYTES_MAX
+                config["transaction.state.log.load.buffer.size"], LOAD_SLICE_BYTES
             ),
         )

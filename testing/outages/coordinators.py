@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...common.errors import ErrorCode
     from ...coordinator.group.classic.group import Group
     from ...coordinator.group.consumer.group import ConsumerGroup
-    from ...coordinator.transaction.state.transaction import TransactionalId
+    from ...coordinator.transaction.transaction import TransactionMetadata
     from ..control.target import ControlTarget
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,9 @@ async def fence_producer(target: ControlTarget, transactional_id: str) -> tuple[
     raise TimeoutError(f"{transactional_id} was not fenced within {END_SECONDS_MAX:g} s")
 
 
-async def _initialize(target: ControlTarget, known: TransactionalId) -> tuple[ErrorCode, int, int]:
+async def _initialize(
+    target: ControlTarget, known: TransactionMetadata
+) -> tuple[ErrorCode, int, int]:
     """What another producer's InitProducerId is answered."""
     import trio
 
@@ -142,7 +144,7 @@ async def expire_transaction(target: ControlTarget, transactional_id: str) -> No
         raise TimeoutError(f"the markers of {transactional_id} were not written in time")
 
 
-def _known(target: ControlTarget, transactional_id: str) -> TransactionalId:
+def _known(target: ControlTarget, transactional_id: str) -> TransactionMetadata:
     for each in target.broker.coordinators.transaction.ids:
         if each.name == transactional_id:
             return each

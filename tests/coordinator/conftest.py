@@ -20,10 +20,10 @@ from odradek.coordinator.group.classic.group import Group
 from odradek.coordinator.group.classic.join_request import JoinRequest, MemberProtocol
 from odradek.coordinator.group.classic.syncing import SyncRequest
 from odradek.coordinator.group.consumer.environment import ConsumerSurroundings
-from odradek.coordinator.group.context import CoordinatorContext
 from odradek.coordinator.group.coordinator import NO_SURROUNDINGS, GroupCoordinator
 from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
 from odradek.coordinator.group.offsets.offsets import GroupOffsets
+from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
@@ -51,9 +51,7 @@ class GroupBench:
     def restart(self) -> None:
         """A new broker on the same log."""
         self.timers = Timers()
-        self.context = CoordinatorContext(
-            self.settings, self.clock, self.timers, self.chance, self.log
-        )
+        self.context = GroupRuntime(self.settings, self.clock, self.timers, self.chance, self.log)
         self.coordinator = GroupCoordinator(self.context, lambda: PARTITIONS, self.surroundings)
         for partition in range(PARTITIONS):
             self.coordinator.note_leadership(partition, 0, is_leader=True)

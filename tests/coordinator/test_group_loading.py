@@ -4,10 +4,10 @@ import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.classic.group import Group
-from odradek.coordinator.group.loading import restore_group
 from odradek.coordinator.group.records import StoredGroup, StoredMember
-from odradek.coordinator.group.settings import LOAD_SLICE_BYTES
+from odradek.coordinator.group.shards import restore_group
 from odradek.coordinator.record_reader import RecordFormatError
+from odradek.coordinator.shards import LOAD_SLICE_BYTES
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records
 

@@ -12,9 +12,9 @@ from odradek.common.internal_topics import CONSUMER_OFFSETS
 from odradek.common.partition_state import PartitionState
 from odradek.common.sentinels import NO_PRODUCER_ID
 from odradek.common.topic_partition import TopicPartition
-from odradek.coordinator.group.context import CoordinatorContext
 from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.coordinator.log import AppendInTransaction, CoordinatorLog, CoordinatorRecord
 from odradek.coordinator.replicated_log import ReplicatedLog
@@ -263,9 +263,7 @@ def test_batches_are_compressed_if_the_setting_says_so(partitions: RealPartition
 
 def test_groups_are_on_disk_and_found_there_by_the_next_broker(tmp_path: Path) -> None:
     def coordinator_on(real: RealPartitions) -> GroupCoordinator:
-        context = CoordinatorContext(
-            GroupSettings(), real.clock, real.timers, random.Random(1), real.log
-        )
+        context = GroupRuntime(GroupSettings(), real.clock, real.timers, random.Random(1), real.log)
         coordinator = GroupCoordinator(context, lambda: 1)
         coordinator.note_leadership(LED_HERE, 0, is_leader=True)
         return coordinator

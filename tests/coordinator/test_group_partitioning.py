@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.coordinator.partitioning import java_string_hash, partition_for
+from odradek.coordinator.shards import java_string_hash, partition_for
 
 
 # Printed by Java: String.hashCode, and Kafka's Utils.abs of it modulo 50.

@@ -21,7 +21,7 @@ from support.transaction_bench import (
 
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
-from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite
+from odradek.coordinator.transaction.marker_sender import MarkersToWrite
 from odradek.coordinator.transaction.states import AT_REST, TransactionState
 
 STEPS = 300

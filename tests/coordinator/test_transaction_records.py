@@ -10,7 +10,7 @@ from support.transaction_bench import FIRST, SECOND, A, B, TransactionBench
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.topic_partition import TopicPartition
 from odradek.coordinator.record_reader import RecordFormatError
-from odradek.coordinator.transaction.state.records import (
+from odradek.coordinator.transaction.records import (
     read_key,
     read_value,
     tombstone,
@@ -18,8 +18,8 @@ from odradek.coordinator.transaction.state.records import (
     transaction_record,
     transaction_value,
 )
-from odradek.coordinator.transaction.state.transaction import Transaction
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.transaction import Transaction
 from odradek.protocol.internal.transactions import TransactionLogKey, TransactionLogValue
 
 STORED = [

@@ -6,7 +6,7 @@ from support.transaction_bench import FIRST, ID, SECOND, A, B, TransactionBench
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.transaction.describing import TransactionFilter
-from odradek.coordinator.transaction.state.records import transaction_record
+from odradek.coordinator.transaction.records import transaction_record
 from odradek.coordinator.transaction.states import TransactionState
 
 LAST_USABLE = 32_766

@@ -12,8 +12,8 @@ from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
 from odradek.coordinator.group.consumer.subscription.topics import Topic
-from odradek.coordinator.group.context import CoordinatorContext
 from odradek.coordinator.group.coordinator import GroupCoordinator
+from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
@@ -71,9 +71,7 @@ class ConsumerBench:
     def restart(self) -> None:
         """A new broker on the same log."""
         self.timers = Timers()
-        context = CoordinatorContext(
-            GroupSettings(), self.clock, self.timers, self.chance, self.log
-        )
+        context = GroupRuntime(GroupSettings(), self.clock, self.timers, self.chance, self.log)
         surroundings = ConsumerSurroundings(self.settings, topics=lambda: self.topics)
         self.coordinator = GroupCoordinator(context, lambda: PARTITIONS, surroundings)
         for partition in range(PARTITIONS):

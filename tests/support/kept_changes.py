@@ -10,8 +10,8 @@ import trio
 
 from odradek.broker.broker import Broker
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.transaction.keeping import Keeping, Kept
-from odradek.coordinator.transaction.state.transaction import Transaction, TransactionalId
+from odradek.coordinator.transaction.state_manager import AppendedCallback, TransactionStateManager
+from odradek.coordinator.transaction.transaction import Transaction, TransactionMetadata
 
 SECONDS_MAX = 60
 
@@ -25,22 +25,22 @@ class KeptChanges:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._kept = trio.Event()
-        keep = Keeping.keep
+        append = TransactionStateManager.append
 
-        def keep_and_tell(
-            keeping: Keeping,
-            known: TransactionalId,
+        def append_and_notify(
+            manager: TransactionStateManager,
+            known: TransactionMetadata,
             after: Transaction,
-            on_kept: Kept,
+            on_complete: AppendedCallback,
             **options: Any,
         ) -> None:
-            def kept(error: ErrorCode) -> None:
-                on_kept(error)
+            def appended(error: ErrorCode) -> None:
+                on_complete(error)
                 self._kept.set()
 
-            keep(keeping, known, after, kept, **options)
+            append(manager, known, after, appended, **options)
 
-        patch.setattr(Keeping, "keep", keep_and_tell)
+        patch.setattr(TransactionStateManager, "append", append_and_notify)
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Return once the condition holds; it is looked at after each change."""

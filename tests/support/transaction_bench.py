@@ -9,14 +9,13 @@ from collections.abc import Iterable
 
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
-from odradek.coordinator.transaction.context import TransactionContext
-from odradek.coordinator.transaction.coordinator import TransactionCoordinator
-from odradek.coordinator.transaction.initializing import ProducerIdAndEpoch
-from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite, MarkersWritten
+from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
+from odradek.coordinator.transaction.marker_sender import MarkersToWrite, MarkersWritten
+from odradek.coordinator.transaction.records import read_key, read_value
+from odradek.coordinator.transaction.runtime import TransactionRuntime
 from odradek.coordinator.transaction.settings import TransactionSettings
-from odradek.coordinator.transaction.state.records import read_key, read_value
-from odradek.coordinator.transaction.state.transaction import Transaction, TransactionalId
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.transaction import Transaction, TransactionMetadata
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 
@@ -119,7 +118,7 @@ class TransactionBench:
         self.log.forget_waiting()
         self.timers = Timers()
         self.markers = HeldMarkers()
-        self.context = TransactionContext(
+        self.context = TransactionRuntime(
             self.settings,
             self.clock,
             self.timers,
@@ -196,7 +195,7 @@ class TransactionBench:
 
     # -- states ---------------------------------------------------------------------------
 
-    def known(self, name: str = ID) -> TransactionalId:
+    def known(self, name: str = ID) -> TransactionMetadata:
         (found,) = [known for known in self.coordinator.ids if known.name == name]
         return found
 

@@ -1,6 +1,6 @@
 """What an assignor is asked and what it answers.
 
-An assignor is a function of members and topics: no clock, no chance, no log. Topics are
+An assignor is a function of members and topics: no clock, no rng, no log. Topics are
 named by their ids. Source: Kafka's `PartitionAssignor`, `GroupSpec` and `MemberSubscription`
 (KIP-848).
 """

@@ -9,8 +9,8 @@ from __future__ import annotations
 from ....common.errors import ErrorCode, KafkaError
 from ....runtime.rng import random_uuid
 from ..answers import UNKNOWN_MEMBER_ID, JoinAnswer
-from ..context import CoordinatorContext
 from ..records import fits_string
+from ..runtime import GroupRuntime
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import Group
 from .join_request import JoinRequest
@@ -24,14 +24,14 @@ class Joining:
     """The rules of JoinGroup.
 
     Args:
-        context: settings, chance and the log.
+        runtime: settings, rng and the log.
         rebalancing: what a join sets off.
     """
 
-    def __init__(self, context: CoordinatorContext, rebalancing: Rebalancing) -> None:
-        self._context = context
+    def __init__(self, runtime: GroupRuntime, rebalancing: Rebalancing) -> None:
+        self._runtime = runtime
         self._rebalancing = rebalancing
-        self._static_members = StaticMembers(context, rebalancing)
+        self._static_members = StaticMembers(runtime, rebalancing)
 
     def join(self, group: Group, request: JoinRequest, respond: JoinCallback) -> None:
         """Take the request up; `respond` is called at once, or when the join phase is over."""
@@ -61,7 +61,7 @@ class Joining:
         In the join phase those count who have joined, not those who may still come: the
         setting may have been lowered, and then the last to rejoin are left out.
         """
-        size_max = self._context.settings.max_size
+        size_max = self._runtime.settings.max_size
         if group.state is GroupState.PREPARING_REBALANCE:
             member = group.members.get(member_id)
             if member is not None and member.is_awaiting_join:
@@ -91,7 +91,7 @@ class Joining:
 
     def _new_member_id(self, request: JoinRequest) -> str:
         """The client's or the instance's name, a dash, and a UUID's text."""
-        digits = random_uuid(self._context.chance).hex()
+        digits = random_uuid(self._runtime.rng).hex()
         uuid_text = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
         return f"{request.group_instance_id or request.client_id}-{uuid_text}"
 

@@ -15,8 +15,8 @@ from functools import partial
 from ....common.errors import ErrorCode
 from ...append_errors import group_error
 from ..answers import JoinAnswer, JoinedMember, SyncAnswer
-from ..context import CoordinatorContext
 from ..records import group_record
+from ..runtime import GroupRuntime
 from .group import Group
 from .member import GroupMember
 from .sessions import Sessions
@@ -29,12 +29,12 @@ class Rebalancing:
     """Moves groups through their rebalances.
 
     Args:
-        context: settings, time and the log.
+        runtime: settings, time and the log.
     """
 
-    def __init__(self, context: CoordinatorContext) -> None:
-        self._context = context
-        self.sessions = Sessions(context, self.expire_member, self.remove_pending_member)
+    def __init__(self, runtime: GroupRuntime) -> None:
+        self._runtime = runtime
+        self.sessions = Sessions(runtime, self.expire_member, self.remove_pending_member)
 
     # -- what sets off a rebalance ------------------------------------------------------
 
@@ -55,7 +55,7 @@ class Rebalancing:
             self.reset_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
         self._stop_waiting_for_sync(group)
         is_initial = group.state is GroupState.EMPTY
-        group.take(GroupEvent.MEMBERSHIP_CHANGED, self._context.clock.now_ms())
+        group.take(GroupEvent.MEMBERSHIP_CHANGED, self._runtime.clock.now_ms())
         logger.debug(
             "group %s rebalances after generation %d: %s",
             group.group_id,
@@ -64,7 +64,7 @@ class Rebalancing:
         )
         if is_initial:
             group.new_member_added = False
-            delay_ms = self._context.settings.initial_rebalance_delay_ms
+            delay_ms = self._runtime.settings.initial_rebalance_delay_ms
             remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
             self._wait_for_joins(
                 group, delay_ms, partial(self._end_initial_delay, group, delay_ms, remaining_ms)
@@ -116,7 +116,7 @@ class Rebalancing:
                 group, group.rebalance_timeout_ms(), partial(self.complete_join, group)
             )
             return
-        group.begin_generation(self._context.clock.now_ms())
+        group.begin_generation(self._runtime.clock.now_ms())
         if group.members:
             self._announce_generation(group)
         else:
@@ -130,7 +130,7 @@ class Rebalancing:
             self.complete_join(group)
             return
         group.new_member_added = False
-        next_delay_ms = min(self._context.settings.initial_rebalance_delay_ms, remaining_ms)
+        next_delay_ms = min(self._runtime.settings.initial_rebalance_delay_ms, remaining_ms)
         next_remaining_ms = max(remaining_ms - delay_ms, 0)
         self._wait_for_joins(
             group,
@@ -140,7 +140,7 @@ class Rebalancing:
 
     def _wait_for_joins(self, group: Group, delay_ms: int, then: partial[None]) -> None:
         self._stop_waiting_for_joins(group)
-        group.join_timer = self._context.schedule(delay_ms, then)
+        group.join_timer = self._runtime.schedule(delay_ms, then)
 
     def _stop_waiting_for_joins(self, group: Group) -> None:
         if group.join_timer is not None:
@@ -154,7 +154,7 @@ class Rebalancing:
                 # time out: nobody is in it. So this is worth a warning and no more.
                 logger.warning("empty group %s could not be stored: %s", group.group_id, error.name)
 
-        self._context.append(group.partition, [group_record(group, {})], stored)
+        self._runtime.append(group.partition, [group_record(group, {})], stored)
 
     def _announce_generation(self, group: Group) -> None:
         """Answer all that wait: the generation, its leader, and to the leader its members."""
@@ -168,7 +168,7 @@ class Rebalancing:
             )
             self.sessions.extend(group, member)
             member.is_new = False
-        group.sync_timer = self._context.schedule(
+        group.sync_timer = self._runtime.schedule(
             group.rebalance_timeout_ms(),
             partial(self._expire_pending_sync, group, group.generation_id),
         )
@@ -210,12 +210,12 @@ class Rebalancing:
                 self.reset_assignment(group, group_error(error))
                 self.prepare(group, f"the assignment could not be stored: {error.name}")
                 return
-            group.take(GroupEvent.ASSIGNMENT_STORED, self._context.clock.now_ms())
+            group.take(GroupEvent.ASSIGNMENT_STORED, self._runtime.clock.now_ms())
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
             self._hand_out(group, ErrorCode.NONE)
 
-        self._context.append(group.partition, [group_record(group, assignments)], stored)
+        self._runtime.append(group.partition, [group_record(group, assignments)], stored)
 
     def reset_assignment(self, group: Group, error: ErrorCode) -> None:
         """Withdraw the assignment that was being made, and answer who waits for it."""

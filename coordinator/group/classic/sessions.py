@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..context import CoordinatorContext
+from ..runtime import GroupRuntime
 from .group import Group
 from .member import GroupMember
 from .states import GroupState
@@ -20,19 +20,19 @@ class Sessions:
     """The session timers of all members.
 
     Args:
-        context: clock and timers.
+        runtime: clock and timers.
         on_member_expired: called with a group and its member whose session is over.
         on_pending_expired: called with a group and an id that nobody joined with in time.
     """
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         on_member_expired: Callable[[Group, GroupMember], None],
         on_pending_expired: Callable[[Group, str], None],
     ) -> None:
-        self._context = context
-        self._monotonic_ms = context.clock.monotonic_ms
+        self._runtime = runtime
+        self._monotonic_ms = runtime.clock.monotonic_ms
         self._on_member_expired = on_member_expired
         self._on_pending_expired = on_pending_expired
 
@@ -51,7 +51,7 @@ class Sessions:
 
     def add_pending(self, group: Group, member_id: str, timeout_ms: int) -> None:
         """Wait for somebody to join with an id that was just given out."""
-        group.pending_members[member_id] = self._context.schedule(
+        group.pending_members[member_id] = self._runtime.schedule(
             timeout_ms, partial(self._expire_pending, group, member_id)
         )
 
@@ -71,7 +71,7 @@ class Sessions:
         if member.session_timer is not None:
             member.session_timer.cancel()
         remaining_ms = member.session_deadline_ms - self._monotonic_ms()
-        member.session_timer = self._context.schedule(
+        member.session_timer = self._runtime.schedule(
             remaining_ms, partial(self._look_at, group, member)
         )
 

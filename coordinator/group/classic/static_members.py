@@ -13,8 +13,8 @@ from typing import NamedTuple
 from ....common.errors import ErrorCode
 from ...append_errors import group_error
 from ..answers import UNKNOWN_MEMBER_ID, JoinAnswer
-from ..context import CoordinatorContext
 from ..records import group_record
+from ..runtime import GroupRuntime
 from .group import Group
 from .join_request import JoinRequest, MemberProtocol
 from .member import GroupMember, JoinCallback
@@ -40,12 +40,12 @@ class StaticMembers:
     """Gives static members that come back their places.
 
     Args:
-        context: the log.
+        runtime: the log.
         rebalancing: what a new id may set off.
     """
 
-    def __init__(self, context: CoordinatorContext, rebalancing: Rebalancing) -> None:
-        self._context = context
+    def __init__(self, runtime: GroupRuntime, rebalancing: Rebalancing) -> None:
+        self._runtime = runtime
         self._rebalancing = rebalancing
 
     def replace(
@@ -58,7 +58,7 @@ class StaticMembers:
         replacement = self._exchange(group, request, new_member_id, respond)
         if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
             assignments = {m.member_id: m.assignment for m in group.members.values()}
-            self._context.append(
+            self._runtime.append(
                 group.partition,
                 [group_record(group, assignments)],
                 partial(self._stored, replacement),

@@ -1,6 +1,6 @@
 """ConsumerGroups: the consumer groups kept here, and the verbs on them.
 
-Which groups are kept here is `Shards`' to know; the rules are in `checks`, `heartbeats`,
+Which groups are kept here is `GroupShards`' to know; the rules are in `checks`, `heartbeats`,
 `fencing` and `assigning`.
 """
 
@@ -15,7 +15,7 @@ from ....common.errors import ErrorCode, KafkaError
 from ..answers import UNKNOWN_MEMBER_ID, LeavingMember
 from ..classic.group import Group
 from ..classic.rebalancing import Rebalancing
-from ..context import CoordinatorContext
+from ..runtime import GroupRuntime
 from .assignment.assigning import Assigning
 from .checks import check_instance, check_request, static_member
 from .describing import ConsumerGroupDescription, describe
@@ -33,7 +33,7 @@ from .sessions import MemberSessions
 from .subscription.regular_expressions import RegularExpressions
 
 if TYPE_CHECKING:
-    from ..shards import Shards
+    from ..shards import GroupShards
 
 logger = logging.getLogger(__name__)
 
@@ -44,22 +44,22 @@ class ConsumerGroups:
     """All consumer groups that this broker coordinates.
 
     Args:
-        context: settings, time, chance and the log.
+        runtime: settings, time, rng and the log.
         surroundings: topics, assignors and the settings of these groups.
     """
 
-    shards: Shards
+    shards: GroupShards
     """Keeps the groups; set by whoever puts both together, as each needs the other."""
 
-    def __init__(self, context: CoordinatorContext, surroundings: ConsumerSurroundings) -> None:
+    def __init__(self, runtime: GroupRuntime, surroundings: ConsumerSurroundings) -> None:
         settings, timings = surroundings.settings, surroundings.times
-        self._context = context
+        self._runtime = runtime
         self._topics = surroundings.topics
         self.is_enabled = settings.is_enabled
-        self.writer = Writer(context, self._resume_after_loss, self._reload)
-        self.assigning = Assigning(context, timings, surroundings.assignors, surroundings.topics)
+        self.writer = Writer(runtime, self._resume_after_loss, self._reload)
+        self.assigning = Assigning(runtime, timings, surroundings.assignors, surroundings.topics)
         self.expressions = RegularExpressions(
-            context,
+            runtime,
             surroundings.topics,
             self.assigning.metadata_hash,
             self._find_known,
@@ -67,13 +67,13 @@ class ConsumerGroups:
             settings.regex_refresh_interval_ms,
         )
         self.migration = Migration(
-            context, settings, surroundings.topics, self.assigning.metadata_hash
+            runtime, settings, surroundings.topics, self.assigning.metadata_hash
         )
         self.fencing = Fencing(self.writer, self.assigning, self.expressions, self.migration)
-        self.sessions = MemberSessions(context, timings, self.fencing.fence)
+        self.sessions = MemberSessions(runtime, timings, self.fencing.fence)
         self.fencing.sessions = self.sessions
         self._heartbeats = Heartbeats(
-            context,
+            runtime,
             settings,
             timings,
             self.writer,
@@ -83,17 +83,17 @@ class ConsumerGroups:
         )
 
         self.classic_members = ClassicMembers(
-            context,
+            runtime,
             settings,
             surroundings.topics,
             self.writer,
             self._heartbeats,
             self.sessions,
-            ClassicTimers(context, self.fencing.fence),
+            ClassicTimers(runtime, self.fencing.fence),
             self.migration,
         )
 
-    def attach(self, shards: Shards, rebalancing: Rebalancing) -> None:
+    def attach(self, shards: GroupShards, rebalancing: Rebalancing) -> None:
         """Learn of who keeps the groups, and of who moves classic ones."""
         self.shards = self.migration.shards = shards
         self.migration.rebalancing = rebalancing

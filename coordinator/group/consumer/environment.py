@@ -1,4 +1,4 @@
-"""What consumer groups need besides the coordinator's context: topics, assignors, settings."""
+"""What consumer groups need besides the coordinator's runtime: topics, assignors, settings."""
 
 from __future__ import annotations
 

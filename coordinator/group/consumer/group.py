@@ -239,7 +239,7 @@ class ConsumerGroup:
         """The assignor that most members wish for, if any member wishes for one."""
         return preferred_assignor(self.members)
 
-    def distrust_targets(self) -> None:
+    def invalidate_target_assignment(self) -> None:
         """Have the next heartbeat count the epoch up, and compute all targets from nothing."""
         self.targets = {
             member_id: NO_TARGET for member_id in self.targets if member_id not in self.members
@@ -300,7 +300,7 @@ class ConsumerGroup:
         else:
             self._lagging.add(member.member_id)
 
-    def bury(self) -> None:
+    def mark_dead(self) -> None:
         """Be dead: deleted, or kept by another broker now."""
         GROUP_TRANSITIONS.require(self.state, ConsumerGroupState.DEAD)
         self.state = ConsumerGroupState.DEAD

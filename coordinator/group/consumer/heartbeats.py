@@ -15,7 +15,7 @@ from typing import Any
 
 from ....common.errors import ErrorCode
 from ....runtime.rng import random_uuid, uuid_to_text
-from ..context import CoordinatorContext
+from ..runtime import GroupRuntime
 from .assignment.assigning import Assigning
 from .assignment.current_assignment import Reconciliation, reconcile
 from .checks import check_epoch, check_instance, check_released, check_room, static_member
@@ -38,7 +38,7 @@ class Heartbeats:
     """The rules of a heartbeat that is no leaving.
 
     Args:
-        context: time and chance.
+        runtime: time and rng.
         settings: the broker's.
         timings: each group's.
         writer: stores what changes.
@@ -49,7 +49,7 @@ class Heartbeats:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         settings: ConsumerGroupSettings,
         timings: GroupTimings,
         writer: Writer,
@@ -57,7 +57,7 @@ class Heartbeats:
         expressions: Expressions,
         sessions: MemberSessions,
     ) -> None:
-        self._context = context
+        self._runtime = runtime
         self._settings = settings
         self._timings = timings
         self._writer = writer
@@ -114,7 +114,7 @@ class Heartbeats:
         group = write.group
         check_room(group, request.member_id, self._settings.max_size)
         if not request.member_id:
-            request = request._replace(member_id=uuid_to_text(random_uuid(self._context.chance)))
+            request = request._replace(member_id=uuid_to_text(random_uuid(self._runtime.rng)))
         if request.instance_id is None:
             before = self._find_dynamic(group, request)
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..context import CoordinatorContext
+from ..runtime import GroupRuntime
 from .group import ConsumerGroup
 from .member import ConsumerGroupMember
 from .member_timers import MemberTimers
@@ -21,19 +21,19 @@ class MemberSessions:
     """The timers of all members.
 
     Args:
-        context: clock and timers.
+        runtime: clock and timers.
         timings: how long a session is, for each group.
         on_expired: called with a group, the id of its member whose time is over, and why.
     """
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         timings: GroupTimings,
         on_expired: Callable[[ConsumerGroup, str, str], None],
     ) -> None:
-        self._context = context
-        self._monotonic_ms = context.clock.monotonic_ms
+        self._runtime = runtime
+        self._monotonic_ms = runtime.clock.monotonic_ms
         self._timings = timings
         self._on_expired = on_expired
 
@@ -61,7 +61,7 @@ class MemberSessions:
         if timers is None:
             timers = group.timers[member.member_id] = MemberTimers()
         timers.cancel_rebalance()
-        timers.rebalance = self._context.schedule(
+        timers.rebalance = self._runtime.schedule(
             member.rebalance_timeout_ms,
             partial(self._look_at_revocation, group, member.member_id, member.member_epoch),
         )
@@ -105,7 +105,7 @@ class MemberSessions:
         if timers.session is not None:
             timers.session.cancel()
         remaining_ms = timers.session_deadline_ms - self._monotonic_ms()
-        timers.session = self._context.schedule(
+        timers.session = self._runtime.schedule(
             remaining_ms, partial(self._look_at_session, group, member_id, timers)
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from ..settings import ConfigurationValues
+from ...runtime import ConfigurationValues
 
 
 class ConsumerGroupSettings(NamedTuple):

@@ -19,8 +19,8 @@ from ..classic.sessions import Sessions
 from ..classic.states import GroupState
 from ..consumer.commit_rules import check_commit
 from ..consumer.group import ConsumerGroup
-from ..context import CoordinatorContext
 from ..records import fits_string, offset_record
+from ..runtime import GroupRuntime
 from .offsets import NO_EXPIRY, OffsetAndMetadata
 
 DEFAULT_RETENTION = -1
@@ -72,15 +72,15 @@ class Committing:
     """The rules of OffsetCommit and TxnOffsetCommit.
 
     Args:
-        context: settings, time and the log.
+        runtime: settings, time and the log.
         sessions: a commit keeps its member's session alive.
         note_pending: keeps in mind whom the end of a transaction concerns.
     """
 
     def __init__(
-        self, context: CoordinatorContext, sessions: Sessions, note_pending: NotePending
+        self, runtime: GroupRuntime, sessions: Sessions, note_pending: NotePending
     ) -> None:
-        self._context = context
+        self._runtime = runtime
         self._sessions = sessions
         self._note_pending = note_pending
 
@@ -102,7 +102,7 @@ class Committing:
                 member = group.members.get(request.member_id)
                 if member is not None:
                     self._sessions.extend(group, member)
-        now_ms = self._context.clock.now_ms()
+        now_ms = self._runtime.clock.now_ms()
         expire_timestamp_ms = NO_EXPIRY
         if request.retention_ms != DEFAULT_RETENTION:
             expire_timestamp_ms = now_ms + request.retention_ms
@@ -161,10 +161,10 @@ class Committing:
         in_flight.begin()
         if transaction is not None:
             self._note_pending(group, transaction.producer_id)
-        self._context.append(group.partition, records, appended, transaction)
+        self._runtime.append(group.partition, records, appended, transaction)
 
     def _is_too_large(self, metadata: str) -> bool:
-        return len(metadata) > self._context.settings.offset_metadata_max_bytes or not fits_string(
+        return len(metadata) > self._runtime.settings.offset_metadata_max_bytes or not fits_string(
             metadata
         )
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ....runtime.timers import Timer
-from ..context import CoordinatorContext
 from ..removing import AnyGroup, Removing
-from ..shards import Shards
+from ..runtime import GroupRuntime
+from ..shards import GroupShards
 
 GROUPS_PER_STEP = 50
 """After so many groups others get their turn; the loop is held for a few milliseconds."""
@@ -22,21 +22,21 @@ class OffsetExpiry:
     """The rounds through all groups.
 
     Args:
-        context: settings and timers.
+        runtime: settings and timers.
         shards: the groups.
         removing: removes what has expired of one.
     """
 
-    def __init__(self, context: CoordinatorContext, shards: Shards, removing: Removing) -> None:
-        self._context = context
+    def __init__(self, runtime: GroupRuntime, shards: GroupShards, removing: Removing) -> None:
+        self._runtime = runtime
         self._shards = shards
         self._removing = removing
         self._timer: Timer | None = None
 
     def start(self) -> None:
         """Begin a round after each interval."""
-        self._timer = self._context.schedule(
-            self._context.settings.offsets_retention_check_interval_ms,
+        self._timer = self._runtime.schedule(
+            self._runtime.settings.offsets_retention_check_interval_ms,
             lambda: self._take_step(iter(self._all_groups())),
         )
 
@@ -56,7 +56,7 @@ class OffsetExpiry:
         if len(step) < GROUPS_PER_STEP:
             self.start()
         else:
-            self._timer = self._context.schedule(0, lambda: self._take_step(groups))
+            self._timer = self._runtime.schedule(0, lambda: self._take_step(groups))
         for group in step:
             if self._shards.find_known(group.group_id) is group:  # not gone since the round began
                 self._removing.expire(group)

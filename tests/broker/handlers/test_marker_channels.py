@@ -10,7 +10,7 @@ import trio
 from odradek.common.errors import ErrorCode
 from odradek.common.live_broker import EndPoint, LiveBroker
 from odradek.common.topic_partition import TopicPartition
-from odradek.coordinator.transaction.markers.marker_sender import MarkersToWrite
+from odradek.coordinator.transaction.marker_sender import MarkersToWrite
 from odradek.metadata.metadata_cache import MetadataUpdate
 from odradek.protocol.records import build_batch
 from odradek.storage.log.append_origin import AppendOrigin

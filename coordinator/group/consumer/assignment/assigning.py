@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from .....common.errors import ErrorCode, KafkaError
 from ...assignor.assignor import Assignor, AssignorError, GroupSpec, MemberSpec
-from ...context import CoordinatorContext
+from ...runtime import GroupRuntime
 from ..group import ConsumerGroup
 from ..member import NO_TARGET, ConsumerGroupMember
 from ..records.write import GroupWrite
@@ -26,7 +26,7 @@ class Assigning:
     """Counts epochs and computes targets.
 
     Args:
-        context: the clock.
+        runtime: the clock.
         timings: how long a target stands at least.
         assignors: by name; the first is the default.
         topics: the cluster's topics as they are now.
@@ -34,12 +34,12 @@ class Assigning:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         timings: GroupTimings,
         assignors: Mapping[str, Assignor],
         topics: Callable[[], TopicsImage],
     ) -> None:
-        self._context = context
+        self._runtime = runtime
         self._timings = timings
         self._assignors = assignors
         self._topics = topics
@@ -73,7 +73,7 @@ class Assigning:
         group = write.group
         if group.target_epoch >= group.epoch:
             return
-        now_ms = self._context.clock.now_ms()
+        now_ms = self._runtime.clock.now_ms()
         if not self._may_assign(group, now_ms):
             return
         name = group.preferred_assignor

@@ -20,7 +20,7 @@ from ...answers import UNKNOWN_MEMBER_ID, JoinAnswer, SyncAnswer
 from ...classic.join_request import JoinRequest
 from ...classic.member import JoinCallback, SyncCallback
 from ...classic.syncing import SyncRequest
-from ...context import CoordinatorContext
+from ...runtime import GroupRuntime
 from ...subscription import CONSUMER_PROTOCOL_TYPE
 from ..checks import check_instance, check_room, static_member
 from ..fencing import unknown_member
@@ -46,7 +46,7 @@ class ClassicMembers:
     """The rules of JoinGroup, SyncGroup and Heartbeat in a consumer group.
 
     Args:
-        context: time and chance.
+        runtime: time and rng.
         settings: the broker's.
         topics: the cluster's topics as they are now.
         writer: stores what changes.
@@ -58,7 +58,7 @@ class ClassicMembers:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         settings: ConsumerGroupSettings,
         topics: Callable[[], TopicsImage],
         writer: Writer,
@@ -67,7 +67,7 @@ class ClassicMembers:
         timers: ClassicTimers,
         migration: Migration,
     ) -> None:
-        self._context = context
+        self._runtime = runtime
         self._settings = settings
         self._topics = topics
         self._writer = writer
@@ -93,7 +93,7 @@ class ClassicMembers:
         member_id = request.member_id
         is_new = member_id == UNKNOWN_MEMBER_ID
         if is_new:
-            member_id = uuid_to_text(random_uuid(self._context.chance))
+            member_id = uuid_to_text(random_uuid(self._runtime.rng))
         self._check_join(group, request, member_id)
         if is_new and request.requires_known_member_id and request.group_instance_id is None:
             respond(JoinAnswer(ErrorCode.MEMBER_ID_REQUIRED, member_id))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ...context import CoordinatorContext
+from ...runtime import GroupRuntime
 from ..group import ConsumerGroup
 from ..member import ConsumerGroupMember
 from ..member_timers import MemberTimers
@@ -21,23 +21,23 @@ class ClassicTimers:
     """The join and sync timers of such members.
 
     Args:
-        context: timers.
+        runtime: timers.
         on_expired: called with a group, the id of its member whose time is over, and why.
     """
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         on_expired: Callable[[ConsumerGroup, str, str], None],
     ) -> None:
-        self._context = context
+        self._runtime = runtime
         self._on_expired = on_expired
 
     def expect_join(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
         """The member was called back; if it was before, its time runs on."""
         timers = self._timers(group, member.member_id)
         if timers.join is None:
-            timers.join = self._context.schedule(
+            timers.join = self._runtime.schedule(
                 member.rebalance_timeout_ms,
                 partial(self._look_at_join, group, member.member_id, timers),
             )
@@ -47,7 +47,7 @@ class ClassicTimers:
         timers = self._timers(group, member.member_id)
         timers.cancel_classic()
         timers.cancel_rebalance()  # it may have come from the consumer protocol
-        timers.sync = self._context.schedule(
+        timers.sync = self._runtime.schedule(
             member.rebalance_timeout_ms,
             partial(self._look_at_sync, group, member.member_id, timers),
         )

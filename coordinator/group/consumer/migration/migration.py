@@ -19,8 +19,8 @@ from ...answers import JoinAnswer, SyncAnswer
 from ...classic.group import Group
 from ...classic.rebalancing import Rebalancing
 from ...classic.states import GroupState
-from ...context import CoordinatorContext
 from ...records import group_record, group_tombstone
+from ...runtime import GroupRuntime
 from ..group import ConsumerGroup
 from ..member import ConsumerGroupMember
 from ..records.write import GroupWrite
@@ -31,7 +31,7 @@ from .embedded_protocol import CustomAssignorError
 from .upgrade import consumer_members
 
 if TYPE_CHECKING:
-    from ...shards import Shards
+    from ...shards import GroupShards
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Migration:
     """Changes groups' types.
 
     Args:
-        context: settings and time.
+        runtime: settings and time.
         settings: of consumer groups.
         topics: the cluster's topics as they are now.
         metadata_hash: of the topics that a group reads.
@@ -68,7 +68,7 @@ class Migration:
         policy: what is allowed.
     """
 
-    shards: Shards
+    shards: GroupShards
     """Keeps the groups; set by whoever puts both together."""
 
     rebalancing: Rebalancing
@@ -76,13 +76,13 @@ class Migration:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         settings: ConsumerGroupSettings,
         topics: Callable[[], TopicsImage],
         metadata_hash: Callable[[ConsumerGroup], int],
     ) -> None:
         self.policy = MigrationPolicy(settings.migration_policy)
-        self._context = context
+        self._runtime = runtime
         self._settings = settings
         self._topics = topics
         self._metadata_hash = metadata_hash
@@ -173,7 +173,7 @@ class Migration:
         if common_protocols(members) == set():
             logger.warning("group %s stays a consumer group: no common protocol", group.group_id)
             return False
-        if len(members) + more > self._context.settings.max_size:
+        if len(members) + more > self._runtime.settings.max_size:
             logger.info("group %s stays a consumer group: group.max.size", group.group_id)
             return False
         return True
@@ -189,7 +189,7 @@ class Migration:
             rebalance_for: why its members are to rejoin at once, None if they are not.
         """
         group = write.group
-        now_ms = self._context.clock.now_ms()
+        now_ms = self._runtime.clock.now_ms()
         classic = classic_group(
             group, leaving, self._topics(), now_ms, keeps_targets=rebalance_for is None
         )

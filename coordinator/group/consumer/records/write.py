@@ -12,7 +12,7 @@ from collections.abc import Callable
 from .....common.errors import ErrorCode, KafkaError
 from ....append_errors import group_error
 from ....log import CoordinatorRecord
-from ...context import CoordinatorContext
+from ...runtime import GroupRuntime
 from ..group import NO_TARGET_EPOCH, ConsumerGroup, GroupImage
 from ..member import ConsumerGroupMember, TargetAssignment
 from . import records
@@ -135,7 +135,7 @@ class Writer:
     """Hands the writes of all groups to the log, and acts upon their ends.
 
     Args:
-        context: the log.
+        runtime: the log.
         on_lost: called with a group whose write was lost, once it holds again what it held
             before.
         on_broken: called with a group of which only the log can tell what it holds.
@@ -143,11 +143,11 @@ class Writer:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         on_lost: Callable[[ConsumerGroup], None],
         on_broken: Callable[[ConsumerGroup], None],
     ) -> None:
-        self._context = context
+        self._runtime = runtime
         self._on_lost = on_lost
         self._on_broken = on_broken
 
@@ -175,7 +175,7 @@ class Writer:
             on_complete(group_error(error))
             group.writes.call_waiting()
 
-        refusal = self._context.append(group.partition, write.records, appended)
+        refusal = self._runtime.append(group.partition, write.records, appended)
         if refusal and not group.is_conversion_open:
             # It is certain at once, so nothing can have been built on it.
             group.writes.refuse(in_flight)
@@ -192,8 +192,8 @@ class Writer:
             return
         writes = group.writes
         lost_before = writes.lost_count
-        timer = self._context.schedule(
-            self._context.settings.offsets_commit_timeout_ms,
+        timer = self._runtime.schedule(
+            self._runtime.settings.offsets_commit_timeout_ms,
             lambda: on_complete(ErrorCode.COORDINATOR_NOT_AVAILABLE),
         )
 
@@ -211,7 +211,7 @@ class Writer:
 
         Until then nobody is told of it, as they would be if it had not been late.
         """
-        log, partition = self._context.log, group.partition
+        log, partition = self._runtime.log, group.partition
         try:
             end = log.end_offset(partition)
         except KafkaError:
@@ -226,7 +226,7 @@ class Writer:
                 self._finish(group, in_flight, ErrorCode.NONE)
                 group.writes.call_waiting()
             else:
-                self._context.schedule(LATE_LOOK_MS, look)
+                self._runtime.schedule(LATE_LOOK_MS, look)
 
         look()
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from .....common.errors import ErrorCode, KafkaError
-from ...context import CoordinatorContext
+from ...runtime import GroupRuntime
 from ..group import ConsumerGroup
 from ..heartbeat_request import HeartbeatRequest
 from ..member import ConsumerGroupMember
@@ -55,7 +55,7 @@ class RegularExpressions:
     """The rules of such subscriptions.
 
     Args:
-        context: time.
+        runtime: time.
         topics: the cluster's topics as they are now.
         metadata_hash: of the topics that a group reads.
         find_group: a group by its id, None if it is not, or no longer, kept here.
@@ -68,7 +68,7 @@ class RegularExpressions:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        runtime: GroupRuntime,
         topics: Callable[[], TopicsImage],
         metadata_hash: Callable[[ConsumerGroup], int],
         find_group: Callable[[str], ConsumerGroup | None],
@@ -76,7 +76,7 @@ class RegularExpressions:
         refresh_interval_ms: int,
     ) -> None:
         self.new_topics_version = -1
-        self._context = context
+        self._runtime = runtime
         self._topics = topics
         self._metadata_hash = metadata_hash
         self._find_group = find_group
@@ -142,7 +142,7 @@ class RegularExpressions:
         if group.group_id in self._resolving:
             return False
         known = group.expressions.values()
-        now_ms = self._context.clock.now_ms()
+        now_ms = self._runtime.clock.now_ms()
         last_ms = max((resolved.timestamp_ms for resolved in known), default=NEVER_MS)
         if now_ms <= last_ms + BATCH_INTERVAL_MS:
             return False
@@ -161,9 +161,9 @@ class RegularExpressions:
             tuple(sorted(group.subscribed_expressions)),
             self._topics(),
             is_allowed,
-            self._context.clock.now_ms(),
+            self._runtime.clock.now_ms(),
         )
-        self._context.schedule(0, partial(self._begin, resolution))
+        self._runtime.schedule(0, partial(self._begin, resolution))
 
     # -- resolving ------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class RegularExpressions:
                 if self._is_match(expression, name) and resolution.is_allowed(name)
             )
         if turns:
-            self._context.schedule(0, partial(self._go_on, resolution, matches, turns))
+            self._runtime.schedule(0, partial(self._go_on, resolution, matches, turns))
             return
         self._resolving.discard(resolution.group_id)
         group = self._find_group(resolution.group_id)

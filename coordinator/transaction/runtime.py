@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...runtime.clock import Clock
-from ...runtime.timers import Timer, Timers
+from ...runtime.timers import Timers
 from ..log import CoordinatorLog
-from .markers.marker_sender import MarkerSender
+from ..runtime import CoordinatorRuntime
+from .marker_sender import MarkerSender
 from .settings import TransactionSettings
 
 
-class TransactionContext:
-    """The coordinator's surroundings.
+class TransactionRuntime(CoordinatorRuntime):
+    """The coordinator's time and log, its settings, and who does what it cannot.
 
     Args:
         settings: what the configuration says.
@@ -24,15 +25,7 @@ class TransactionContext:
         transaction_version: what the cluster has finalized of `transaction.version`.
     """
 
-    __slots__ = (
-        "clock",
-        "log",
-        "markers",
-        "settings",
-        "take_producer_id",
-        "timers",
-        "transaction_version",
-    )
+    __slots__ = ("markers", "settings", "take_producer_id", "transaction_version")
 
     def __init__(
         self,
@@ -44,21 +37,8 @@ class TransactionContext:
         take_producer_id: Callable[[], int | None],
         transaction_version: Callable[[], int],
     ) -> None:
+        super().__init__(clock, timers, log)
         self.settings = settings
-        self.clock = clock
-        self.timers = timers
-        self.log = log
         self.markers = markers
         self.take_producer_id = take_producer_id
         self.transaction_version = transaction_version
-
-    def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call `callback` in `delay_ms`, and flush what it appends: no pass is under way then."""
-        return self.timers.schedule(
-            self.clock.monotonic_ms() + delay_ms, lambda: self.run_flushed(callback)
-        )
-
-    def run_flushed(self, callback: Callable[[], None]) -> None:
-        """Call `callback` outside of a request's pass, and flush what it appends."""
-        callback()
-        self.log.flush()

@@ -1,42 +1,41 @@
-"""What all parts of the group coordinator share: settings, time, chance and the log."""
+"""CoordinatorRuntime: time, and the log that a coordinator keeps its state in.
+
+After the part of Kafka's CoordinatorRuntime that schedules and appends; what it loads is in
+`shards.py`.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from ...common.errors import ErrorCode
-from ...runtime.clock import Clock
-from ...runtime.timers import Timer, Timers
-from ..log import AppendCallback, AppendInTransaction, CoordinatorLog, CoordinatorRecord
-from .settings import GroupSettings
+from ..common.errors import ErrorCode
+from ..runtime.clock import Clock
+from ..runtime.timers import Timer, Timers
+from .log import AppendCallback, AppendInTransaction, CoordinatorLog, CoordinatorRecord
 
 
-class CoordinatorContext:
-    """The coordinator's surroundings.
+class ConfigurationValues(Protocol):
+    """What coordinators need of a configuration."""
+
+    def __getitem__(self, key: str) -> Any:
+        """The typed value of a key."""
+
+
+class CoordinatorRuntime:
+    """What all parts of a coordinator share.
 
     Args:
-        settings: what the configuration says.
         clock: wall time for records, monotonic time for time-outs.
         timers: where time-outs wait.
-        chance: member ids are drawn from it.
-        log: where groups and offsets are kept.
+        log: where the coordinator keeps its state.
     """
 
-    __slots__ = ("_has_appended", "chance", "clock", "log", "settings", "timers")
+    __slots__ = ("_has_appended", "clock", "log", "timers")
 
-    def __init__(
-        self,
-        settings: GroupSettings,
-        clock: Clock,
-        timers: Timers,
-        chance: random.Random,
-        log: CoordinatorLog,
-    ) -> None:
-        self.settings = settings
+    def __init__(self, clock: Clock, timers: Timers, log: CoordinatorLog) -> None:
         self.clock = clock
         self.timers = timers
-        self.chance = chance
         self.log = log
         self._has_appended = False
 

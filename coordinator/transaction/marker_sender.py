@@ -1,12 +1,12 @@
-"""What the coordinator asks of whoever writes its markers into the partitions' logs."""
+"""What the coordinator needs of what writes its markers into the partitions' logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from ....common.errors import ErrorCode
-from ....common.topic_partition import TopicPartition
+from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
 
 MarkersWritten = Callable[[ErrorCode], None]
 """Called once: NONE when each partition has its marker or exists no longer; another code if

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import struct
 
-from ....common.errors import ErrorCode, KafkaError
-from ....common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from ....common.topic_partition import TopicPartition
-from ...log import CoordinatorRecord
-from ...record_reader import RecordFormatError, RecordReader
-from ..states import TransactionState
+from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from ...common.topic_partition import TopicPartition
+from ..log import CoordinatorRecord
+from ..record_reader import RecordFormatError, RecordReader
+from .states import TransactionState
 from .transaction import NO_PARTITIONS, Transaction
 
 KEY_VERSION = 0

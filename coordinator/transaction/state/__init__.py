@@ -1,1 +1,0 @@
-"""A transactional id: its states, its transitions, its records."""
