@@ -18,6 +18,8 @@ SLOW := -m 'slow and not soak'
 WORKERS := -n 4 --dist loadfile --no-loadscope-reorder
 # A test that not even its timeout ends takes its worker with it, and the stacks are shown.
 NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+# Since 3.12 the interpreter itself tells which lines ran, at next to no cost.
+COVERAGE = COVERAGE_FILE=$(CURDIR)/.cache/coverage/data COVERAGE_CORE=$(shell $(BIN)/python -c 'import sys; print("ctrace" if sys.version_info < (3, 12) else "sysmon")')
 FUZZ_SECONDS ?= 60
 KAFKA := tests/interop/java
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
@@ -25,7 +27,7 @@ BENCHMARKS = $(filter-out $(patsubst %,tools/benchmarks/%.py,measure clusters si
 	$(wildcard tools/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow test-all interop conformance soak fuzz check format docs bench bench-growth bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test test-slow test-all coverage interop conformance soak fuzz check format docs bench bench-growth bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -33,6 +35,7 @@ help:
 	@echo 'make test     units, Python clients, a little of clusters and Spark; under 5 minutes'
 	@echo 'make test-all every test but the soaks, and conformance; under an hour'
 	@echo 'make test-slow  what make test leaves out of make test-all, but for conformance'
+	@echo 'make coverage make test, and the share of lines that it runs, in brokers too'
 	@echo 'make interop  clients of other languages alone'
 	@echo 'make conformance  scripted scenarios on Apache Kafka and on odradek, compared'
 	@echo 'make soak     the full seeded and random runs'
@@ -104,6 +107,12 @@ test-slow: $(VENV)/test.stamp
 	$(PYTEST) $(SLOW) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
 
 test-all: test test-slow conformance
+
+coverage: $(VENV)/test.stamp
+	@.ci/need java
+	@rm -rf .cache/coverage && mkdir -p .cache/coverage
+	$(COVERAGE) $(PYTEST) $(SHORT) $(NO_HANGING) $(WORKERS) --cov --cov-report= $(ARGS)
+	@$(COVERAGE) $(BIN)/python -m coverage report --sort=cover --skip-covered
 
 interop: $(VENV)/test.stamp
 	@.ci/need java javac mvn go node npm kcat tshark
