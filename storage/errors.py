@@ -1,4 +1,4 @@
-"""What goes wrong with a disk."""
+"""Errors of storage."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import errno
 
 from ..common.errors import ErrorCode, KafkaError
 
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""The disk, the quota or the largest file is full: room can come back."""
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The disk, the quota or the largest file is full; space may be freed."""
 
-NOT_THE_DISK = NO_ROOM | {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR}
+NOT_THE_DISK = DISK_FULL | {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR}
 """Errors that say nothing of what is on the disk; the others are short of descriptors,
 memory or time."""
 
@@ -39,7 +39,7 @@ class LogDirectoryError(Exception):
 
 
 class CorruptIndexError(Exception):
-    """An index file that cannot be what was written; it is made again from the batches."""
+    """An index file that was damaged; it is rebuilt from the batches."""
 
 
 class UnexpectedAppendOffsetError(KafkaError):
@@ -58,7 +58,7 @@ class UnexpectedAppendOffsetError(KafkaError):
 
 
 class RecordValidationError(KafkaError):
-    """Some records of a batch are not as the topic wants them, so all are refused.
+    """Some records of a batch are not valid for the topic, so all are refused.
 
     Args:
         code: INVALID_RECORD or INVALID_TIMESTAMP.

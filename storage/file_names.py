@@ -31,6 +31,20 @@ STRAY_SUFFIX = "-stray"
 """Of the folder of a log that Kafka set aside, because its topic does not exist."""
 
 
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+META_PROPERTIES_FILE = "meta.properties"
+RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
+LOG_START_OFFSETS_FILE = "log-start-offset-checkpoint"
+CLEANER_OFFSETS_FILE = "cleaner-offset-checkpoint"
+"""At the root of a log directory."""
+
+PARTITION_METADATA_FILE = "partition.metadata"
+EPOCHS_FILE = "leader-epoch-checkpoint"
+"""In the folder of a partition."""
+
+
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:
     """The path of a segment's file: the base offset in twenty digits, and the suffix."""
     return os.path.join(directory, f"{base_offset:020d}{suffix}")

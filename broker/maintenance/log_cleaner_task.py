@@ -20,9 +20,9 @@ from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.offload import rest, run_in_thread
 from ...runtime.timers import Timer, Timers
-from ...storage.cleaner.cleaner_manager import CleanerManager, Cleaning
-from ...storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
-from ...storage.cleaner.cleaner_plan import CleanerSettings
+from ...storage.cleaner.cleaning_plan import CleanerSettings
+from ...storage.cleaner.log_cleaner_manager import Cleaning, LogCleanerManager
+from ...storage.cleaner.throttler import CleanerThrottler, CleaningCancelled
 from ...storage.errors import StorageError
 from ...storage.log.log import Log
 
@@ -60,14 +60,14 @@ class LogCleanerTask:
         self._clock = clock
         self._timers = timers
         self._start_task = start_task
-        self.manager = CleanerManager(
+        self.manager = LogCleanerManager(
             log_manager.logs,
             lambda: [directory.path for directory in log_manager.directories.online],
             self._last_stable_offset_of,
             clock,
             noted_recovery_point_of=self._noted_recovery_point_of,
         )
-        self._pace = CleanerPace(clock, rest)
+        self._pace = CleanerThrottler(clock, rest)
         self._timer: Timer | None = None
         self._rate_changed()
         config.subscribe(["log.cleaner.io.max.bytes.per.second"], self._rate_changed)

@@ -35,7 +35,7 @@ class DumpEntry(NamedTuple):
 
 
 class DumpOptions(NamedTuple):
-    """What of a file is wanted."""
+    """Which part of a file is shown."""
 
     records: bool = False
     """Also the records of each batch."""
@@ -45,7 +45,7 @@ class DumpOptions(NamedTuple):
     """Of an internal topic's records; see `log_dump_records.DECODERS`."""
     from_offset: int = 0
     to_offset: int = INT64_MAX
-    """The last one wanted."""
+    """The last one that is shown."""
 
 
 def dump_file(
@@ -119,12 +119,12 @@ class _LogDump:
             yield from map(_from_finding, self._offsets.finish())
 
     def _seek(self, file: StorageFile, end: int) -> int:
-        """Where to begin for the first offset that is wanted, by the index if it is good."""
-        wanted = self._options.from_offset
-        if wanted <= self._base_offset:
+        """Where to begin for the first requested offset, by the index if it is right."""
+        offset = self._options.from_offset
+        if offset <= self._base_offset:
             return 0
-        for start in (self._indexed_position(wanted, end), 0):
-            position = _position_of(file, start, end, wanted)
+        for start in (self._indexed_position(offset, end), 0):
+            position = _position_of(file, start, end, offset)
             if position is not None:
                 return position
         return 0

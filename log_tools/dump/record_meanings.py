@@ -53,7 +53,7 @@ MARKER_TYPES = frozenset({0, 1})
 
 
 def decode_control(record: Record) -> dict[str, Any]:
-    """A control record's type and what its value says, or what keeps it from being told."""
+    """A control record's type and what its value says, or why it cannot be decoded."""
     if record.key is None or len(record.key) < CONTROL_KEY.size:
         return {"problem": "a control record without a whole key"}
     _, number = CONTROL_KEY.unpack_from(record.key)
@@ -74,7 +74,7 @@ def decode_control(record: Record) -> dict[str, Any]:
 
 
 def decode_internal(decoder: str, record: Record) -> dict[str, Any]:
-    """A record of an internal topic as plain values, or what keeps it from being decoded.
+    """A record of an internal topic as plain values, or why they cannot be decoded.
 
     Args:
         decoder: one of `DECODERS`.
@@ -103,7 +103,7 @@ def decode_internal(decoder: str, record: Record) -> dict[str, Any]:
 
 
 def _decode_member(member: dict[str, Any]) -> None:
-    """What members of a classic group tell each other, where they are consumers."""
+    """The metadata of a classic group's member, if it is a consumer."""
     for name, schema in MEMBER_FIELDS.items():
         try:
             decoded, version = decode_versioned(

@@ -9,18 +9,21 @@ from typing import Any
 
 from ...runtime.rng import uuid_to_text
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_epochs, read_offsets
-from ...storage.checkpoint.meta_properties import FILE_NAME as META_PROPERTIES_FILE
 from ...storage.checkpoint.meta_properties import read_meta_properties
-from ...storage.checkpoint.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from ...storage.checkpoint.partition_metadata import read_topic_id
 from ...storage.errors import LogDirectoryError
+from ...storage.file_names import (
+    CLEAN_SHUTDOWN_FILE,
+    EPOCHS_FILE,
+    META_PROPERTIES_FILE,
+    PARTITION_METADATA_FILE,
+)
 from ...storage.io.files import Files
-from ...storage.log_manager.log_directory import CLEAN_SHUTDOWN_FILE
 from ...storage.producer_state.producer_snapshot import CorruptSnapshotError, decode_snapshot
 from ..verify.finding import Finding, without_path
 from ..verify.folders import CHECKPOINT_FILES
 from ..verify.indexes import IndexCheck, OffsetIndexCheck, TimeIndexCheck, iter_entries
-from ..verify.side_files import EPOCHS_FILE, read_transactions
+from ..verify.side_files import read_transactions
 from ..verify.walk import walk_batches
 
 Entries = Iterator[tuple[str, dict[str, Any]]]

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 
 from ...common.topic_partition import TopicPartition
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
-from ...storage.io.files import Files
-from ...storage.log_manager.log_directory import (
+from ...storage.file_names import (
     CLEAN_SHUTDOWN_FILE,
+    CLEANER_OFFSETS_FILE,
     HIGH_WATERMARKS_FILE,
     LOG_START_OFFSETS_FILE,
     RECOVERY_POINTS_FILE,
 )
+from ...storage.io.files import Files
 from ..verify.finding import Finding, without_path
-from ..verify.folders import CHECKPOINT_FILES, CLEANER_OFFSETS_FILE, PartitionFolder, list_folders
+from ..verify.folders import CHECKPOINT_FILES, PartitionFolder, list_folders
 from ..verify.root import Ends, Offsets, OwnerCheck, check_clean_shutdown, check_offsets
 from .step import RepairAction, RepairStep
 

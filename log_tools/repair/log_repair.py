@@ -11,11 +11,10 @@ import os.path
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from ...storage.file_names import CLEANER_OFFSETS_FILE, LOG_START_OFFSETS_FILE
 from ...storage.io.files import REAL_FILES, Files
-from ...storage.log_manager.log_directory import LOG_START_OFFSETS_FILE
 from ..verify.finding import Finding, FindingKind
 from ..verify.folders import (
-    CLEANER_OFFSETS_FILE,
     PartitionFolder,
     describe_folder,
     is_partition_folder,
@@ -57,7 +56,7 @@ class Repair:
         paths: data folders, or folders of partitions.
         options: how.
         files: the file system.
-        on_bytes: is told how many bytes of logs have been read.
+        on_bytes: called with the number of bytes of logs that were read.
     """
 
     def __init__(

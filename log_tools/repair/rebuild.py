@@ -14,7 +14,7 @@ from ...common.sentinels import NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import write_epochs
-from ...storage.file_names import TRANSACTION_INDEX_SUFFIX, segment_path, snapshot_path
+from ...storage.file_names import EPOCHS_FILE, TRANSACTION_INDEX_SUFFIX, segment_path, snapshot_path
 from ...storage.index.offset_index import ENTRY as OFFSET_ENTRY
 from ...storage.index.time_index import ENTRY as TIME_ENTRY
 from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
@@ -25,7 +25,7 @@ from ...storage.log.log_config import LogConfig
 from ...storage.producer_state.producer_snapshot import encode_snapshot
 from ..verify.partition import list_segments
 from ..verify.replay import Replay
-from ..verify.side_files import EPOCHS_FILE, SnapshotCheck, read_transactions
+from ..verify.side_files import SnapshotCheck, read_transactions
 from ..verify.walk import walk_batches
 
 INDEX_INTERVAL_BYTES = LogConfig().index_interval_bytes

@@ -15,7 +15,7 @@ from ...storage.segment.log_segment import OFFSETS_MAX
 from .finding import Finding, FindingKind
 
 MISORDERED_MAX = 20
-"""Of one partition: after so many batches in a wrong order, the rest is not told."""
+"""Of one partition: after so many batches in a wrong order, the rest is not reported."""
 
 
 class SegmentBounds(NamedTuple):
@@ -48,7 +48,7 @@ class OffsetsCheck:
         self.is_compacted = is_compacted
         self.has_gaps = False
         self._is_after_damage = False
-        self._told = 0
+        self._reported = 0
         self._gaps: list[Finding] = []
         """Told at the end, unless a batch showed by then that there was compaction."""
 
@@ -69,8 +69,8 @@ class OffsetsCheck:
                 self._gap(segment, position, first)
             self.next_offset = batch.next_offset
         self._is_after_damage = not is_placed
-        if problem is not None and self._told < MISORDERED_MAX:
-            self._told += 1
+        if problem is not None and self._reported < MISORDERED_MAX:
+            self._reported += 1
             yield Finding(FindingKind.OFFSETS, segment.path, problem, batch.base_offset, position)
 
     def _gap(self, segment: SegmentBounds, position: int, first: int) -> None:
@@ -126,13 +126,13 @@ def _problem_of_records(batch: RecordBatch, *, deep: bool) -> str | None:
         if batch.compression is Compression.NONE:
             start = batch.position + BATCH_HEADER_BYTES
             end = batch.position + batch.size_in_bytes
-            tiles = lengths_add_up(batch.buffer, start, end, count)
+            adds_up = lengths_add_up(batch.buffer, start, end, count)
         else:
             data = decompress(batch.compression, batch.records_section(), DECOMPRESSED_BYTES_MAX)
-            tiles = lengths_add_up(data, 0, len(data), count)
+            adds_up = lengths_add_up(data, 0, len(data), count)
     except KafkaError as error:
         return f"the records cannot be read: {error.message}"
-    return None if tiles else f"{count} records do not fill the batch"
+    return None if adds_up else f"{count} records do not fill the batch"
 
 
 def _problem_when_decoded(batch: RecordBatch) -> str | None:

@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 from ...common.topic_partition import TopicPartition
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_offsets
-from ...storage.checkpoint.meta_properties import FILE_NAME as META_PROPERTIES_FILE
-from ...storage.io.files import Files
-from ...storage.io.read_only_files import READ_ONLY_FILES, keep_brokers_out
-from ...storage.log_manager.log_directory import (
+from ...storage.file_names import (
     CLEAN_SHUTDOWN_FILE,
+    CLEANER_OFFSETS_FILE,
     HIGH_WATERMARKS_FILE,
     LOCK_FILE,
     LOG_START_OFFSETS_FILE,
+    META_PROPERTIES_FILE,
     RECOVERY_POINTS_FILE,
 )
+from ...storage.io.files import Files
+from ...storage.io.read_only_files import READ_ONLY_FILES, keep_brokers_out
 from .finding import Finding, FindingKind, unusable
 
-CLEANER_OFFSETS_FILE = "cleaner-offset-checkpoint"
 CHECKPOINT_FILES = (
     RECOVERY_POINTS_FILE,
     HIGH_WATERMARKS_FILE,

@@ -1,4 +1,4 @@
-"""Whether the entries of a segment's indexes are true, told while its batches go by.
+"""Comparing the entries of a segment's indexes with its batches, one batch at a time.
 
 Entries are read a piece at a time and held against each batch in turn, so neither an index
 nor a log has to fit into memory. Missing entries are no damage: indexes are sparse, and what

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from ...common.topic_partition import TopicPartition
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_offsets
+from ...storage.file_names import CLEAN_SHUTDOWN_FILE, CLEANER_OFFSETS_FILE, LOG_START_OFFSETS_FILE
 from ...storage.io.files import Files
 from ...storage.io.read_only_files import READ_ONLY_FILES
-from ...storage.log_manager.log_directory import CLEAN_SHUTDOWN_FILE, LOG_START_OFFSETS_FILE
 from .finding import Finding, FindingKind, unusable
 from .folders import (
     CHECKPOINT_FILES,
-    CLEANER_OFFSETS_FILE,
     PartitionFolder,
     describe_folder,
     is_partition_folder,
@@ -45,7 +44,7 @@ class Verification:
         paths: data folders, or folders of partitions.
         options: how.
         files: the file system.
-        on_bytes: is told how many bytes of logs have been read.
+        on_bytes: called with the number of bytes of logs that were read.
 
     Raises:
         OSError: a folder cannot be read.

@@ -67,7 +67,7 @@ class PartitionVerification:
         directory: the partition's folder.
         topic_partition: whose log it is.
         options: how.
-        on_bytes: is told how many bytes have been read, for a progress bar.
+        on_bytes: called with the number of bytes that were read, for a progress bar.
     """
 
     def __init__(

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
-from ...storage.checkpoint.meta_properties import FILE_NAME as META_PROPERTIES_FILE
 from ...storage.checkpoint.meta_properties import MetaProperties, read_meta_properties
-from ...storage.checkpoint.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from ...storage.checkpoint.partition_metadata import read_topic_id
 from ...storage.errors import LogDirectoryError
+from ...storage.file_names import META_PROPERTIES_FILE, PARTITION_METADATA_FILE
 from ...storage.io.files import Files
 from ...storage.log_manager.log_directory import KRAFT_TOPIC
 from .finding import Finding, FindingKind, unusable

@@ -11,7 +11,7 @@ from struct import error as StructError
 from ...common.sentinels import NO_EPOCH
 from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_epochs
-from ...storage.file_names import snapshot_path
+from ...storage.file_names import EPOCHS_FILE, snapshot_path
 from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
 from ...storage.index.transaction_index import VERSION as TRANSACTION_VERSION
 from ...storage.index.transaction_index import AbortedTxn
@@ -25,9 +25,8 @@ from ...storage.producer_state.producer_state import ProducerState
 from .finding import Finding, FindingKind, without_path
 from .replay import Replay
 
-EPOCHS_FILE = "leader-epoch-checkpoint"
 DIFFERENT_PRODUCERS_MAX = 5
-"""Of one snapshot: after so many, the rest is not told."""
+"""Of one snapshot: after so many, the rest is not reported."""
 
 
 def read_transactions(files: Files, path: str) -> list[AbortedTxn]:
@@ -185,19 +184,19 @@ class SnapshotCheck:
             # it knows of batches that compaction has taken away, or that are damaged
             replay.begin_again(states)
             return
-        told = 0
+        reported = 0
         for producer_id, state in states.items():
-            expected = replay.states.get(producer_id)
-            wanted = None if expected is None else _as_in_a_snapshot(expected)
-            if state == wanted:
+            known = replay.states.get(producer_id)
+            expected = None if known is None else _as_in_a_snapshot(known)
+            if state == expected:
                 continue
-            told += 1
-            if told > DIFFERENT_PRODUCERS_MAX:
+            reported += 1
+            if reported > DIFFERENT_PRODUCERS_MAX:
                 return
             yield self._finding(
                 offset,
                 f"producer {producer_id} is noted as {_describe_state(state)}, but the batches "
-                f"say {_describe_state(wanted)}",
+                f"say {_describe_state(expected)}",
             )
 
     def _read(self, offset: int) -> dict[int, ProducerState]:

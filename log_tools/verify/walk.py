@@ -89,7 +89,7 @@ def walk_batches(
 
 
 class _Window:
-    """A piece of a file in memory, read anew where something outside of it is asked for."""
+    """A piece of a file in memory, read again for bytes outside of it."""
 
     def __init__(self, file: StorageFile, end: int) -> None:
         self.file = file
@@ -102,8 +102,8 @@ class _Window:
         and where in it they begin."""
         index = position - self._start
         if index < 0 or index + size > len(self._data):
-            wanted = min(max(size, CHUNK_BYTES), self.end - position)
-            self._data = self.file.read_at(wanted, position)
+            chunk_bytes = min(max(size, CHUNK_BYTES), self.end - position)
+            self._data = self.file.read_at(chunk_bytes, position)
             self._start = position
             index = 0
         return self._data, index

@@ -10,9 +10,8 @@ from ...common.topic_partition import TopicPartition
 from ...log_tools.verify.folders import is_partition_folder, list_folders
 from ...log_tools.verify.partition import list_segments
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_offsets
-from ...storage.file_names import segment_path
+from ...storage.file_names import HIGH_WATERMARKS_FILE, LOG_START_OFFSETS_FILE, segment_path
 from ...storage.io.read_only_files import READ_ONLY_FILES
-from ...storage.log_manager.log_directory import HIGH_WATERMARKS_FILE, LOG_START_OFFSETS_FILE
 from ..errors import SparkConnectorError
 from .options import LogOptions
 

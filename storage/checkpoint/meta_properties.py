@@ -6,9 +6,9 @@ import os.path
 from typing import NamedTuple
 
 from ..errors import LogDirectoryError
+from ..file_names import META_PROPERTIES_FILE
 from ..io.files import Files
 
-FILE_NAME = "meta.properties"
 VERSION = 1
 """Version 0, of Kafka in ZooKeeper mode, says `broker.id` for `node.id`."""
 
@@ -28,7 +28,7 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
         LogDirectoryError: the file is not what it should be.
         OSError: it cannot be read.
     """
-    path = os.path.join(directory, FILE_NAME)
+    path = os.path.join(directory, META_PROPERTIES_FILE)
     if not files.exists(path):
         return None
     fields = {}
@@ -58,4 +58,6 @@ def write_meta_properties(
         f"version={VERSION}\nnode.id={node_id}\n"
         f"cluster.id={cluster_id}\ndirectory.id={directory_id}\n"
     )
-    files.write_atomically(os.path.join(directory, FILE_NAME), text.encode("ascii"), sync=True)
+    files.write_atomically(
+        os.path.join(directory, META_PROPERTIES_FILE), text.encode("ascii"), sync=True
+    )

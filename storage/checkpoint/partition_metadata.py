@@ -6,9 +6,9 @@ import os.path
 
 from ...runtime.rng import uuid_from_text, uuid_to_text
 from ..errors import LogDirectoryError
+from ..file_names import PARTITION_METADATA_FILE
 from ..io.files import Files
 
-FILE_NAME = "partition.metadata"
 VERSION = 0
 
 
@@ -19,7 +19,7 @@ def read_topic_id(files: Files, directory: str) -> bytes | None:
         LogDirectoryError: the file says something else.
         OSError: the file cannot be read.
     """
-    path = os.path.join(directory, FILE_NAME)
+    path = os.path.join(directory, PARTITION_METADATA_FILE)
     try:
         text = files.read_bytes(path).decode("utf-8", "replace")
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def write_topic_id(
         OSError: the file cannot be written.
     """
     text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
-    path = os.path.join(directory, FILE_NAME)
+    path = os.path.join(directory, PARTITION_METADATA_FILE)
     files.write_atomically(path, text.encode("ascii"), sync=was_flushed)
 
 
@@ -61,6 +61,6 @@ def sync_topic_id(files: Files, directory: str) -> None:
     Raises:
         OSError: the disk fails.
     """
-    path = os.path.join(directory, FILE_NAME)
+    path = os.path.join(directory, PARTITION_METADATA_FILE)
     if files.exists(path):
         files.open(path).sync()

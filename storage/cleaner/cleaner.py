@@ -7,22 +7,23 @@ group. It runs in a thread; after each group the loop swaps the segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from ...protocol.records.batch import RecordBatch
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol.records.batch import BATCH_HEADER_BYTES, RecordBatch, require_readable_format
 from ...protocol.records.records import iter_keys
+from ...protocol.records.validation import require_valid_crc
 from ..file_names import LOG_SUFFIX, segment_path
 from ..index.transaction_index import AbortedTxn
 from ..segment.segment_swap import remove_unfinished
-from .cleaner_filter import RECORDS_BETWEEN_BREATHS, RecordFilter
-from .cleaner_pace import CleanerPace
-from .cleaner_plan import CleaningPlan, SourceSegment, group_by_size
-from .cleaner_reader import iter_checked_batches
-from .cleaner_segment import CleanedSegment, CleanedSegmentWriter
-from .cleaner_transactions import CleanedTransactions
+from .cleaned_segment import CleanedSegment, CleanedSegmentWriter
+from .cleaned_transactions import CleanedTransactions
+from .cleaning_plan import CleaningPlan, SourceSegment, group_by_size
 from .offset_map import OffsetMap
+from .record_filter import RECORDS_BETWEEN_YIELDS, RecordFilter
+from .throttler import CleanerThrottler
 
 
 class CleaningStats(NamedTuple):
@@ -41,14 +42,14 @@ class CleaningRound:
 
     Args:
         plan: what the loop knows of the log.
-        pace: how fast, and whether to go on.
+        throttler: how fast, and whether to go on.
     """
 
-    def __init__(self, plan: CleaningPlan, pace: CleanerPace) -> None:
+    def __init__(self, plan: CleaningPlan, throttler: CleanerThrottler) -> None:
         self.plan = plan
         self.end_offset = plan.first_dirty_offset
         """Up to here the log is clean when all groups are swapped in."""
-        self._pace = pace
+        self._throttler = throttler
         self._transactions = CleanedTransactions()
         self._bytes_after = 0
         self._records_after = 0
@@ -62,8 +63,8 @@ class CleaningRound:
         Raises:
             OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD, a batch cannot be read.
-            CleaningCancelled: there is no use in going on.
-            NoRoomForKeysError: the memory for the offset map holds none.
+            CleaningCancelled: the broker stops, or the log changed.
+            OffsetMapTooSmallError: the memory for the offset map holds none.
         """
         plan = self.plan
         remove_unfinished(plan.files, plan.directory)
@@ -73,7 +74,7 @@ class CleaningRound:
             settings.dedupe_load_factor,
             plan.first_uncleanable_offset - plan.first_dirty_offset,
         )
-        self._filter = RecordFilter(plan, self._map, self._transactions, self._pace)
+        self._filter = RecordFilter(plan, self._map, self._transactions, self._throttler)
         self._fill_map()
         self.end_offset = self._map.latest_offset + 1
         return group_by_size(plan, self.end_offset)
@@ -105,8 +106,8 @@ class CleaningRound:
                 if offset_map.is_full:
                     return False
                 offset_map.put(key, offset)
-            if count % RECORDS_BETWEEN_BREATHS == 0:
-                self._pace.breathe()
+            if count % RECORDS_BETWEEN_YIELDS == 0:
+                self._throttler.yield_interpreter()
         return True
 
     def clean(self, group: list[SourceSegment]) -> CleanedSegment:
@@ -118,7 +119,7 @@ class CleaningRound:
         Raises:
             OSError: the disk fails; nothing of the new segment is left.
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD, a batch cannot be read.
-            CleaningCancelled: there is no use in going on.
+            CleaningCancelled: the broker stops, or the log changed.
         """
         writer = CleanedSegmentWriter(self.plan, group)
         try:
@@ -130,7 +131,7 @@ class CleaningRound:
                 for batch in self._batches_of(segment):
                     kept = self._filter.apply(batch)
                     if kept is not None:
-                        self._pace.spend(writer.append(kept))
+                        self._throttler.maybe_throttle(writer.append(kept))
                 self._bytes_before += segment.size
             cleaned = writer.finish()
         except BaseException:
@@ -165,15 +166,53 @@ class CleaningRound:
             self._map.utilization,
         )
 
-    def _batches_of(self, segment: SourceSegment, start_offset: int = -1) -> Iterable[RecordBatch]:
+    def _batches_of(self, segment: SourceSegment, start_offset: int = -1) -> Iterator[RecordBatch]:
+        """The batches of a segment, records included, each read whole and checked.
+
+        Args:
+            segment: filled by its batches.
+            start_offset: batches that end before it are skipped unchecked.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE, a batch is torn, fails its checksum, or does not follow
+                the one before it.
+        """
         path = segment_path(self.plan.directory, segment.base_offset, LOG_SUFFIX)
-        return iter_checked_batches(
-            self.plan.files.open(path),
-            segment.size,
-            self.plan.settings.io_buffer_bytes,
-            self._pace,
-            start_offset,
-        )
+        file = self.plan.files.open(path)
+        end = segment.size
+        position = chunk_start = 0
+        chunk = b""
+        last_offset = -1
+
+        def read(at_least: int) -> bytes:
+            size = max(self.plan.settings.io_buffer_bytes, at_least)
+            data = file.read_at(min(size, end - position), position)
+            self._throttler.maybe_throttle(len(data))
+            return data
+
+        while position < end:
+            if position - chunk_start + BATCH_HEADER_BYTES > len(chunk):
+                chunk, chunk_start = read(BATCH_HEADER_BYTES), position
+            if position - chunk_start + BATCH_HEADER_BYTES > len(chunk):
+                raise _corrupt(position, "is not whole")
+            batch = RecordBatch(chunk, position - chunk_start)
+            require_readable_format(batch.magic, batch.batch_length)
+            size = batch.size_in_bytes
+            if position + size > end:
+                raise _corrupt(position, "is not whole")
+            if batch.base_offset <= last_offset or batch.last_offset_delta < 0:
+                raise _corrupt(
+                    position, f"begins at offset {batch.base_offset}, after {last_offset}"
+                )
+            last_offset = batch.last_offset
+            if last_offset >= start_offset:
+                if position - chunk_start + size > len(chunk):
+                    chunk, chunk_start = read(size), position
+                    batch = RecordBatch(chunk)
+                require_valid_crc(batch)
+                yield batch
+                self._throttler.yield_interpreter()
+            position += size
 
 
 def _reaching_into(
@@ -184,3 +223,7 @@ def _reaching_into(
         for each in aborted
         if each.last_offset >= start_offset and each.first_offset < end_offset
     ]
+
+
+def _corrupt(position: int, problem: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at position {position} {problem}")

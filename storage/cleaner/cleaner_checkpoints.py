@@ -1,8 +1,8 @@
 """Up to where each log is clean, in memory and in Kafka's `cleaner-offset-checkpoint`.
 
-A checkpoint must never lie behind batches that came after a cut: their keys would be missing
-when tombstones among them are removed. So it is bound to the log it was made for, and follows
-each cut at once.
+A checkpoint must never lie after batches that were appended after a truncation: their keys would
+be missing when tombstones among them are removed. So it belongs to one `Log` object, and follows
+each truncation at once.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import NamedTuple
 from ...common.topic_partition import TopicPartition
 from ..checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
 from ..errors import is_disk_failure
+from ..file_names import CLEANER_OFFSETS_FILE
 from ..io.files import Files
 from ..log.log import Log
 
 logger = logging.getLogger(__name__)
-
-CHECKPOINT_FILE = "cleaner-offset-checkpoint"
 
 
 class Checkpoint(NamedTuple):
@@ -66,9 +65,14 @@ class CleanerCheckpoints:
                 continue
             self._written[directory] = {}
             try:
-                found = read_offsets(self._files, os.path.join(directory, CHECKPOINT_FILE))
+                found = read_offsets(self._files, os.path.join(directory, CLEANER_OFFSETS_FILE))
             except (OSError, CheckpointError) as error:
-                logger.warning("all logs in %s count as dirty: %s", directory, error)
+                logger.warning(
+                    "could not read %s in %s, all logs count as dirty: %s",
+                    CLEANER_OFFSETS_FILE,
+                    directory,
+                    error,
+                )
             else:
                 self._written[directory] = found
                 self._read |= found
@@ -76,8 +80,8 @@ class CleanerCheckpoints:
     def first_dirty_offset(self, log: Log) -> int:
         """From where on a log was not cleaned yet (LogCleanerManager.cleanableOffsets).
 
-        A checkpoint outside of the log, or of another log of that name, counts for nothing:
-        then the whole log is dirty.
+        A checkpoint outside of the log, or of another log of that name, is ignored: then the
+        whole log is dirty.
         """
         topic_partition = log.topic_partition
         known = self._known.get(topic_partition)
@@ -85,7 +89,7 @@ class CleanerCheckpoints:
             offset = self._read.pop(topic_partition, log.log_start_offset)
             if offset > log.lowest_end_offset:
                 logger.warning(
-                    "%s was cleaned up to offset %d, but ends before: it is cleaned anew",
+                    "%s was cleaned up to offset %d, but ends before: all of it counts as dirty",
                     topic_partition,
                     offset,
                 )
@@ -101,12 +105,12 @@ class CleanerCheckpoints:
         self._known[log.topic_partition] = Checkpoint(offset, log)
 
     def _cut(self, log: Log, end_offset: int) -> None:
-        """A log lost what lay behind `end_offset`; on the disk it must be known before appends."""
+        """A log was truncated: the checkpoint on the disk must follow before the next append."""
         known = self._known.get(log.topic_partition)
         if known is None or known.log is not log or known.offset <= end_offset:
             return
         self._known[log.topic_partition] = Checkpoint(end_offset, log)
-        if not self._is_writing:  # whoever writes looks again afterwards
+        if not self._is_writing:  # else `prepare_write` is called again afterwards
             self.write_done(self._write(self._changed()))
 
     def keep_only(self, logs: Mapping[TopicPartition, Log]) -> None:
@@ -134,18 +138,18 @@ class CleanerCheckpoints:
         for directory in result.written.keys() & self._written.keys():
             self._written[directory] = result.written[directory]
         for directory, error in result.failures.items():
-            logger.warning("cannot note in %s what is clean: %s", directory, error)
+            logger.warning("could not write %s in %s: %s", CLEANER_OFFSETS_FILE, directory, error)
             if is_disk_failure(error):
-                self._tell_keeper(directory, error)
+                self._report_failure(directory, error)
 
-    def _tell_keeper(self, directory: str, error: OSError) -> None:
+    def _report_failure(self, directory: str, error: OSError) -> None:
         for known in self._known.values():
             if os.path.dirname(known.log.directory) == directory:
                 known.log.owner.disk_failed(directory, error)
                 return
 
     def _changed(self) -> dict[str, dict[TopicPartition, int]]:
-        wanted: dict[str, dict[TopicPartition, int]] = {
+        current: dict[str, dict[TopicPartition, int]] = {
             directory: {
                 topic_partition: offset
                 for topic_partition, offset in before.items()
@@ -154,12 +158,12 @@ class CleanerCheckpoints:
             for directory, before in self._written.items()
         }
         for topic_partition, known in self._known.items():
-            offsets = wanted.get(os.path.dirname(known.log.directory))
+            offsets = current.get(os.path.dirname(known.log.directory))
             if offsets is not None:
                 offsets[topic_partition] = known.offset
         return {
             directory: offsets
-            for directory, offsets in wanted.items()
+            for directory, offsets in current.items()
             if self._written[directory] != offsets
         }
 
@@ -168,7 +172,7 @@ class CleanerCheckpoints:
         failures: dict[str, OSError] = {}
         for directory, offsets in changed.items():
             try:
-                write_offsets(self._files, os.path.join(directory, CHECKPOINT_FILE), offsets)
+                write_offsets(self._files, os.path.join(directory, CLEANER_OFFSETS_FILE), offsets)
             except OSError as error:
                 failures[directory] = error
             else:

@@ -1,9 +1,9 @@
 """The latest offset of each key, in a fixed amount of memory (Kafka's SkimpyOffsetMap).
 
-A key is kept as 128 bits of its BLAKE2b hash, so it takes the same room whatever its length:
+A key is kept as 128 bits of its BLAKE2b hash, so its size does not depend on its length:
 24 bytes with the offset, where a Python dictionary takes about 140. Two keys of one hash would
-be taken for one; at five million keys the chance is below 10^-24, and nobody knows how to make
-such a pair on purpose. (Kafka uses MD5, for which that is known.)
+count as one; at five million keys the probability is below 10^-24, and no way is known to make
+such a pair on purpose. (Kafka uses MD5, for which one is.)
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ENTRY_BYTES = HASH_BYTES + 8
 HASH_HALVES = Struct("<QQ")
 
 SLOTS_MIN = 3
-ROOM_FACTOR = 2
-"""Slots for each key expected: half empty, probes stay short. The budget goes before."""
+SLOTS_PER_KEY = 2
+"""Half empty, probes stay short. The memory limit has precedence."""
 
 
-class NoRoomForKeysError(ValueError):
+class OffsetMapTooSmallError(ValueError):
     """The memory allowed holds no key: a matter of settings, not of the log."""
 
 
@@ -37,7 +37,7 @@ class OffsetMap:
         keys_max: how many keys may come, if that is known.
 
     Raises:
-        NoRoomForKeysError: not even one key fits.
+        OffsetMapTooSmallError: not even one key fits.
     """
 
     __slots__ = (
@@ -55,9 +55,9 @@ class OffsetMap:
     ) -> None:
         slots = memory_bytes // ENTRY_BYTES
         if keys_max is not None:
-            slots = min(slots, max(ROOM_FACTOR * keys_max, SLOTS_MIN))
+            slots = min(slots, max(SLOTS_PER_KEY * keys_max, SLOTS_MIN))
         if slots < SLOTS_MIN or int(slots * load_factor) < 1:
-            raise NoRoomForKeysError(
+            raise OffsetMapTooSmallError(
                 f"{memory_bytes} bytes at a load factor of {load_factor} hold no key: raise "
                 "log.cleaner.dedupe.buffer.size or lower log.cleaner.threads"
             )

@@ -12,7 +12,7 @@ ENTRY = Struct(">ii")
 """Offset relative to the segment's base, position in its file."""
 
 RESERVED_BYTES = 2 * ENTRY.size
-"""An index that has no more room than this counts as full."""
+"""An index with no more free bytes than this counts as full."""
 
 
 class OffsetIndex(IndexFile):

@@ -14,7 +14,7 @@ ENTRY = Struct(">qi")
 
 ENTRY_BYTES = ENTRY.size
 RESERVED_BYTES = 2 * ENTRY_BYTES
-"""An index that has no more room than this counts as full."""
+"""An index with no more free bytes than this counts as full."""
 
 
 class TimestampAndOffset(NamedTuple):

@@ -1,6 +1,6 @@
 """The file system, as much of it as logs need: one seam for real files and faulty ones.
 
-Nothing else in this room calls `open()` or `os`. A file is closed when the last
+Nothing else in this package calls `open()` or `os`. A file is closed when the last
 reference to it goes, so a slice handed to a connection stays readable after its segment
 was deleted. Nothing is made durable unless `sync` is called.
 """

@@ -10,7 +10,7 @@ ItemT = TypeVar("ItemT")
 
 
 class Workers:
-    """Threads that each take the next item until none is left, or until told to stop.
+    """Threads that each take the next item until none is left, or until `stop`.
 
     Args:
         name: of the threads.
@@ -58,7 +58,7 @@ class Workers:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was told to stop before all items were worked on."""
+        """Whether `stop` was called, or an item failed, before all items were done."""
         return self._stopped
 
     def stop(self) -> None:

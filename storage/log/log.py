@@ -30,12 +30,16 @@ from ...protocol.records.batch import (
     iter_batches,
 )
 from ...protocol.records.validation import require_valid_crc
-from ..checkpoint.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from ..checkpoint.partition_metadata import sync_topic_id, write_topic_id
 from ..epoch.epoch_check import check_epochs
 from ..epoch.leader_epoch_cache import LeaderEpochCache
 from ..errors import StorageError, UnexpectedAppendOffsetError, is_disk_failure
-from ..file_names import DELETED_SUFFIX, TRANSACTION_INDEX_SUFFIX, snapshot_path
+from ..file_names import (
+    DELETED_SUFFIX,
+    PARTITION_METADATA_FILE,
+    TRANSACTION_INDEX_SUFFIX,
+    snapshot_path,
+)
 from ..index.time_index import TimestampAndOffset
 from ..index.transaction_index import AbortedTxn
 from ..io.file_slice import FileSlice

@@ -11,10 +11,10 @@ class LogRead(NamedTuple):
     """Batches of one segment, still in its file."""
 
     records: FileSlice | bytes
-    """Begins with the batch that holds the offset asked for; the last batch may be cut by
+    """Begins with the batch that holds the requested offset; the last batch may be cut by
     the size limit, as Kafka cuts it. Empty bytes if there is nothing."""
     first_offset: int
-    """The offset asked for."""
+    """The requested offset."""
     segment_base_offset: int = -1
     position: int = -1
     """Where in the segment the records begin."""

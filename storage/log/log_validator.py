@@ -1,9 +1,9 @@
 """What a batch must be like before a leader takes it (Kafka's LogValidator).
 
 The common batch passes in one comparison after another on its unpacked header; only a
-refusal finds out, in Kafka's order of checks, which error it is. Records are hopped over
-by their lengths. They are opened only where the topic's settings ask about each of them:
-keys of compacted topics, a limit on old timestamps, another compression.
+refusal finds out, in Kafka's order of checks, which error it is. Records are skipped
+by their lengths. They are decoded only where the topic's settings need it: keys of compacted
+topics, a limit on old timestamps, another compression.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class LogValidator:
         self._alters_batch = self._uses_log_append_time or self._target_compression is not None
 
     def validate(self, records: memoryview, origin: AppendOrigin, now_ms: int) -> ValidBatch:
-        """Check what a producer or a coordinator wants to append: exactly one batch.
+        """Check what a producer or a coordinator appends: exactly one batch.
 
         Args:
             records: writable; timestamps and compression are changed in it where the topic
                 says so, in a copy where the size changes.
-            origin: of coordinators' batches, neither offsets nor control records are refused,
-                nor is looked into their records.
+            origin: coordinators may set offsets and write control records, and their records are
+                not decoded.
             now_ms: the wall time.
 
         Raises:
@@ -131,10 +131,10 @@ class LogValidator:
         compression = attributes & COMPRESSION_MASK
         if compression:
             if compression > LAST_COMPRESSION:
-                raise self._invalid_record(f"there is no compression {compression}")
+                raise self._invalid_record(f"unknown compression {compression}")
         elif not RECORD_LAYOUTS.lengths_add_up(records, records_count):
             raise self._invalid_record(
-                f"{records_count} records do not fill the {size} bytes of their batch"
+                f"{records_count} records do not add up to the {size} bytes of their batch"
             )
         alters = attributes & LOG_APPEND_TIME_FLAG or (
             self._alters_batch
@@ -160,10 +160,10 @@ class LogValidator:
             base_sequence,
         )
 
-    # --- the slow way: something is unusual --------------------------------------------
+    # --- the slow path: something is unusual -------------------------------------------
 
     def _require_one_sound_batch(self, records: memoryview, origin: AppendOrigin) -> memoryview:
-        """The one batch without what trails it, or the error Kafka would answer.
+        """The one batch without the trailing bytes, or the error that Kafka would answer.
 
         Kafka reads batches until one is not whole, and drops what is left at the end.
         """
@@ -182,7 +182,7 @@ class LogValidator:
         return records[:size]
 
     def _another_batch_follows(self, records: memoryview, position: int) -> bool:
-        """Whether Kafka would go on reading, be it to find that there is no batch."""
+        """Whether Kafka would go on reading, if only to find no batch."""
         if len(records) - position < HEADER_MAGIC_BYTES:
             return False
         length = int.from_bytes(records[position + 8 : position + 12], "big", signed=True)
@@ -192,7 +192,7 @@ class LogValidator:
         )
 
     def _is_impossible(self, records: memoryview, position: int) -> bool:
-        """Whether a batch's length or format is what none can have."""
+        """Whether a batch's length or format is invalid."""
         length = int.from_bytes(records[position + 8 : position + 12], "big", signed=True)
         size = length + LOG_OVERHEAD_BYTES
         is_whole = size <= len(records) - position
@@ -202,19 +202,19 @@ class LogValidator:
         """Which error Kafka answers for bytes that are not one sound batch of format v2."""
         end = len(records)
         if end < HEADER_MAGIC_BYTES:
-            return self._no_single_batch("there is no record batch")
+            return self._no_single_batch("missing record batch")
         if self._is_impossible(records, 0):
-            return self._corrupt("the record batch has an impossible length or format")
+            return self._corrupt("the record batch has an invalid length or format")
         size = int.from_bytes(records[8:12], "big", signed=True) + LOG_OVERHEAD_BYTES
         magic = records[16]
         if size > end:
-            return self._no_single_batch("the record batch is not whole")
+            return self._no_single_batch("incomplete record batch")
         if magic != MAGIC_V2:
             return self._no_single_batch(f"format v{magic} is not supported, only v2")
         if self._another_batch_follows(records, size):
             if self._is_impossible(records, size):
-                return self._corrupt("what follows the record batch is none")
-            return self._no_single_batch("there is more than one record batch")
+                return self._corrupt("invalid bytes follow the record batch")
+            return self._no_single_batch("more than one record batch")
         if size < BATCH_HEADER_BYTES:
             return self._corrupt("the record batch is shorter than its header")
         if origin is AppendOrigin.CLIENT and RecordBatch(records).base_offset:
@@ -249,7 +249,7 @@ class LogValidator:
             raise self._invalid_timestamp("only a broker may mark a batch with LogAppendTime")
 
     def _check_each_record(self, records: memoryview, now_ms: int) -> int:
-        """The latest timestamp of the records, none of which is to be refused."""
+        """The latest timestamp of the records, all of which are valid."""
         batch = RecordBatch(records)
         if batch.is_control:
             return batch.max_timestamp
@@ -302,7 +302,7 @@ class LogValidator:
         return records, attributes, max_timestamp
 
     def _level(self, target: Compression) -> int | None:
-        """The level the topic asks for; -1, gzip's default, leaves it to the codec."""
+        """The topic's level; -1, gzip's default, leaves it to the codec."""
         config = self._config
         levels = {
             Compression.GZIP: config.compression_gzip_level,
@@ -332,7 +332,7 @@ class LogValidator:
             raise self._invalid_record("the records do not decompress") from error
 
     def _no_single_batch(self, what: str) -> KafkaError:
-        """What Kafka refuses before a log is asked."""
+        """An error of the request as a whole, before Kafka's log sees it."""
         return KafkaError(ErrorCode.INVALID_RECORD, f"{self._topic_partition}: {what}")
 
     def _invalid_record(self, what: str) -> KafkaError:

@@ -8,14 +8,10 @@ from itertools import count
 
 from ...common.topic_partition import TopicPartition
 from ..errors import is_disk_failure
+from ..file_names import HIGH_WATERMARKS_FILE, LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE
 from ..log.log import Log
 from .log_directories import LogDirectories
-from .log_directory import (
-    HIGH_WATERMARKS_FILE,
-    LOG_START_OFFSETS_FILE,
-    RECOVERY_POINTS_FILE,
-    LogDirectory,
-)
+from .log_directory import LogDirectory
 
 logger = logging.getLogger(__name__)
 

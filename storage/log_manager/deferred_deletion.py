@@ -1,8 +1,7 @@
 """Files that are to be removed after `file.delete.delay.ms`, in a thread.
 
-They carry names on their way out already (`.deleted`, `-delete`), so nothing finds them
-any more, and a start removes those that a crash or a stop left behind. The delay is for
-readers that still have a path in hand.
+They are renamed at once (`.deleted`, `-delete`), so nothing finds them any more, and a start
+removes those that a crash or a stop left. The delay is for readers that still have a path.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ class PendingDeletion(NamedTuple):
 
 
 class DeferredDeletion:
-    """What waits for its removal; `take_due` gives out the work that a thread can do.
+    """What is pending deletion; `take_due` returns the work for a thread.
 
     Attributes:
-        on_earlier: called with the moment of the earliest deletion whenever it becomes
-            another, in monotonic milliseconds; None where nobody has a timer.
+        on_earlier: called with the time of the earliest deletion, in monotonic milliseconds,
+            when that becomes earlier.
     """
 
     def __init__(self) -> None:
@@ -43,15 +42,15 @@ class DeferredDeletion:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When the next is to go, in monotonic milliseconds; None if nothing waits."""
+        """When the next is due, in monotonic milliseconds; None if there is none."""
         return self._heap[0].due_ms if self._heap else None
 
     def add_files(self, files: Files, paths: Sequence[str], due_ms: int) -> None:
-        """Remove files at a moment, in monotonic milliseconds."""
+        """Remove files at a time in monotonic milliseconds."""
         self._add(files, paths, due_ms, is_folder=False)
 
     def add_folder(self, files: Files, path: str, due_ms: int) -> None:
-        """Remove a folder and all in it at a moment, in monotonic milliseconds."""
+        """Remove a folder and all in it at a time in monotonic milliseconds."""
         self._add(files, (path,), due_ms, is_folder=True)
 
     def _add(self, files: Files, paths: Sequence[str], due_ms: int, *, is_folder: bool) -> None:

@@ -12,18 +12,22 @@ from ...common.topic_partition import TopicPartition
 from ..checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
 from ..checkpoint.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from ..errors import LogDirectoryError
-from ..file_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX
+from ..file_names import (
+    CLEAN_SHUTDOWN_FILE,
+    CLEANER_OFFSETS_FILE,
+    DELETE_SUFFIX,
+    FUTURE_SUFFIX,
+    HIGH_WATERMARKS_FILE,
+    LOCK_FILE,
+    LOG_START_OFFSETS_FILE,
+    RECOVERY_POINTS_FILE,
+    STRAY_SUFFIX,
+)
 from ..io.files import FileLock, Files
 from ..log.log import Log
 
 logger = logging.getLogger(__name__)
 
-LOCK_FILE = ".lock"
-CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
-HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
-CLEANED_OFFSETS_FILE = "cleaner-offset-checkpoint"
-LOG_START_OFFSETS_FILE = "log-start-offset-checkpoint"
 CHECKPOINT_FILES = (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE, HIGH_WATERMARKS_FILE)
 
 NO_BROKER_EPOCH = -1
@@ -257,7 +261,7 @@ class LogDirectory:
             OSError: the disk fails.
         """
         try:
-            return read_offsets(self._files, self._in(CLEANED_OFFSETS_FILE))
+            return read_offsets(self._files, self._in(CLEANER_OFFSETS_FILE))
         except CheckpointError:
             return None
 

@@ -16,12 +16,13 @@ from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
 from ..checkpoint.checkpoint_file import CheckpointError
 from ..errors import LogDirectoryError
+from ..file_names import LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE
 from ..io.files import Files
 from ..io.parallel import Workers
 from ..log.log import Log
 from ..log.log_config import LogConfig
 from ..recovery.log_loader import load_log
-from .log_directory import LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE, LogDirectory
+from .log_directory import LogDirectory
 
 logger = logging.getLogger(__name__)
 

@@ -32,6 +32,7 @@ from ...runtime.clock import Clock
 from ...runtime.rng import random_uuid
 from ..checkpoint.checkpoint_file import CheckpointError
 from ..errors import LogDirectoryError, StorageError, is_disk_failure
+from ..file_names import HIGH_WATERMARKS_FILE, LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE
 from ..io.files import REAL_FILES, Files
 from ..io.parallel import for_all
 from ..log.log import Log
@@ -43,10 +44,7 @@ from .folder_swap import FolderSwap
 from .log_directories import LogDirectories
 from .log_directory import (
     FOLDER_NAME_MAX,
-    HIGH_WATERMARKS_FILE,
-    LOG_START_OFFSETS_FILE,
     NO_BROKER_EPOCH,
-    RECOVERY_POINTS_FILE,
     LogDirectory,
     future_folder_name,
     future_partition,

@@ -1,4 +1,4 @@
-"""The producers of one log: are their batches new, in order, from the current epoch?
+"""Producer states of one log, against which epochs and sequence numbers are checked.
 
 Kafka's ProducerStateManager and ProducerAppendInfo. Batches are *staged* first: they
 count in the checks of those after them, and are either published, in the order of their
@@ -46,7 +46,7 @@ class ProducerStateManager:
         first_unstable_offset: where the first transaction begins that is open or
             unreplicated, or None.
         snapshot_offset: the latest snapshot on the disk knows everything before it.
-        verifications: of the producers whose transactions are asked about (KIP-890).
+        verifications: of the producers whose transactions are being verified (KIP-890).
     """
 
     def __init__(self, topic_partition: TopicPartition) -> None:

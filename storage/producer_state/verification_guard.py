@@ -1,9 +1,9 @@
-"""Which producers are being verified: does their transaction know of this log? (KIP-890)
+"""Verification that a producer's transaction has this log as a partition (KIP-890).
 
-The first batch that a transaction writes to a log is taken only once the transaction's
-coordinator has said that the log is part of it. A guard is handed out when that question is
-asked, and the batch brings it along. A marker that comes in between takes the guard away, so an
-answer that is late by a whole transaction cannot let a batch in. Source: Kafka's
+The first batch that a transaction writes to a log is accepted only after the transaction
+coordinator has confirmed that the partition was added to it. A guard is created when the
+verification starts, and the batch carries it. A marker in between removes the guard, so an answer
+that is late by a whole transaction cannot let a batch in. Source: Kafka's
 VerificationGuard and VerificationStateEntry.
 """
 
@@ -13,23 +13,23 @@ from ...common.errors import ErrorCode, KafkaError
 
 
 class VerificationGuard:
-    """One question asked; equal to none but itself."""
+    """One verification; equal to none but itself."""
 
     __slots__ = ()
 
 
 NOT_REQUIRED = VerificationGuard()
-"""Brought by batches that nobody wants verified."""
+"""The guard of batches that need no verification."""
 
 
 class Verification:
     """What is known of a producer while it is verified.
 
     Attributes:
-        guard: the question that was asked.
-        started_ms: wall time of the first one.
-        lowest_sequence: of the batches that asked in this epoch; no later one goes first.
-        producer_epoch: the latest that asked.
+        guard: of this verification.
+        started_ms: wall time of its first batch.
+        lowest_sequence: of the batches of this epoch; no batch with a later one may come first.
+        producer_epoch: the latest of those batches.
         supports_epoch_bump: whether each of the producer's transactions has an epoch of its own.
     """
 
@@ -45,7 +45,7 @@ class Verification:
         self.supports_epoch_bump = supports_epoch_bump
 
     def note(self, base_sequence: int, producer_epoch: int) -> None:
-        """Another batch asks: a lower sequence, or a newer epoch, is what must come first."""
+        """Another batch is to be verified: a lower sequence, or a newer epoch, must come first."""
         if producer_epoch > self.producer_epoch:
             self.producer_epoch = producer_epoch
             self.lowest_sequence = base_sequence
@@ -74,7 +74,7 @@ class Verifications:
         supports_epoch_bump: bool,
         now_ms: int,
     ) -> VerificationGuard:
-        """The guard that a batch is to bring once its producer is verified."""
+        """The guard that a batch has to carry once its producer is verified."""
         verification = self._by_producer_id.get(producer_id)
         if verification is None:
             verification = Verification(base_sequence, producer_epoch, supports_epoch_bump, now_ms)
@@ -102,13 +102,13 @@ class Verifications:
         return verification
 
     def end(self, producer_id: int, guard: VerificationGuard | None = None) -> None:
-        """A batch or a marker was taken; or nothing comes of the question that was asked."""
+        """A batch or a marker was appended, or the verification failed."""
         verification = self._by_producer_id.get(producer_id)
         if verification is not None and (guard is None or guard is verification.guard):
             del self._by_producer_id[producer_id]
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget those of which nothing was heard for so long."""
+        """Forget those that started so long ago."""
         expired = [
             producer_id
             for producer_id, verification in self._by_producer_id.items()

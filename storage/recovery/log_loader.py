@@ -15,12 +15,18 @@ from collections.abc import Sequence
 from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
-from ..checkpoint.partition_metadata import FILE_NAME as PARTITION_METADATA
 from ..checkpoint.partition_metadata import read_topic_id, write_topic_id
 from ..epoch.epoch_check import rebuild_epochs
 from ..epoch.leader_epoch_cache import LeaderEpochCache
 from ..errors import LogDirectoryError
-from ..file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from ..file_names import (
+    EPOCHS_FILE,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    PARTITION_METADATA_FILE,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
 from ..io.files import REAL_FILES, Files
 from ..log.log import Log
 from ..log.log_config import LogConfig
@@ -34,7 +40,6 @@ from .transaction_index_check import find_corrupt_transaction_indexes
 
 logger = logging.getLogger(__name__)
 
-EPOCHS_FILE = "leader-epoch-checkpoint"
 INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 TEMPORARY_SUFFIX = ".tmp"
 """Of files that an interrupted write leaves behind."""
@@ -223,7 +228,7 @@ class _LogLoader:
                 raise
             logger.warning("%s; nothing in the log was flushed, so it is written again", error)
             # Removed now, since a flush may make the log count as flushed before that.
-            self._files.remove(self._path(PARTITION_METADATA))
+            self._files.remove(self._path(PARTITION_METADATA_FILE))
             return None
 
     def _find_segments(self) -> tuple[list[LogSegment], set[int]]:

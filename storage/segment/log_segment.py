@@ -290,10 +290,10 @@ class LogSegment:
         return position
 
     def position_to_read(self, offset: int) -> int:
-        """The same for one who is going to send what lies there, and does not look at it.
+        """The same for a reader that sends what lies there without decoding it.
 
-        Of a segment that an earlier process has written, the batch is checked: what its header
-        says may be damaged, and readers are told so once.
+        In a segment that an earlier process has written, the batch is checked first: its header
+        may be damaged.
 
         Raises:
             OSError: the disk fails.
@@ -343,7 +343,7 @@ class LogSegment:
         return self.max_timestamp
 
     def load_for_appends(self) -> None:
-        """Learn what the next append asks about: it is the active segment of a loaded log."""
+        """Load what the next append needs: it is the active segment of a loaded log."""
         self.load_max_timestamp()
         for _, batch in iter_headers(self.file, 0, self.size):
             self._note_first_timestamp(batch.max_timestamp)
@@ -630,12 +630,12 @@ class LogSegment:
             self._files.remove(segment_path(self.directory, self.base_offset, suffix))
 
     def mark_deleted(self) -> list[str]:
-        """Give the files names that say they are on their way out.
+        """Rename the files as pending deletion.
 
         Slices handed out stay readable.
 
         Returns:
-            The new paths, to be removed in time.
+            The new paths.
 
         Raises:
             OSError: the disk fails; some may have their new names.

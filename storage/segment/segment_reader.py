@@ -43,8 +43,8 @@ def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[i
         at = position - chunk_start
         if at + BATCH_HEADER_BYTES > len(chunk):
             are_large = size >= HEADERS_CHUNK_BYTES // 2
-            wanted = BATCH_HEADER_BYTES if are_large else HEADERS_CHUNK_BYTES
-            chunk = file.read_at(min(wanted, end - position), position)
+            chunk_bytes = BATCH_HEADER_BYTES if are_large else HEADERS_CHUNK_BYTES
+            chunk = file.read_at(min(chunk_bytes, end - position), position)
             if len(chunk) < BATCH_HEADER_BYTES:
                 return
             chunk_start = position
@@ -81,9 +81,9 @@ def find_batch(
 ) -> int | None:
     """Where the first batch lies that ends at `offset` or later.
 
-    Neither base offset nor length is covered by a batch's checksum, so the batch's neighbours
-    are asked: offsets have to rise, and where the next batch does not follow at once, the
-    checksum has to be right.
+    Neither base offset nor length is covered by a batch's checksum, so the batch is
+    compared with its neighbours: offsets have to rise, and where the next batch does not follow
+    at once, the checksum has to be right.
 
     Args:
         file: of batches.

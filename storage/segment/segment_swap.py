@@ -1,4 +1,4 @@
-"""Putting cleaned segments in the place of others so that a crash leaves the old or the new.
+"""Replacing segments by a cleaned one so that a crash leaves the old or the new.
 
 Kafka's LocalLog.replaceSegments and LogLoader. A segment's files go through these names:
 
@@ -34,7 +34,7 @@ from .segment_reader import iter_headers
 
 
 def begin_swap(files: Files, directory: str, base_offset: int, suffixes: Sequence[str]) -> None:
-    """Rename a cleaned segment's files to `.swap`: from now on it counts.
+    """Rename a cleaned segment's files to `.swap`: from now on a start uses it.
 
     Args:
         files: the file system.
@@ -70,7 +70,7 @@ def finish_swap(files: Files, directory: str, base_offset: int, suffixes: Sequen
 
 
 def remove_cleaned(files: Files, directory: str, base_offset: int) -> None:
-    """Remove a cleaned segment that is not wanted.
+    """Remove a cleaned segment that is not used.
 
     Raises:
         OSError: the disk fails; the next start removes it.
@@ -80,7 +80,7 @@ def remove_cleaned(files: Files, directory: str, base_offset: int) -> None:
 
 
 def remove_unfinished(files: Files, directory: str) -> None:
-    """Remove what an abandoned cleaning left: a start would judge the next swap by it.
+    """Remove what an interrupted cleaning left: a start would take it for part of the next swap.
 
     Raises:
         OSError: the disk fails.
@@ -111,10 +111,10 @@ def complete_swaps(files: Files, directory: str) -> list[str]:
             first_cleaned is None or _offset_of(name) < first_cleaned
         ):
             swapped.append(name)
-    # `.swap` files go before `.cleaned` ones: these say that the others are not to be used.
-    unwanted = [name for name in names if name.endswith(SWAP_SUFFIX) and name not in swapped]
-    unwanted += [name for name in names if name.endswith((CLEANED_SUFFIX, DELETED_SUFFIX))]
-    _remove(files, directory, unwanted)
+    # `.swap` files first: as long as `.cleaned` ones are there, a start does not use them.
+    obsolete = [name for name in names if name.endswith(SWAP_SUFFIX) and name not in swapped]
+    obsolete += [name for name in names if name.endswith((CLEANED_SUFFIX, DELETED_SUFFIX))]
+    _remove(files, directory, obsolete)
     for name in swapped:
         if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
             _remove_replaced(files, directory, names, _offset_of(name))

@@ -23,7 +23,7 @@ from support.replication_faults import FaultRun
 from support.steady_load import SteadyLoad
 from support.zookeeper_process import ZooKeeperProcess
 
-from odradek.storage.log_manager.log_directory import CLEAN_SHUTDOWN_FILE
+from odradek.storage.file_names import CLEAN_SHUTDOWN_FILE
 from odradek.testing.waiting import wait_until
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))

@@ -11,9 +11,9 @@ import pytest
 from support.compacted_life import RETENTION_MS, STEPS, CompactedLife
 
 from odradek.protocol.records import RecordBatch, iter_batches, iter_records
-from odradek.storage.cleaner.cleaner_manager import Cleaning
-from odradek.storage.cleaner.cleaner_plan import CleanerSettings
-from odradek.storage.cleaner.cleaner_records import delete_horizon_of
+from odradek.storage.cleaner.cleaning_plan import CleanerSettings
+from odradek.storage.cleaner.log_cleaner_manager import Cleaning
+from odradek.storage.cleaner.record_filter import delete_horizon_of
 from odradek.storage.index.transaction_index import AbortedTxn, TransactionIndex
 from odradek.storage.io.files import REAL_FILES
 

@@ -24,10 +24,10 @@ from odradek.protocol.records import build_batch
 from odradek.protocol.records.batch import DELETE_HORIZON_FLAG
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, Log, LogConfig, TopicPartition, load_log
-from odradek.storage.cleaner.cleaner_pace import CleanerPace
-from odradek.storage.cleaner.cleaner_plan import CleaningPlan, SourceSegment, group_by_size
-from odradek.storage.cleaner.cleaner_records import delete_horizon_of
-from odradek.storage.cleaner.offset_map import NoRoomForKeysError
+from odradek.storage.cleaner.cleaning_plan import CleaningPlan, SourceSegment, group_by_size
+from odradek.storage.cleaner.offset_map import OffsetMapTooSmallError
+from odradek.storage.cleaner.record_filter import delete_horizon_of
+from odradek.storage.cleaner.throttler import CleanerThrottler
 from odradek.storage.io.files import REAL_FILES
 from odradek.storage.log.log_owner import NullLogOwner
 
@@ -354,7 +354,7 @@ def test_a_round_begins_with_removing_what_another_left(table: Table) -> None:
     for name in left:
         (Path(table.folder) / name).write_bytes(b"")
     candidate = table.manager.find_filthiest()
-    pace = CleanerPace(table.clock, lambda _: None)
+    pace = CleanerThrottler(table.clock, lambda _: None)
     table.manager.begin(candidate, ROOMY, pace).round.prepare()
     assert not {path.name for path in Path(table.folder).iterdir()} & set(left)
 
@@ -378,7 +378,7 @@ def test_a_damaged_log_is_left_alone_and_the_broker_goes_on(table: Table) -> Non
     data[-2] ^= 1
     path.write_bytes(data)
     candidate = table.manager.find_filthiest()
-    cleaning = table.manager.begin(candidate, ROOMY, CleanerPace(table.clock, lambda _: None))
+    cleaning = table.manager.begin(candidate, ROOMY, CleanerThrottler(table.clock, lambda _: None))
     with pytest.raises(KafkaError, match="checksum") as failure:
         cleaning.round.prepare()
     table.manager.failed(cleaning, failure.value)
@@ -394,9 +394,9 @@ def test_settings_that_leave_no_room_for_a_key_are_told_and_may_change(
     table.append((b"a", b"2"))
     table.roll()
     settings = ROOMY._replace(dedupe_buffer_bytes=10)
-    pace = CleanerPace(table.clock, lambda _: None)
+    pace = CleanerThrottler(table.clock, lambda _: None)
     cleaning = table.manager.begin(table.manager.find_filthiest(), settings, pace)
-    with pytest.raises(NoRoomForKeysError) as failure:
+    with pytest.raises(OffsetMapTooSmallError) as failure:
         cleaning.round.prepare()
     table.manager.failed(cleaning, failure.value)
     assert "log.cleaner.dedupe.buffer.size" in caplog.text
@@ -417,7 +417,7 @@ def test_a_failing_disk_is_told_of_and_a_full_one_tried_again(
     table.append((b"a", b"2"))
     table.roll()
     table.log.owner = Owner()
-    pace = CleanerPace(table.clock, lambda _: None)
+    pace = CleanerThrottler(table.clock, lambda _: None)
     cleaning = table.manager.begin(table.manager.find_filthiest(), ROOMY, pace)
     table.manager.failed(cleaning, OSError(number, "it says"))
     assert told == ([table.folder] if is_told else [])

@@ -10,8 +10,8 @@ from support.compaction import ROOMY, clean, make_manager, read_records, write_c
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, TopicPartition, load_log
-from odradek.storage.cleaner.cleaner_manager import CleanerManager
-from odradek.storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
+from odradek.storage.cleaner.log_cleaner_manager import LogCleanerManager
+from odradek.storage.cleaner.throttler import CleanerThrottler, CleaningCancelled
 
 TABLE = TopicPartition("table", 0)
 NOW_MS = 1_700_000_000_000
@@ -48,8 +48,8 @@ def log(tmp_path: Path) -> Log:
     return made
 
 
-def pace(clock: ManualClock) -> CleanerPace:
-    return CleanerPace(clock, lambda seconds: None)
+def pace(clock: ManualClock) -> CleanerThrottler:
+    return CleanerThrottler(clock, lambda seconds: None)
 
 
 def test_all_but_the_active_segment_can_be_cleaned(log: Log, clock: ManualClock) -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_cleaned_from_the_segment_of_the_last_stable_offset_on(
 
 
 def test_a_log_without_a_replica_here_is_left_alone(log: Log, clock: ManualClock) -> None:
-    manager = CleanerManager({TABLE: log}, list, lambda _: None, clock)
+    manager = LogCleanerManager({TABLE: log}, list, lambda _: None, clock)
     assert manager.find_filthiest() is None
 
 
@@ -136,7 +136,7 @@ def test_the_filthiest_log_comes_first(tmp_path: Path, clock: ManualClock) -> No
         log = open_log(tmp_path, topic=topic)
         fill(log, 2)
         logs[log.topic_partition] = log
-    manager = CleanerManager(
+    manager = LogCleanerManager(
         logs, lambda: [str(tmp_path)], lambda tp: logs[tp].log_end_offset, clock
     )
     for _ in logs:
@@ -277,7 +277,7 @@ def test_another_log_of_that_name_begins_dirty(
     log: Log, clock: ManualClock, tmp_path: Path
 ) -> None:
     logs = {TABLE: log}
-    manager = CleanerManager(
+    manager = LogCleanerManager(
         logs, lambda: [str(tmp_path)], lambda tp: logs[tp].log_end_offset, clock
     )
     clean(manager, clock)
@@ -308,7 +308,7 @@ def test_what_was_made_of_a_log_that_is_another_now_is_thrown_away(
     log: Log, clock: ManualClock, tmp_path: Path, meanwhile: str
 ) -> None:
     logs = {TABLE: log}
-    manager = CleanerManager(
+    manager = LogCleanerManager(
         logs, lambda: [str(tmp_path)], lambda tp: logs[tp].log_end_offset, clock
     )
     cleaning = manager.begin(manager.find_filthiest(), ROOMY, pace(clock))
@@ -370,26 +370,26 @@ def test_the_thread_rests_so_that_it_stays_below_the_limit(clock: ManualClock) -
         rests.append(seconds)
         clock.advance(round(seconds * 1000))
 
-    slow = CleanerPace(clock, rest, bytes_per_second=1000)
+    slow = CleanerThrottler(clock, rest, bytes_per_second=1000)
     for _ in range(10):
-        slow.spend(500)
+        slow.maybe_throttle(500)
     assert 4000 <= clock.monotonic_ms() <= 5100
     assert max(rests) <= 0.1
     slow.bytes_per_second = float("inf")
     before = clock.monotonic_ms()
     for _ in range(10):
-        slow.spend(10**9)
+        slow.maybe_throttle(10**9)
     assert clock.monotonic_ms() == before
 
 
 def test_the_thread_lets_others_run_after_each_millisecond(clock: ManualClock) -> None:
     rests: list[float] = []
-    eager = CleanerPace(clock, rests.append)
+    eager = CleanerThrottler(clock, rests.append)
     for _ in range(50):
-        eager.breathe()
+        eager.yield_interpreter()
     assert rests == []
     for _ in range(5):
         clock.advance(1)
-        eager.breathe()
-        eager.breathe()
+        eager.yield_interpreter()
+        eager.yield_interpreter()
     assert len(rests) == 5

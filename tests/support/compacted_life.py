@@ -9,8 +9,8 @@ from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import Record, build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, LogConfig, TopicPartition, load_log
-from odradek.storage.cleaner.cleaner_manager import Cleaning
-from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.cleaner.cleaning_plan import CleanerSettings
+from odradek.storage.cleaner.log_cleaner_manager import Cleaning
 
 from .compaction import (
     ROOMY,

@@ -9,10 +9,10 @@ from odradek.protocol.records.control import ControlRecordType, parse_end_transa
 from odradek.protocol.records.validation import has_valid_crc
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log
-from odradek.storage.cleaner.cleaner_manager import CleanerManager, Cleaning
-from odradek.storage.cleaner.cleaner_pace import CleanerPace
-from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.cleaner.cleaning_plan import CleanerSettings
+from odradek.storage.cleaner.log_cleaner_manager import Cleaning, LogCleanerManager
 from odradek.storage.cleaner.offset_map import ENTRY_BYTES
+from odradek.storage.cleaner.throttler import CleanerThrottler
 from odradek.storage.io.files import REAL_FILES, Files
 
 ROOMY = CleanerSettings(dedupe_buffer_bytes=1 << 20, io_buffer_bytes=4096)
@@ -29,9 +29,9 @@ def make_manager(
     *,
     files: Files = REAL_FILES,
     last_stable_offset: Callable[[], int] | None = None,
-) -> CleanerManager:
+) -> LogCleanerManager:
     """A cleaner for one log; all that is written counts as replicated."""
-    return CleanerManager(
+    return LogCleanerManager(
         {log.topic_partition: log},
         lambda: [log.directory.rpartition("/")[0]],
         lambda _: log.last_stable_offset if last_stable_offset is None else last_stable_offset(),
@@ -41,7 +41,7 @@ def make_manager(
 
 
 def clean(
-    manager: CleanerManager, clock: ManualClock, settings: CleanerSettings = ROOMY
+    manager: LogCleanerManager, clock: ManualClock, settings: CleanerSettings = ROOMY
 ) -> Cleaning | None:
     """One round on the filthiest log, done at once; None if none is dirty enough.
 
@@ -50,7 +50,7 @@ def clean(
     candidate = manager.find_filthiest()
     if candidate is None:
         return None
-    cleaning = manager.begin(candidate, settings, CleanerPace(clock, lambda seconds: None))
+    cleaning = manager.begin(candidate, settings, CleanerThrottler(clock, lambda seconds: None))
     for group in cleaning.round.prepare():
         manager.swap_in(cleaning, cleaning.round.clean(group))
     cleaning.round.sync_names()
@@ -59,7 +59,7 @@ def clean(
     return cleaning
 
 
-def write_checkpoints(manager: CleanerManager) -> None:
+def write_checkpoints(manager: LogCleanerManager) -> None:
     """Bring the checkpoint files up to date."""
     write = manager.checkpoints.prepare_write()
     if write is not None:

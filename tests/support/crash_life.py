@@ -15,9 +15,9 @@ from contextlib import suppress
 from odradek.log_tools.verify.log_verify import Verification, VerifyOptions
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
-from odradek.storage.cleaner.cleaner_manager import CleanerManager
-from odradek.storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
-from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.cleaner.cleaning_plan import CleanerSettings
+from odradek.storage.cleaner.log_cleaner_manager import LogCleanerManager
+from odradek.storage.cleaner.throttler import CleanerThrottler, CleaningCancelled
 from odradek.storage.log_manager.deferred_deletion import delete_due
 from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
 
@@ -173,7 +173,9 @@ class CrashLife:
             flush.run()
             candidate.log.finish_flush(flush)
         self._run(self.manager.prepare_recovery_points())
-        cleaning = self.cleaner.begin(candidate, CLEANER, CleanerPace(self.clock, lambda _: None))
+        cleaning = self.cleaner.begin(
+            candidate, CLEANER, CleanerThrottler(self.clock, lambda _: None)
+        )
         partition = next(each for each in self.partitions if each.log is candidate.log)
         cleaned_end = candidate.first_uncleanable_offset
         partition.cleaned_end = max(partition.cleaned_end, cleaned_end)
@@ -263,7 +265,7 @@ class CrashLife:
         self.manager.directories.claim(1, CLUSTER_ID, self.random)
         self.manager.load_logs(dict(CONFIGS))
         assert [each.failure for each in self.manager.directories] == [None]
-        self.cleaner = CleanerManager(
+        self.cleaner = LogCleanerManager(
             self.manager.logs,
             lambda: [DATA_DIR],
             lambda topic_partition: self.manager.logs[topic_partition].last_stable_offset,

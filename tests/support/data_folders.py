@@ -17,9 +17,9 @@ from odradek.protocol.records.control import CONTROL_KEY, END_TRANSACTION_VALUE
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, Log, LogConfig, LogManager, TopicPartition
 from odradek.storage.checkpoint.meta_properties import write_meta_properties
-from odradek.storage.cleaner.cleaner_manager import CleanerManager
-from odradek.storage.cleaner.cleaner_pace import CleanerPace
-from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.cleaner.cleaning_plan import CleanerSettings
+from odradek.storage.cleaner.log_cleaner_manager import LogCleanerManager
+from odradek.storage.cleaner.throttler import CleanerThrottler
 from odradek.storage.io.files import REAL_FILES
 
 NOW_MS = 1_700_000_000_000
@@ -112,7 +112,7 @@ def write_transactions(writer: Writer) -> None:
 
 def compact(manager: LogManager) -> list[TopicPartition]:
     """Clean every log that is dirty, until none is; returns which were."""
-    cleaner = CleanerManager(
+    cleaner = LogCleanerManager(
         manager.logs,
         lambda: manager.log_dirs,
         lambda topic_partition: manager.logs[topic_partition].last_stable_offset,
@@ -120,7 +120,7 @@ def compact(manager: LogManager) -> list[TopicPartition]:
     )
     cleaned: list[TopicPartition] = []
     while (candidate := cleaner.find_filthiest()) is not None:
-        pace = CleanerPace(ManualClock(NOW_MS), lambda seconds: None)
+        pace = CleanerThrottler(ManualClock(NOW_MS), lambda seconds: None)
         cleaning = cleaner.begin(candidate, CleanerSettings(1 << 20), pace)
         for group in cleaning.round.prepare():
             cleaner.swap_in(cleaning, cleaning.round.clean(group))

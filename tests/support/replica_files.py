@@ -9,8 +9,8 @@ from odradek.protocol.records import iter_batches, iter_records
 from odradek.protocol.records.validation import has_valid_crc
 from odradek.storage import TopicPartition
 from odradek.storage.checkpoint.checkpoint_file import read_offsets
+from odradek.storage.file_names import LOG_START_OFFSETS_FILE
 from odradek.storage.io.read_only_files import READ_ONLY_FILES
-from odradek.storage.log_manager.log_directory import LOG_START_OFFSETS_FILE
 
 from .replication_checker import Replica
 

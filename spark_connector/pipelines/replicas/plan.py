@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ....common.topic_partition import TopicPartition
-from ....log_tools.verify.folders import CLEANER_OFFSETS_FILE
 from ....storage.checkpoint.checkpoint_file import CheckpointError, read_offsets
 from ....storage.checkpoint.partition_metadata import read_topic_id
 from ....storage.errors import LogDirectoryError
+from ....storage.file_names import CLEANER_OFFSETS_FILE
 from ....storage.io.read_only_files import READ_ONLY_FILES
 from ...errors import SparkConnectorError
 from ...log_source.folders import PartitionLog, partition_logs

@@ -13,8 +13,8 @@ from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.records import build_batch
-from odradek.storage.cleaner.cleaner_pace import CleanerPace, CleaningCancelled
-from odradek.storage.cleaner.cleaner_plan import CleanerSettings
+from odradek.storage.cleaner.cleaning_plan import CleanerSettings
+from odradek.storage.cleaner.throttler import CleanerThrottler, CleaningCancelled
 from odradek.storage.log_manager.log_directory import LogDirectory
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ async def test_a_log_that_moves_is_not_compacted(bench: Bench) -> None:
     assert write is not None
     write()
     settings = CleanerSettings(1 << 20, 1 << 20)
-    cleaning = cleaner.begin(found, settings, CleanerPace(bench.broker.clock, lambda _: None))
+    cleaning = cleaner.begin(found, settings, CleanerThrottler(bench.broker.clock, lambda _: None))
     (group, *_) = cleaning.round.prepare()
     cleaned = cleaning.round.clean(group)
     here, other = both(bench)

@@ -12,8 +12,8 @@ from ..index.transaction_index import TransactionIndex
 from ..io.files import Buffer
 from ..segment.log_segment import OFFSETS_MAX
 from ..segment.segment_swap import remove_cleaned
-from .cleaner_filter import KeptBatch
-from .cleaner_plan import CleaningPlan, SourceSegment
+from .cleaning_plan import CleaningPlan, SourceSegment
+from .record_filter import KeptBatch
 
 POSITION_MAX = 2**31 - 1
 """A segment's file is no larger: the index holds positions in 32 bits."""

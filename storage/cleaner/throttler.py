@@ -1,4 +1,4 @@
-"""How fast the cleaner may go, and whether it is to stop: asked again and again by its thread.
+"""Limits the speed of the cleaner's thread, and cancels it.
 
 It rests for two reasons: to let the broker's loop have the interpreter, and to stay below
 `log.cleaner.io.max.bytes.per.second` (Kafka's Throttler).
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ...runtime.clock import Clock
 
-BREATH_SECONDS = 0.0001
+YIELD_SECONDS = 0.0001
 """After each millisecond of work. Long enough for the loop's thread to wake up and take the
 interpreter, which it would wait five milliseconds for otherwise."""
 
@@ -23,11 +23,11 @@ REST_SECONDS_MAX = 0.1
 
 
 class CleaningCancelled(Exception):
-    """The broker stops, or the log is gone or was cut: what was done so far is void."""
+    """The broker stops, or the log was deleted or truncated: what was done so far is void."""
 
 
-class CleanerPace:
-    """Shared by the loop, which cancels, and the cleaner's thread, which asks.
+class CleanerThrottler:
+    """Shared by the loop, which cancels, and the cleaner's thread, which checks.
 
     Args:
         clock: the monotonic one paces.
@@ -41,34 +41,34 @@ class CleanerPace:
         self._clock = clock
         self._rest = rest
         self.bytes_per_second = bytes_per_second
-        """May be changed while a thread goes by it."""
+        """May be changed while the thread runs."""
         self.is_cancelled = False
-        self._breath_ms = self._period_start_ms = clock.monotonic_ms()
+        self._yielded_ms = self._period_start_ms = clock.monotonic_ms()
         self._period_bytes = 0
 
     def cancel(self) -> None:
-        """Make the thread give up at its next step."""
+        """End the thread at its next step."""
         self.is_cancelled = True
 
-    def breathe(self) -> None:
+    def yield_interpreter(self) -> None:
         """Let others have the interpreter, if the last time was a while ago.
 
         Raises:
-            CleaningCancelled: there is no use in going on.
+            CleaningCancelled: `cancel` was called.
         """
         if self.is_cancelled:
             raise CleaningCancelled
-        if self._clock.monotonic_ms() != self._breath_ms:
-            self._rest(BREATH_SECONDS)
-            self._breath_ms = self._clock.monotonic_ms()
+        if self._clock.monotonic_ms() != self._yielded_ms:
+            self._rest(YIELD_SECONDS)
+            self._yielded_ms = self._clock.monotonic_ms()
 
-    def spend(self, bytes_count: int) -> None:
+    def maybe_throttle(self, bytes_count: int) -> None:
         """So much was read or written: rest, if that was too fast.
 
         Raises:
-            CleaningCancelled: there is no use in going on.
+            CleaningCancelled: `cancel` was called.
         """
-        self.breathe()
+        self.yield_interpreter()
         self._period_bytes += bytes_count
         elapsed_ms = self._clock.monotonic_ms() - self._period_start_ms
         if elapsed_ms < THROTTLE_CHECK_MS and self._period_bytes < self.bytes_per_second:

@@ -1,8 +1,8 @@
 """Which log is cleaned next, and what becomes of the result (Kafka's LogCleanerManager).
 
-It lives on the broker's loop and never blocks for long; `CleaningRound` does the work in a
-thread. What the thread made is put in place only if the log still has the segments it was
-made of: a cut, retention or the topic's deletion in between makes it void.
+It runs on the broker's loop and never blocks for long; `CleaningRound` does the work in a
+thread. What the thread made is put in place only if the log still has the segments it was made
+of: a truncation, retention or the topic's deletion in between makes it void.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX
@@ -19,20 +20,48 @@ from ..errors import StorageError, is_disk_failure
 from ..io.files import REAL_FILES, Files
 from ..log.log import Log
 from ..segment.log_segment import LogSegment
+from ..segment.segment_reader import iter_headers
 from ..segment.segment_swap import remove_cleaned
+from .cleaned_segment import CleanedSegment
 from .cleaner import CleaningRound
-from .cleaner_candidates import CleanableLog, examine
 from .cleaner_checkpoints import CleanerCheckpoints
-from .cleaner_pace import CleanerPace, CleaningCancelled
-from .cleaner_plan import CleanerSettings, SourceSegment, plan_cleaning
-from .cleaner_segment import CleanedSegment
-from .offset_map import NoRoomForKeysError
+from .cleaning_plan import CleanerSettings, SourceSegment, plan_cleaning
+from .offset_map import OffsetMapTooSmallError
+from .throttler import CleanerThrottler, CleaningCancelled
 
 logger = logging.getLogger(__name__)
 
 
+class CleanableLog(NamedTuple):
+    """A log as the cleaner sees it (Kafka's LogToClean)."""
+
+    log: Log
+    first_dirty_offset: int
+    """From here on nothing was cleaned yet."""
+    first_uncleanable_offset: int
+    """Where the first segment begins that must be left alone."""
+    clean_bytes: int
+    cleanable_bytes: int
+    """Of dirty segments that may be cleaned."""
+    is_overdue: bool
+    """Whether `max.compaction.lag.ms` has passed for a record in them."""
+
+    @property
+    def dirty_ratio(self) -> float:
+        """How much of what a round reads is dirty."""
+        total = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total if total else 0.0
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether a round is due."""
+        if self.cleanable_bytes == 0:
+            return False
+        return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
+
+
 class Cleaning:
-    """One log in the course of being cleaned.
+    """One log that is being cleaned.
 
     Args:
         candidate: the log and its dirty part.
@@ -69,20 +98,20 @@ class Cleaning:
             raise CleaningCancelled
 
 
-class CleanerManager:
+class LogCleanerManager:
     """Chooses logs and keeps their checkpoints.
 
     Args:
-        logs: all logs of the broker by partition, looked at anew each time.
-        directories: the paths of the log directories that are online, asked for anew each time.
+        logs: all logs of the broker by partition, read each time.
+        directories: the paths of the log directories that are online, read each time.
         last_stable_offset_of: of a log, not above its high watermark; None if it has no replica
             here that would know.
         clock: the wall time counts.
         files: the file system.
-        noted_recovery_point_of: up to where the checkpoint on the disk says that a log is
-            flushed. Nothing behind it is swapped in: a record may go only when the one that
-            supersedes it is safe, and a start takes a segment that ends before the next one
-            begins for one that lost its tail, unless it was flushed.
+        noted_recovery_point_of: the recovery point of a log in the checkpoint on the disk.
+            Nothing after it is swapped in: a record may go only when the one that supersedes it
+            is safe, and to a start a segment that ends before the next one begins has lost its
+            tail, unless it was flushed.
     """
 
     def __init__(
@@ -139,13 +168,55 @@ class CleanerManager:
         if last_stable_offset is None:
             return None
         try:
-            return examine(self._files, log, first_dirty_offset, last_stable_offset, now_ms)
+            return self._measure(log, first_dirty_offset, last_stable_offset, now_ms)
         except (OSError, KafkaError) as error:
             self._note_failure(log, error)
             return None
 
+    def _measure(
+        self, log: Log, first_dirty_offset: int, last_stable_offset: int, now_ms: int
+    ) -> CleanableLog:
+        """How much of a log can be cleaned (Kafka's LogCleanerManager.cleanableOffsets).
+
+        The active segment cannot, nor what is not replicated or in an open transaction, nor what
+        is younger than `min.compaction.lag.ms`.
+        """
+        segments = list(log.segments)
+        active_index = len(segments) - 1
+        first_dirty_index = log.segments.floor_index(first_dirty_offset)
+        dirty_closed = segments[first_dirty_index:active_index]
+        limit = min(last_stable_offset, log.segments.active.base_offset)
+        lag_ms = max(log.config.min_compaction_lag_ms, 0)
+        if lag_ms > 0:
+            for segment in dirty_closed:
+                if segment.largest_timestamp() > now_ms - lag_ms:
+                    limit = min(limit, segment.base_offset)
+                    break
+        # A segment is cleaned whole or not at all.
+        uncleanable_index = log.segments.floor_index(max(first_dirty_offset, limit))
+        max_lag_ms = log.config.max_compaction_lag_ms
+        return CleanableLog(
+            log,
+            first_dirty_offset,
+            segments[uncleanable_index].base_offset,
+            sum(each.size for each in segments if each.base_offset < first_dirty_offset),
+            sum(each.size for each in segments[first_dirty_index:uncleanable_index]),
+            max_lag_ms < INT64_MAX
+            and any(
+                0 < self._first_timestamp(segment) < now_ms - max_lag_ms for segment in dirty_closed
+            ),
+        )
+
+    def _first_timestamp(self, segment: LogSegment) -> int:
+        """The latest timestamp of a segment's first batch, -1 if there is none."""
+        if segment.first_timestamp < 0 and segment.size:
+            for _, batch in iter_headers(self._files.open(segment.log_path), 0, segment.size):
+                segment.first_timestamp = batch.max_timestamp
+                break
+        return segment.first_timestamp
+
     def begin(
-        self, candidate: CleanableLog, settings: CleanerSettings, pace: CleanerPace
+        self, candidate: CleanableLog, settings: CleanerSettings, throttler: CleanerThrottler
     ) -> Cleaning:
         """Plan a round.
 
@@ -160,7 +231,7 @@ class CleanerManager:
             self._clock.now_ms(),
             settings,
         )
-        return Cleaning(candidate, CleaningRound(plan, pace))
+        return Cleaning(candidate, CleaningRound(plan, throttler))
 
     def swap_in(self, cleaning: Cleaning, cleaned: CleanedSegment) -> None:
         """Put a cleaned segment in the place of those it was made of.
@@ -193,27 +264,27 @@ class CleanerManager:
             self.checkpoints.cleaned(cleaning.log, cleaning.round.end_offset)
 
     def failed(self, cleaning: Cleaning, error: Exception) -> None:
-        """A round ended with an error: see to it that it does not do so again and again."""
+        """A round ended with an error, which must not recur forever."""
         try:
             cleaning.check(cleaning.round.plan.segments)
         except CleaningCancelled:
-            return  # it read a log that was being cut or deleted
+            return  # it read a log that was being truncated or deleted
         self._note_failure(cleaning.log, error)
 
     def _note_failure(self, log: Log, error: Exception) -> None:
-        """A full disk may have room later. A failing one takes its directory offline. What
-        cannot be read as batches is left alone until the broker starts anew.
+        """A full disk may have space later. A failing one takes its directory offline. What
+        cannot be read as batches is left alone until the broker restarts.
         """
         if isinstance(error, OSError):
             logger.warning("cleaning %s failed: %s", log.topic_partition, error)
             if is_disk_failure(error):
                 log.owner.disk_failed(log.directory, error)
-        elif isinstance(error, StorageError | NoRoomForKeysError):
+        elif isinstance(error, StorageError | OffsetMapTooSmallError):
             logger.warning("cleaning %s failed: %s", log.topic_partition, error)
         else:
             known = isinstance(error, KafkaError)
             logger.error(
-                "%s is not cleaned any more: %s",
+                "marking %s as uncleanable: %s",
                 log.topic_partition,
                 error,
                 exc_info=None if known else error,
