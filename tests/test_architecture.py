@@ -349,9 +349,7 @@ def modules_in(folders: frozenset[str]) -> list[Module]:
     return [
         Module(path, (ROOT / path).read_text(encoding="utf-8"))
         for path in project_files()
-        if path.endswith(".py")
-        and path.partition("/")[0] in folders
-        and not path.startswith(f"{WORKSHOP}/benchmarks/")
+        if path.endswith(".py") and path.partition("/")[0] in folders
     ]
 
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1] / "tools" / "benchmarks")
-)  # makes `profiling` importable
-
-from profiling.account import filled_page, load
-from profiling.flame import flame_graph
-from profiling.samples import parse
-from profiling.stages import by_stage, in_microseconds
+from odradek.tools.benchmarks.profiling.account import filled_page, load
+from odradek.tools.benchmarks.profiling.flame import flame_graph
+from odradek.tools.benchmarks.profiling.samples import parse
+from odradek.tools.benchmarks.profiling.stages import by_stage, in_microseconds
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 GRAPH_BYTES_MAX = 150_000

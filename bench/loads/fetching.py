@@ -13,7 +13,7 @@ from ...protocol.records.batch import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
 from ..cluster import Topic
 from ..errors import BenchError
 from .prepared import FIRST_VERSION_OF_IDS, place_of, require_version
-from .wire import Wire, check
+from .wire import Wire, check, frame_of
 
 FIRST_VERSION = 4
 FIRST_VERSION_OF_SESSIONS = 7
@@ -92,7 +92,7 @@ class FetchRequest:
                 session_epoch=epoch,
                 topics=[request.FetchTopic(topic=topic.name, topic_id=topic.id, partitions=named)],
             )
-            return wire.frame(whole, self.version)
+            return frame_of(whole, self.version)
 
         self.frame = bytearray(encode(session_epoch, 0))
         self._wire = wire

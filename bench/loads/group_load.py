@@ -22,7 +22,7 @@ from ..run.driver import Lane, drive
 from ..target import Target
 from .load import WARM_UP_SHARE, Load
 from .prepared import answer_bytes, place_of
-from .wire import Wire, check
+from .wire import Wire, check, frame_of
 
 MEMBERS = 16
 SESSION_MS = 30_000
@@ -105,7 +105,7 @@ def _classic_lanes(wires: list[Wire], group: str, topic: Topic, ids: list[str]) 
     return [
         Lane(
             wire,
-            wire.frame(
+            frame_of(
                 request(
                     group_id=group, generation_id=answer.generation_id, member_id=answer.member_id
                 ),
@@ -131,7 +131,7 @@ def _joined(wires: list[Wire], requests: list[Any]) -> list[Any]:
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     while waiting:
         for index in to_send:
-            wires[index].send(wires[index].frame(requests[index], version))
+            wires[index].send(frame_of(requests[index], version))
         to_send = set()
         ready, _, _ = select.select([wires[index].socket for index in waiting], [], [], PATIENCE)
         for index in [index for index in waiting if wires[index].socket in ready]:
@@ -193,7 +193,7 @@ def _ask_all(wires: list[Wire], requests: list[Any]) -> list[Any]:
     api_key = ApiKey(requests[0].schema.api_key)
     version = wires[0].version(api_key)
     for wire, request in zip(wires, requests, strict=True):
-        wire.send(wire.frame(request, version))
+        wire.send(frame_of(request, version))
     return [wire.decode(wire.receive(), api_key, version) for wire in wires]
 
 
@@ -263,8 +263,6 @@ def _consumer_lanes(wires: list[Wire], group: str, topic: Topic, ids: list[str])
     response = messages.ConsumerGroupHeartbeatResponse
     error_at = place_of(lambda code: answer_bytes(response(error_code=code), version))
     return [
-        Lane(
-            each.wire, each.wire.frame(each.request(), version), error_at, "ConsumerGroupHeartbeat"
-        )
+        Lane(each.wire, frame_of(each.request(), version), error_at, "ConsumerGroupHeartbeat")
         for each in members
     ]

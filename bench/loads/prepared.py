@@ -16,7 +16,7 @@ from ...protocol.headers import response_header
 from ...protocol.records import build_batch
 from ..cluster import Topic
 from ..errors import Unavailable
-from .wire import CORRELATION_ID, Wire
+from .wire import CORRELATION_ID, Wire, frame_of
 
 if TYPE_CHECKING:
     from ...protocol.codec.values import MessageValue
@@ -102,7 +102,7 @@ class Produce:
             topic_id=topic.id,
             partition_data=[request.PartitionProduceData(index=0, records=batch)],
         )
-        self.frame = wire.frame(
+        self.frame = frame_of(
             request(
                 transactional_id=transactional_id,
                 acks=acks,

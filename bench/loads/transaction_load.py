@@ -17,7 +17,7 @@ from ..target import Target
 from .fetch_load import check_produced
 from .load import WARM_UP_SHARE, Load
 from .prepared import Produce
-from .wire import Wire, check
+from .wire import Wire, check, frame_of
 
 RECORDS = 100
 VALUE_BYTES = 100
@@ -77,8 +77,8 @@ class _Producer:
         self._id, self._epoch = given.producer_id, given.producer_epoch
         self._add_version = coordinator.version(ApiKey.ADD_PARTITIONS_TO_TXN, ADD_PARTITIONS_NEWEST)
         self._end_version = coordinator.version(ApiKey.END_TXN, END_TXN_NEWEST)
-        self._add = coordinator.frame(self._adding(), self._add_version)
-        self._end = coordinator.frame(self._ending(), self._end_version)
+        self._add = frame_of(self._adding(), self._add_version)
+        self._end = frame_of(self._ending(), self._end_version)
 
     def run(self, seconds: float, latencies: array[float]) -> None:
         """Commit transactions for so long. Raises: BenchError."""

@@ -81,14 +81,6 @@ class Wire:
         except UnsupportedByBrokerError as error:
             raise Unavailable(f"{self.peer}: {error}") from error
 
-    def frame(self, request: MessageValue, version: int) -> bytes:
-        """A request as it is sent."""
-        api_key = request.schema.api_key
-        assert api_key is not None
-        header = request_header(api_key, version, CORRELATION_ID, CLIENT_ID)
-        body = b"".join([header, *request.schema.encoder(version)(request)])
-        return _pack_length(len(body)) + body
-
     def ask(self, request: MessageValue, version: int | None = None) -> Any:
         """Send a request and return its answer, which may hold errors.
 
@@ -102,8 +94,12 @@ class Wire:
         api_key = ApiKey(request.schema.api_key or 0)
         if version is None:
             version = self.version(api_key)
-        self.send(self.frame(request, version))
-        return self.decode(self.receive(), api_key, version)
+        return self.decode(self.exchange(frame_of(request, version)), api_key, version)
+
+    def exchange(self, frame: bytes) -> memoryview:
+        """Send an encoded request and return its answer without the length. Raises: BenchError."""
+        self.send(frame)
+        return self.receive()
 
     def send(self, data: bytes | bytearray) -> None:
         """Send bytes. Raises: BenchError."""
@@ -183,6 +179,21 @@ class Wire:
         answer = self.ask(messages.ApiVersionsRequest(), 0)
         check(answer.error_code, "ApiVersions", self.peer)
         return ApiVersionRanges.of(answer)
+
+
+def wire_to(address: str) -> Wire:
+    """A connection to `host:port`. Raises: BenchError."""
+    host, _, port = address.rpartition(":")
+    return Wire(host, int(port))
+
+
+def frame_of(request: MessageValue, version: int) -> bytes:
+    """A request as it is sent."""
+    api_key = request.schema.api_key
+    assert api_key is not None
+    header = request_header(api_key, version, CORRELATION_ID, CLIENT_ID)
+    body = b"".join([header, *request.schema.encoder(version)(request)])
+    return _pack_length(len(body)) + body
 
 
 def check(error_code: int, what: str, peer: str, allowed: Sequence[int] = ()) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,15 +32,18 @@ class OwnBroker(BrokerProcess):
 
 
 @contextmanager
-def own_broker() -> Iterator[OwnBroker]:
+def own_broker(settings: Mapping[str, str] = SETTINGS) -> Iterator[OwnBroker]:
     """A fresh broker that lives as long as this, and leaves nothing.
+
+    Args:
+        settings: of the broker, by Kafka's names.
 
     Raises:
         BenchError: it did not start.
     """
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
         try:
-            broker = OwnBroker(Path(folder) / "data", settings=SETTINGS)
+            broker = OwnBroker(Path(folder) / "data", settings=settings)
         except BrokerStartError as error:
             raise BenchError(f"odradek could not be started: {error}") from error
         with broker:

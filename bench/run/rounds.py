@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from ..errors import BenchError, Unavailable
 from ..figures import Figures
 from ..loads.load import Load
-
-SLOWED = 1.15
-"""A slot around which a fixed piece of work took so much longer than at its best is done again."""
-TRIES_MAX = 3
-CALIBRATIONS_BEFORE = 5
+from .calibration import Calibration
 
 
 class Slot(NamedTuple):
@@ -44,26 +40,17 @@ class Watcher(Protocol):
         """The load is not run again."""
 
 
-def calibrate() -> float:
-    """Seconds that a fixed piece of work takes: tells a machine that others use."""
-    began = time.perf_counter()
-    sum(i * i for i in range(1_000_000))
-    return time.perf_counter() - began
-
-
 class Rounds:
     """Runs loads, and keeps the slots that nobody else slowed.
 
     Args:
         measure: runs a load once. Raises: BenchError.
         watcher: hears of it.
-        tries_max: how often a slot is done at most, if something slows it each time.
-        calibration: seconds of a fixed piece of work, measured when called.
+        calibration: finds quiet moments.
 
     Attributes:
         slots: what was measured.
-        again: how many slots were done again, since something slowed them.
-        slowed: how many of `slots` something slowed in every try.
+        calibration: counts the slots that were repeated or slowed.
         left_out: why a load cannot be run here, by name.
         failures: why a load failed, by name.
     """
@@ -72,19 +59,14 @@ class Rounds:
         self,
         measure: Callable[[Load], Figures],
         watcher: Watcher,
-        tries_max: int = TRIES_MAX,
-        calibration: Callable[[], float] = calibrate,
+        calibration: Calibration | None = None,
     ) -> None:
         self.slots: list[Slot] = []
-        self.again = 0
-        self.slowed = 0
+        self.calibration = calibration or Calibration()
         self.left_out: dict[str, str] = {}
         self.failures: dict[str, str] = {}
         self._measure = measure
         self._watcher = watcher
-        self._tries_max = tries_max
-        self._calibrate = calibration
-        self._best = min(calibration() for _ in range(CALIBRATIONS_BEFORE))
 
     def run(self, loads: Sequence[Load], rounds: int) -> None:
         """Every load once, and that `rounds` times; one that fails is not tried again."""
@@ -94,7 +76,7 @@ class Rounds:
                     continue
                 self._watcher.begin(f"round {number + 1} of {rounds}", load)
                 try:
-                    slot = self._least_slowed(load)
+                    figures, slowed_by = self.calibration.least_slowed(partial(self._measure, load))
                 except Unavailable as error:
                     self.left_out[load.name] = str(error)
                     self._watcher.drop(load, str(error))
@@ -102,23 +84,9 @@ class Rounds:
                     self.failures[load.name] = str(error)
                     self._watcher.drop(load, str(error))
                 else:
+                    slot = Slot(load.name, figures, slowed_by)
                     self.slots.append(slot)
                     self._watcher.end(slot)
-
-    def _least_slowed(self, load: Load) -> Slot:
-        tried: list[Slot] = []
-        for _ in range(self._tries_max):
-            before = self._calibrate()
-            figures = self._measure(load)
-            after = self._calibrate()
-            self._best = min(self._best, before, after)
-            tried.append(Slot(load.name, figures, max(before, after) / self._best))
-            if tried[-1].slowed_by <= SLOWED:
-                break
-        else:  # a machine that is never quiet: the least disturbed is better than none
-            self.slowed += 1
-        self.again += len(tried) - 1
-        return min(tried, key=lambda slot: slot.slowed_by)
 
 
 def medians(slots: Sequence[Slot]) -> dict[str, Figures]:

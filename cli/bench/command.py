@@ -205,6 +205,7 @@ def _run(
 ) -> Report:
     from ...bench.machine import in_words, machine, versions
     from ...bench.report import Report
+    from ...bench.run.calibration import Calibration
     from ...bench.run.rounds import Rounds
     from ...bench.run.worker_process import measure
 
@@ -226,7 +227,7 @@ def _run(
             return measure(load, target, choices.seconds, run_id)
 
         with Screen(len(choices.loads) * choices.rounds) as screen:
-            rounds = Rounds(measured, screen, choices.tries_max)
+            rounds = Rounds(measured, screen, Calibration(choices.tries_max))
             try:
                 rounds.run(choices.loads, choices.rounds)
             except KeyboardInterrupt:
@@ -244,7 +245,7 @@ def _gather(report: Report, rounds: Rounds) -> None:
 
     report.loads = medians(rounds.slots)
     report.slots = [slot._asdict() for slot in rounds.slots]
-    report.again, report.slowed = rounds.again, rounds.slowed
+    report.again, report.slowed = rounds.calibration.repeated, rounds.calibration.slowed
     report.left_out, report.failures = rounds.left_out, rounds.failures
 
 

@@ -10,7 +10,8 @@ import pytest
 from odradek.bench.errors import BenchError, Unavailable
 from odradek.bench.figures import Figures
 from odradek.bench.loads.load import Load
-from odradek.bench.run.rounds import CALIBRATIONS_BEFORE, TRIES_MAX, Rounds, Slot, medians
+from odradek.bench.run.calibration import CALIBRATIONS_BEFORE, TRIES_MAX, Calibration
+from odradek.bench.run.rounds import Rounds, Slot, medians
 
 
 class Heard:
@@ -38,14 +39,15 @@ def rounds_of(
 ) -> Rounds:
     """Rounds over loads with these rates, on a machine that takes these times."""
     times = iter([1.0] * CALIBRATIONS_BEFORE + calibrations)
-    return Rounds(lambda _: {"rate": next(rates)}, Heard(), tries_max, lambda: next(times))
+    calibration = Calibration(tries_max, lambda: next(times))
+    return Rounds(lambda _: {"rate": next(rates)}, Heard(), calibration)
 
 
 def test_slot_that_something_slowed_is_done_again() -> None:
     rounds = rounds_of(iter([10.0, 20.0]), [1.0, 2.0, 1.0, 1.1])
     rounds.run([load("a")], 1)
     assert [slot.figures["rate"] for slot in rounds.slots] == [20.0]
-    assert (rounds.again, rounds.slowed) == (1, 0)
+    assert (rounds.calibration.repeated, rounds.calibration.slowed) == (1, 0)
 
 
 def test_least_slowed_slot_counts_where_nothing_helps() -> None:
@@ -53,13 +55,13 @@ def test_least_slowed_slot_counts_where_nothing_helps() -> None:
     rounds.run([load("a")], 1)
     assert [slot.figures["rate"] for slot in rounds.slots] == [2.0]
     assert rounds.slots[0].slowed_by == pytest.approx(1.5)
-    assert (rounds.again, rounds.slowed) == (2, 1)
+    assert (rounds.calibration.repeated, rounds.calibration.slowed) == (2, 1)
 
 
 def test_quick_run_does_nothing_again() -> None:
     rounds = rounds_of(iter([1.0]), [1.0, 3.0], tries_max=1)
     rounds.run([load("a")], 1)
-    assert (len(rounds.slots), rounds.again, rounds.slowed) == (1, 0, 1)
+    assert (len(rounds.slots), rounds.calibration.repeated, rounds.calibration.slowed) == (1, 0, 1)
 
 
 def test_load_that_fails_is_not_run_again_and_others_are() -> None:
@@ -74,7 +76,7 @@ def test_load_that_fails_is_not_run_again_and_others_are() -> None:
         return {"rate": 1.0}
 
     heard = Heard()
-    rounds = Rounds(measure, heard, calibration=lambda: 1.0)
+    rounds = Rounds(measure, heard, Calibration(calibration=lambda: 1.0))
     rounds.run([load("broken"), load("absent"), load("good")], 2)
     assert tried == ["broken", "absent", "good", "good"]
     assert rounds.failures == {"broken": "it refused"}

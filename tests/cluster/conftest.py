@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.broker_cluster import SESSION_TIMEOUT_MS, BrokerCluster
-from support.zookeeper_process import ZooKeeperProcess
+
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 
 @pytest.fixture(scope="session")

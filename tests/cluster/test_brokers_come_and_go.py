@@ -16,7 +16,6 @@ import trio
 from kafka import KafkaAdminClient
 from support.broker_cluster import BROKER_IDS, BrokerCluster, leaders
 from support.cluster_clients import create, require_that_clients_see
-from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.client import KafkaClient, Producer
 from odradek.common.errors import ErrorCode
@@ -24,6 +23,7 @@ from odradek.protocol import messages
 from odradek.protocol.records import build_batch
 from odradek.testing.process.broker_process import READY_PREFIX
 from odradek.testing.waiting import wait_until
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 PRODUCE_VERSION = 9
 

@@ -18,7 +18,8 @@ from support.exactly_once_checker import ExactlyOnceChecker, Place
 from support.exactly_once_faults import PipelineFaults
 from support.exactly_once_worker import Record, Settings, Step, value_of
 from support.replicated_cluster import ReplicatedCluster
-from support.zookeeper_process import ZooKeeperProcess
+
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "10"))

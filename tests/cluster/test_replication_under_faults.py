@@ -21,10 +21,10 @@ import pytest
 from support.replicated_cluster import ASSIGNMENT, TOPIC, ReplicatedCluster, finish_and_check
 from support.replication_faults import FaultRun
 from support.steady_load import SteadyLoad
-from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.storage.file_names import CLEAN_SHUTDOWN_FILE
 from odradek.testing.waiting import wait_until
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
 COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "7"))

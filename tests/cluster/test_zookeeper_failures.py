@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from support.broker_cluster import BROKER_IDS, BrokerCluster, leaders
 from support.cluster_clients import create, require_that_clients_see
 from support.link import Link
-from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.common.errors import ErrorCode
 from odradek.testing.waiting import wait_until
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 SECONDS_MAX = 120.0
 PATIENT_MS = 20_000

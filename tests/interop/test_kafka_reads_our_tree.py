@@ -22,11 +22,11 @@ from support.config_cases import BROKER, SET, TOPIC
 from support.config_requests import alter_configs, describe_config
 from support.kafka_zookeeper_process import KafkaZooKeeperProcess
 from support.raw_connection import RawConnection
-from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.testing.waiting import wait_until
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 from .conftest import BUILD_SECONDS_MAX, HERE, need, run_to_end
 

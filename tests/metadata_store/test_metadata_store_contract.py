@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import trio
 from support.store_process import RemoteStore, StoreProcess
-from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.errors import (
@@ -35,6 +34,7 @@ from odradek.metadata_store.store import (
 )
 from odradek.metadata_store.zookeeper.zookeeper_store import ZooKeeperStore
 from odradek.runtime.clock import SystemClock
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 OpenSession = Callable[[str], Awaitable[MetadataStore]]
 

@@ -12,7 +12,6 @@ import trio
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 from support.link import Link
-from support.zookeeper_process import ZooKeeperProcess
 
 from odradek.config import BrokerConfig
 from odradek.config.definition import ConfigError
@@ -28,6 +27,7 @@ from odradek.metadata_store.store import (
 from odradek.metadata_store.zookeeper.zookeeper_store import ZooKeeperStore
 from odradek.runtime.clock import SystemClock
 from odradek.testing.process.broker_process import BrokerProcess, BrokerStartError
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 TLS = Path(__file__).parent / "data" / "zookeeper_tls"
 SESSION_TIMEOUT_MS = 60_000

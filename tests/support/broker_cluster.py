@@ -28,9 +28,9 @@ from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
 from odradek.runtime.clock import SystemClock
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 from .raw_connection import RawConnection
-from .zookeeper_process import ZooKeeperProcess
 
 BROKER_IDS = (1, 2, 3)
 SESSION_TIMEOUT_MS = 2_500

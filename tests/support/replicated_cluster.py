@@ -13,6 +13,7 @@ from odradek.metadata_store.store import MetadataStore
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.process.held_port import HeldPort
 from odradek.testing.waiting import wait_until
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 from .assigned_topic import ask_for_topic
 from .broker_cluster import BROKER_IDS, METADATA_FILE, BrokerCluster, PartitionView, View
@@ -22,7 +23,6 @@ from .load_history import token_of
 from .replica_files import read_replica, values_of
 from .replication_checker import ReplicationChecker
 from .steady_load import SteadyLoad
-from .zookeeper_process import ZooKeeperProcess
 
 TOPIC = "replicated"
 ASSIGNMENT = ((1, 2, 3), (2, 3, 1), (3, 1, 2))

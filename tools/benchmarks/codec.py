@@ -1,6 +1,6 @@
 """How fast the generated codecs are, beside construct's and kafka-python's.
 
-    python tools/benchmarks/codec.py [--rounds 15]
+    python -m odradek.tools.benchmarks.codec [--rounds 15]
 
 Each contender reads and writes the same bytes: our generated codecs (our `protocol.headers`
 for headers), kafka-python, the same schema compiled by construct, and interpreted by it.
@@ -21,17 +21,17 @@ from kafka.protocol import api_header
 from kafka.protocol.consumer import fetch
 from kafka.protocol.metadata import metadata
 from kafka.protocol.producer import produce
-from measure import machine
 
-from odradek.protocol import encode_body, internal, messages
-from odradek.protocol.codec.interpreter import container_of
-from odradek.protocol.codec.message import Message
-from odradek.protocol.headers import (
+from ...protocol import encode_body, internal, messages
+from ...protocol.codec.interpreter import container_of
+from ...protocol.codec.message import Message
+from ...protocol.headers import (
     read_request_header,
     read_response_header,
     request_header,
     response_header,
 )
+from .measure import machine
 
 DECODE_TIMES_KAFKA_PYTHON = 1.4
 ENCODE_TIMES_KAFKA_PYTHON = 3.0
@@ -181,7 +181,7 @@ def message_cases(value: Any, version: int, theirs: Any) -> tuple[Case, Case]:
     )
 
 
-def constructs(message: Message, version: int, value: Any) -> tuple[Any, Any, Any]:
+def constructs(message: Any, version: int, value: Any) -> tuple[Any, Any, Any]:
     """A version's plain construct, what it builds the value from, and it compiled."""
     plain = message.version(version)
     return plain, container_of(value, plain), plain.compile()

@@ -1,4 +1,7 @@
-"""Cost as work grows, plotted: `python tools/benchmarks/growth.py [--only REGEX] [--quick]`.
+"""Cost as work grows, plotted.
+
+    python -m odradek.tools.benchmarks.growth [--only REGEX] [--quick]
+
 
 Each series has a broker of its own in every round, and goes through its values upwards: more
 connections, partitions, segments, groups, larger batches. At each value it takes the rate, the
@@ -13,10 +16,12 @@ import resource
 import sys
 from pathlib import Path
 
-from growing import batches, connections, groups, partitions, report, segments
-from growing.series import Figures, Series
-from measure import broker, calibrate, machine
 from rich.console import Console
+
+from ...bench.run.calibration import calibrate
+from .growing import batches, connections, groups, partitions, report, segments
+from .growing.series import Figures, Series
+from .measure import broker, machine
 
 SERIES: tuple[Series, ...] = (
     *connections.SERIES,

@@ -1,118 +1,61 @@
-"""What the benchmarks share: a broker as a process, its CPU and memory, and the machine's name."""
+"""What the benchmarks share beside the kit of `bench`: a broker, goals, summaries, batches."""
 
 from __future__ import annotations
 
-import os
-import platform
-import re
-import socket
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
-READY = re.compile(r"odradek ready at (\S+):(\d+), data in (.+), ([0-9.]+) s")
-METADATA_V1_ALL_TOPICS = b"\x00\x03\x00\x01\x00\x00\x00\x2a\xff\xff\xff\xff\xff\xff"
+from ...bench.machine import in_words, versions
+from ...bench.machine import machine as machine_of_run
+from ...bench.run.own_broker import OwnBroker, own_broker, target_of
+from ...protocol.records import build_batch
 
 
 class BrokerUnderTest:
-    """A running `odradek serve` and what the operating system says of it."""
+    """A running `odradek serve` and what the operating system says of it.
 
-    def __init__(self, process: subprocess.Popen[str], host: str, port: int, data: Path) -> None:
+    Args:
+        process: it runs.
+    """
+
+    def __init__(self, process: OwnBroker) -> None:
+        assert process.data_dir is not None
         self.process = process
-        self.host = host
-        self.port = port
-        self.data = data
-
-    @property
-    def address(self) -> str:
-        """`host:port`."""
-        return f"{self.host}:{self.port}"
+        self.data = process.data_dir
+        self.target = target_of(process)
+        self.host, self.port, self.address = self.target[0], self.target[1], self.target.address
 
     def cpu_seconds(self) -> float:
         """User and system time so far, of all its threads."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return self.target.cpu_seconds() or 0.0
 
     def resident_mb(self) -> float:
         """Resident memory, in MB of 10^6 bytes."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        kilobytes = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert kilobytes is not None
-        return int(kilobytes[1]) * 1024 / 1e6
+        return self.target.resident_mb() or 0.0
 
 
 @contextmanager
 def broker(*settings: str) -> Iterator[BrokerUnderTest]:
-    """A broker on a free port and a fresh data folder, stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="odradek-bench-") as folder:
-        command = [sys.executable, "-m", "odradek", "serve", "--listen", "127.0.0.1:0"]
-        command += ["--data-dir", folder]
-        for setting in settings:
-            command += ["-o", setting]
-        # Compiled bytecode is cached, as it is for anyone who has not turned that off.
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        try:
-            assert process.stdout is not None
-            ready = READY.match(process.stdout.readline())
-            if ready is None:
-                raise SystemExit("the broker did not start; its message is above")
-            yield BrokerUnderTest(process, ready[1], int(ready[2]), Path(folder))
-        finally:
-            process.terminate()
-            process.wait(30)
+    """A broker on a free port and a fresh data folder, stopped at the end.
 
-
-def metadata_answer(host: str, port: int) -> bytes:
-    """The answer to one Metadata request, by a plain socket."""
-    with socket.create_connection((host, port), timeout=10) as sock:
-        request = METADATA_V1_ALL_TOPICS
-        sock.sendall(len(request).to_bytes(4, "big") + request)
-        size = int.from_bytes(_exactly(sock, 4), "big")
-        return _exactly(sock, size)
-
-
-def _exactly(sock: socket.socket, size: int) -> bytes:
-    received = b""
-    while len(received) < size:
-        part = sock.recv(size - len(received))
-        if not part:
-            raise SystemExit("the broker closed the connection")
-        received += part
-    return received
+    Args:
+        settings: each `name=value`.
+    """
+    given = dict(setting.split("=", 1) for setting in settings)
+    with own_broker(given) as process:
+        yield BrokerUnderTest(process)
 
 
 def machine() -> str:
-    """Processor, cores, system and Python, in one line."""
-    model = platform.processor() or platform.machine()
-    try:
-        found = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
-        model = found[1] if found else model
-    except OSError:
-        pass
-    load = os.getloadavg()[0]
-    return (
-        f"{model}, {os.cpu_count()} cores, load {load:.2f}, "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    )
+    """Processor, cores, memory, system, load and versions, in one line."""
+    return in_words(machine_of_run(), versions())
 
 
 def summary(values: Sequence[float], unit: str) -> str:
     """Median and range of several runs."""
     middle = statistics.median(values)
     return f"{middle:8.3f} {unit}  (of {len(values)}: {min(values):.3f} to {max(values):.3f})"
-
-
-def calibrate() -> float:
-    """Seconds that a fixed piece of work takes: tells a busy machine from a quiet one."""
-    began = time.perf_counter()
-    sum(i * i for i in range(2_000_000))
-    return time.perf_counter() - began
 
 
 def verdict(name: str, value: float, goal: float, unit: str, *, at_most: bool) -> bool:
@@ -142,8 +85,6 @@ def batch_of(size: int, record_bytes: int, timestamp_ms: int, filler: bytes = b"
         timestamp_ms: of all its records.
         filler: what the values are made of, repeated.
     """
-    from odradek.protocol.records import build_batch
-
     value = (filler * (record_bytes // len(filler) + 1))[:record_bytes]
     one, two = (len(build_batch([(None, b"", timestamp_ms, [])] * count)) for count in (1, 2))
     each = record_bytes + (two - one) + 3  # lengths and offset deltas of more than one byte

@@ -1,6 +1,6 @@
 """What one small Produce request costs the broker in CPU time, user and system.
 
-    python tools/benchmarks/produce_cpu.py [--runs 5] [--connections 16] [--depth 1]
+    python -m odradek.tools.benchmarks.produce_cpu [--runs 5] [--connections 16] [--depth 1]
 
 The loader in `benchmarks/load` (Go) sends one-record requests of 100 bytes for a few
 seconds; the broker's CPU time over that span is divided by the answers. Afterwards the
@@ -15,9 +15,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from measure import BrokerUnderTest, broker, calibrate, machine, summary
-
-from odradek.protocol.records import RecordBatch
+from ...bench.run.calibration import calibrate
+from ...protocol.records import RecordBatch
+from .measure import BrokerUnderTest, broker, machine, summary
 
 MICROSECONDS_MAX = 30
 TOPIC = "load"

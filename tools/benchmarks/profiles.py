@@ -1,6 +1,6 @@
 """Where the time of a Produce and of a Fetch goes: the figures and graphs of docs/performance.md.
 
-    python tools/benchmarks/profiles.py [--before COMMIT] [--seconds 6] [--only produce_16]
+    python -m odradek.tools.benchmarks.profiles [--before COMMIT] [--seconds 6] [--only produce_16]
 
 Brokers of two states of this checkout, that commit's and the one that lies here, are put under
 the same loads in turns. The operating system says what CPU time an exchange took, inside the
@@ -23,12 +23,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measure import BrokerUnderTest, broker, machine
-from profiling.account import Account, Counted, Figures, account_of, filled_page, load, save
-from profiling.flame import flame_graph
-from profiling.loads import LOADS, Broker, Load
-from profiling.samples import Sampling, Stacks, py_spy
-from profiling.stages import in_microseconds
+from .measure import BrokerUnderTest, broker, machine
+from .profiling.account import Account, Counted, Figures, account_of, filled_page, load, save
+from .profiling.flame import flame_graph
+from .profiling.loads import LOADS, Broker, Load
+from .profiling.samples import Sampling, Stacks, py_spy
+from .profiling.stages import in_microseconds
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "performance.md"

@@ -1,6 +1,6 @@
 """How long a broker takes from its start to its first Metadata answer, and its memory then.
 
-    python tools/benchmarks/ready_time.py [--runs 5]
+    python -m odradek.tools.benchmarks.ready_time [--runs 5]
 
 Each run starts the installed `odradek serve` on a fresh data folder and asks it for
 Metadata as soon as it says that it is ready.
@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from measure import broker, machine, metadata_answer, summary
+from ...bench.loads.wire import wire_to
+from ...protocol import messages
+from .measure import broker, machine, summary
 
 READY_SECONDS_MAX = 0.35
 RESIDENT_MB_MAX = 45
@@ -26,7 +28,8 @@ def main() -> int:
     for _ in range(runs + 1):
         began = time.perf_counter()
         with broker() as running:
-            metadata_answer(running.host, running.port)
+            with wire_to(running.address) as wire:
+                wire.ask(messages.MetadataRequest())
             seconds.append(time.perf_counter() - began)
             megabytes.append(running.resident_mb())
     del seconds[0], megabytes[0]  # the first run reads its files from disk

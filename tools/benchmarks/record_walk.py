@@ -1,6 +1,6 @@
 """What it costs to look at the records of a batch, and at its checksum.
 
-    python tools/benchmarks/record_walk.py [--rounds 25]
+    python -m odradek.tools.benchmarks.record_walk [--rounds 25]
 
 `lengths add up` is what every uncompressed batch of a producer goes through: from length to
 length, copying nothing. It is shown for records of one size, which are compared in runs, and
@@ -19,16 +19,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from measure import machine
-
-from odradek.protocol.compression.codecs import Compression
-from odradek.protocol.records import RecordBatch, build_batch, iter_records
-from odradek.protocol.records.batch import BATCH_HEADER_BYTES
-from odradek.protocol.records.crc import crc32c
-from odradek.protocol.records.layouts import RecordLayouts
-from odradek.protocol.records.records import iter_keys, iter_offsets_and_timestamps
-from odradek.protocol.records.validation import summarize_records
-from odradek.protocol.records.walk import lengths_add_up
+from ...protocol.compression.codecs import Compression
+from ...protocol.records import RecordBatch, build_batch, iter_records
+from ...protocol.records.batch import BATCH_HEADER_BYTES
+from ...protocol.records.crc import crc32c
+from ...protocol.records.layouts import RecordLayouts
+from ...protocol.records.records import iter_keys, iter_offsets_and_timestamps
+from ...protocol.records.validation import summarize_records
+from ...protocol.records.walk import lengths_add_up
+from .measure import machine
 
 BATCH_BYTES = 1 << 20
 CRC_BYTES = 16_384
@@ -52,7 +51,7 @@ def batch_of(
         batch_bytes: of the batch, about.
         spread: over so many sizes, up to `record_bytes`, the values are spread.
     """
-    records = [
+    records: list[tuple[bytes, bytes, int, list[Any]]] = [
         (
             b"key-%06d" % number,
             (b"value %d " % number * 200)[: record_bytes - number * 31 % spread],

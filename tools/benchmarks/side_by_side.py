@@ -1,4 +1,7 @@
-"""odradek beside Apache Kafka and kfake on this machine: `python tools/benchmarks/side_by_side.py`.
+"""odradek beside Apache Kafka and kfake on this machine.
+
+    python -m odradek.tools.benchmarks.side_by_side
+
 
 All three run at once and are asked in turns, so that a machine that changes its speed changes it
 for all; three brokers of each come after, when the single ones have ended. Needs Java, Maven and
@@ -22,18 +25,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from compared import report
-from compared.loads import ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
-from compared.loads.load import Load, Tools
-from compared.makes import ApacheKafka, Kfake, Odradek
-from compared.peers import Peer
-from compared.plot import plot
-from compared.rounds import Turns
-from compared.slots import Run, load_run, medians
-from compared.time_left import TimeLeft
-from compared.watching import Shown
-from measure import machine
 from rich.console import Console
+
+from .compared import report
+from .compared.loads import ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
+from .compared.loads.load import Load, Tools
+from .compared.makes import ApacheKafka, Kfake, Odradek
+from .compared.peers import Peer
+from .compared.plot import plot
+from .compared.rounds import Turns
+from .compared.slots import Run, load_run, medians
+from .compared.time_left import TimeLeft
+from .compared.watching import Shown
+from .measure import machine
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -109,8 +113,8 @@ def measured(options: argparse.Namespace, console: Console) -> Run:
         except KeyboardInterrupt:
             shown.say("interrupted; here is what was measured so far")
     console.print(
-        f"medians of {options.rounds} rounds; of the slots {turns.dropped} were done again, and "
-        f"{turns.slowed} kept, though something slowed them"
+        f"medians of {options.rounds} rounds; {turns.calibration.repeated} slots were repeated, "
+        f"{turns.calibration.slowed} kept though something slowed them"
     )
     failures = [f"{load} is left out: {why}" for load, why in turns.left_out.items()]
     failures += [f"{load} on {peer} failed: {why}" for (load, peer), why in turns.failures.items()]

@@ -1,6 +1,7 @@
 """How quickly Spark reads a topic of odradek and of Apache Kafka, by each source, and archives it.
 
-    python tools/benchmarks/spark_sources.py [--records 2000000] [--rounds 5] [--kafka HOST:PORT]
+    python -m odradek.tools.benchmarks.spark_sources \\
+        [--records 2000000] [--rounds 5] [--kafka HOST:PORT]
 
 A topic of records of 100 bytes in two partitions is read from end to end by one Spark with two
 cores: into nothing (`noop`), from a broker or from the log's files, and into Parquet, by Spark's
@@ -27,11 +28,13 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from measure import broker, calibrate, machine, verdict
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
-from odradek.spark_connector import register, spark_session
-from odradek.spark_connector.pipelines import ArchiveSettings, TopicSource, archive_topics
+from ...bench.run.calibration import calibrate
+from ...spark_connector import register, spark_session
+from ...spark_connector.pipelines import ArchiveSettings, TopicSource, archive_topics
+from .measure import broker, machine, verdict
 
 TOPIC = f"measured-{os.getpid()}"
 PARTITIONS = 2

@@ -5,10 +5,19 @@ from __future__ import annotations
 import io
 
 import pytest
-from compared.goals import GOALS, ITSELF, KAFKA, KFAKE, Goal, Verdict, judged
-from compared.loads import ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
-from compared.report import UNITS, show, show_changes, show_goals
 from rich.console import Console
+
+from odradek.tools.benchmarks.compared.goals import (
+    GOALS,
+    ITSELF,
+    KAFKA,
+    KFAKE,
+    Goal,
+    Verdict,
+    judged,
+)
+from odradek.tools.benchmarks.compared.loads import ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
+from odradek.tools.benchmarks.compared.report import UNITS, show, show_changes, show_goals
 
 FASTER = Goal("a", "rate", KAFKA, 2.5)
 CHEAPER = Goal("a", "cpu_us", KAFKA, 0.5, at_most=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from growing.growth_rate import each_kilobytes, growth
+
+from odradek.tools.benchmarks.growing.growth_rate import each_kilobytes, growth
 
 VALUES = (1, 10, 100, 1000)
 

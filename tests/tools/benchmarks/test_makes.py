@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from compared.loads.small_produce import idle_connections
-from compared.makes import ApacheKafka, Odradek
-from compared.peers import Failed
-from compared.plot import plot
-from compared.ports import brokers_known, free_ports
 from confluent_kafka.admin import AdminClient
 
 from odradek.testing.waiting import wait_until
+from odradek.tools.benchmarks.compared.loads.small_produce import idle_connections
+from odradek.tools.benchmarks.compared.makes import ApacheKafka, Odradek
+from odradek.tools.benchmarks.compared.peers import Failed
+from odradek.tools.benchmarks.compared.plot import plot
+from odradek.tools.benchmarks.compared.ports import brokers_known, free_ports
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from compared.loads.load import Figures, LeftOut, Load, Tools
-from compared.peers import Failed, Peer
-from compared.rounds import TRIES_MAX, WARM_UP_SLOTS_MAX, Turns
+
+from odradek.bench.run.calibration import TRIES_MAX, Calibration
+from odradek.tools.benchmarks.compared.loads.load import Figures, LeftOut, Load, Tools
+from odradek.tools.benchmarks.compared.peers import Failed, Peer
+from odradek.tools.benchmarks.compared.rounds import WARM_UP_SLOTS_MAX, Turns
 
 
 class Sleeper(Peer):
@@ -76,10 +78,11 @@ def turns_of(heard: Heard, calibrations: Iterator[float] | None = None) -> Turns
     """With a machine that is quiet, or as busy as these figures say after the first five."""
     tools = Tools(Path("loader"), Path("jars"), seconds=1.0, scale=1.0)
     if calibrations is None:
-        return Turns(tools, heard, lambda: 1.0)
+        return Turns(tools, heard, Calibration(calibration=lambda: 1.0))
     before = iter([1.0] * 5)
     given = calibrations
-    return Turns(tools, heard, lambda: next(before, None) or next(given))
+    calibration = Calibration(calibration=lambda: next(before, None) or next(given))
+    return Turns(tools, heard, calibration)
 
 
 def load_of(name: str, rate: Callable[[Peer], float]) -> Load:
@@ -108,7 +111,7 @@ def test_a_slowed_slot_is_dropped_and_done_again(peers: list[Sleeper], heard: He
     turns = turns_of(heard, iter([1.0, 1.5, 1.0, 1.1]))
     turns.run([load_of("a", lambda _: next(rates))], peers[:1], 1)
     assert [slot.figures["rate"] for slot in turns.slots] == [20.0]
-    assert (turns.dropped, turns.slowed) == (1, 0)
+    assert (turns.calibration.repeated, turns.calibration.slowed) == (1, 0)
 
 
 def test_a_slot_that_was_slow_before_its_load_is_dropped_too(
@@ -128,7 +131,7 @@ def test_of_slots_that_were_all_slowed_the_quietest_is_kept(
     turns = turns_of(heard, iter([2.0, 2.0, 1.5, 1.4, 3.0, 1.2]))
     turns.run([load_of("a", lambda _: next(rates))], peers[:1], 1)
     assert [slot.figures["rate"] for slot in turns.slots] == [20.0]
-    assert (turns.dropped, turns.slowed) == (2, 1)
+    assert (turns.calibration.repeated, turns.calibration.slowed) == (2, 1)
 
 
 def test_a_load_that_a_peer_fails_is_asked_of_the_others_only(

@@ -6,7 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from compared.slots import Change, Run, Slot, changes, figures_of, load_run, medians, ratio
+
+from odradek.tools.benchmarks.compared.slots import (
+    Change,
+    Run,
+    Slot,
+    changes,
+    figures_of,
+    load_run,
+    medians,
+    ratio,
+)
 
 
 def rated(load: str, peer: str, *rates: float) -> list[Slot]:

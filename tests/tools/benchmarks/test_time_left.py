@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
-from compared.time_left import TimeLeft, in_words
-from compared.watching import Shown
 from rich.console import Console
+
+from odradek.tools.benchmarks.compared.time_left import TimeLeft, in_words
+from odradek.tools.benchmarks.compared.watching import Shown
 
 
 def test_nothing_is_known_before_the_first_slot() -> None:

@@ -10,9 +10,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import admin as kafka_admin
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from .ports import brokers_known, free_ports
 
@@ -127,11 +130,13 @@ class Peer(ABC):
 
     def _wait_until_led(self, admin: AdminClient, topic: str, partitions: int) -> None:
         """A broker of Kafka's says that a topic is made a moment before it leads it."""
-        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+        offset_spec: Any = kafka_admin.OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+        spec = offset_spec.latest()
+        ends = {TopicPartition(topic, number): spec for number in range(partitions)}
         deadline = time.monotonic() + ADMIN_SECONDS_MAX
         while True:
             try:
-                for answer in admin.list_offsets(asked).values():
+                for answer in admin.list_offsets(ends).values():
                     answer.result(ADMIN_SECONDS_MAX)
                 return
             except (KafkaException, TimeoutError) as error:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
+from ....bench.run.calibration import Calibration
 from .loads.load import LeftOut, Load, Tools
 from .peers import Failed, Peer
 from .slots import Slot
 
-SLOWED = 1.15
-"""A slot around which a fixed piece of work took so much longer than at its best is dropped."""
-TRIES_MAX = 3
 WARM_UP_SLOTS_MAX = 12
 WARM_UP_SLOTS_MIN = 3
 STILL_FASTER = 1.03
-CALIBRATIONS_BEFORE = 5
 
 
 class Watcher(Protocol):
@@ -35,41 +32,30 @@ class Watcher(Protocol):
         """This will not be done again."""
 
 
-def calibrate() -> float:
-    """Seconds that a fixed piece of work takes: tells a machine that others use."""
-    began = time.perf_counter()
-    sum(i * i for i in range(1_000_000))
-    return time.perf_counter() - began
-
-
 class Turns:
     """Runs the slots, and keeps those that nobody else slowed.
 
     Args:
         tools: for the loads.
         watcher: hears of each slot.
-        calibration: seconds of a fixed piece of work, measured when called.
+        calibration: finds quiet moments.
 
     Attributes:
         slots: what was measured.
-        dropped: how many were done again, since something slowed them.
-        slowed: how many of `slots` something slowed in every try.
-        failures: why a load was asked of a peer no more; by load and peer.
-        left_out: why a load was asked of none; by load.
+        calibration: counts the slots that were repeated or slowed.
+        failures: why a load is not run on a peer again; by load and peer.
+        left_out: why a load is run on none; by load.
     """
 
     def __init__(
-        self, tools: Tools, watcher: Watcher, calibration: Callable[[], float] = calibrate
+        self, tools: Tools, watcher: Watcher, calibration: Calibration | None = None
     ) -> None:
         self.slots: list[Slot] = []
-        self.dropped = 0
-        self.slowed = 0
+        self.calibration = calibration or Calibration()
         self.failures: dict[tuple[str, str], str] = {}
         self.left_out: dict[str, str] = {}
         self._tools = tools
         self._watcher = watcher
-        self._calibration = calibration
-        self._best = min(calibration() for _ in range(CALIBRATIONS_BEFORE))
 
     def start(self, peers: Sequence[Peer], times: int, name: str = "start") -> None:
         """Start each so often, and leave it running at last; how long that took, and its memory.
@@ -107,7 +93,9 @@ class Turns:
             try:
                 rate = load.run(peer, self._tools)["rate"]
             except Exception as error:  # the load's own turn will tell what became of it
-                self._watcher.say(f"{peer.name} was not warmed up by {load.name}: {_told(error)}")
+                self._watcher.say(
+                    f"{peer.name} was not warmed up by {load.name}: {_in_words(error)}"
+                )
                 self._revive(peer)
                 return
             self._watcher.say(f"warming up {peer.name}: {load.name}: {rate:,.0f}/s")
@@ -141,34 +129,24 @@ class Turns:
             self.left_out[load.name] = str(error)
             self._watcher.say(f"{load.name} is left out: {error}")
         except Exception as error:  # of whatever kind: one peer's failure must not end the run
-            self.failures[load.name, peer.name] = _told(error)
-            self._watcher.say(f"{what} failed: {_told(error)}")
+            self.failures[load.name, peer.name] = _in_words(error)
+            self._watcher.say(f"{what} failed: {_in_words(error)}")
             self._watcher.no_more(load.name, peer.name)
             self._revive(peer)
         else:
-            told = ", ".join(f"{name} {value:,.4g}" for name, value in slot.figures.items())
-            self._watcher.say(f"{what}: {told}")
+            described = ", ".join(f"{name} {value:,.4g}" for name, value in slot.figures.items())
+            self._watcher.say(f"{what}: {described}")
             self._watcher.took(load.name, peer.name, time.perf_counter() - began)
             self.slots.append(slot)
 
     def _slot(self, load: Load, peer: Peer) -> Slot:
-        tried = []
-        for _ in range(TRIES_MAX):
+        def measure() -> Slot:
             memory = peer.resident_mb()
-            before = self._calibration()
             figures = load.run(peer, self._tools)
-            calibration = max(before, self._calibration())
-            self._best = min(self._best, before)
-            tried.append(
-                Slot(load.name, peer.name, figures, calibration, memory, peer.resident_mb())
-            )
-            if calibration <= self._best * SLOWED:
-                break
-            self.dropped += 1
-        else:  # a machine that is never quiet: the least disturbed is better than none
-            self.dropped -= 1
-            self.slowed += 1
-        return min(tried, key=lambda slot: slot.calibration)
+            return Slot(load.name, peer.name, figures, 0.0, memory, peer.resident_mb())
+
+        slot, slowed_by = self.calibration.least_slowed(measure)
+        return slot._replace(calibration=slowed_by)
 
     def _revive(self, peer: Peer) -> None:
         if peer.runs():
@@ -181,7 +159,7 @@ class Turns:
             self._watcher.say(str(error))
 
 
-def _told(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
     if isinstance(error, Failed):
         return str(error)
     return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -20,7 +20,8 @@ class Slot(NamedTuple):
         load: its name.
         peer: its name.
         figures: by name.
-        calibration: seconds that a fixed piece of work took beside it.
+        calibration: how much longer than at its best a fixed piece of work took around it; in
+            older files the seconds that it took.
         memory_before_mb: the peer's resident memory before it; 0 in files that do not tell.
         memory_after_mb: and after it.
     """

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from measure import BrokerUnderTest
-
+from ..measure import BrokerUnderTest
 from .connections import BUSY, TOPIC
-from .loading import asker, loaded
+from .loading import loaded, member_of
 from .requests import create_topics, fetches, produces
 from .series import Figures, Series
 
@@ -18,8 +17,8 @@ BY_SIZE = "bytes are received, checked and written, or sent"
 
 def produced(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Produce with so many records of 100 bytes in its batch."""
-    with asker(running) as asking:
-        create_topics(asking, [TOPIC], 1, {"retention.bytes": "100000000"})
+    with member_of(running) as member:
+        create_topics(member, [TOPIC], 1, {"retention.bytes": "100000000"})
     for value in values:
         requests = produces(TOPIC, count=value)
         loaded(running, requests, BUSY, seconds / 2)
@@ -28,11 +27,11 @@ def produced(running: BrokerUnderTest, values: Sequence[int], seconds: float) ->
 
 def fetched(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Fetch of so many bytes, out of batches of 10 records."""
-    with asker(running) as asking:
-        create_topics(asking, [TOPIC], 1)
+    with member_of(running) as member:
+        create_topics(member, [TOPIC], 1)
         requests = produces(TOPIC, count=10)
         for _ in range(FILLED_RECORDS // 10):
-            asking.ask(requests.frames[0])
+            member.wire.exchange(requests.frames[0])
     for value in values:
         requests = fetches(TOPIC, [0], value)
         loaded(running, requests, BUSY, seconds / 2)

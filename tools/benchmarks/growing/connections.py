@@ -6,9 +6,8 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from measure import BrokerUnderTest
-
-from .loading import asker, loaded
+from ..measure import BrokerUnderTest
+from .loading import loaded, member_of
 from .requests import create_topics, produces
 from .series import Figures, Series
 
@@ -21,17 +20,17 @@ CONNECT_SECONDS_MAX = 60
 
 def busy(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many connections, each with one small Produce in flight."""
-    with asker(running) as asking:
-        create_topics(asking, [TOPIC], 1)
+    with member_of(running) as member:
+        create_topics(member, [TOPIC], 1)
     loaded(running, produces(TOPIC), BUSY, seconds / 2)
     for value in values:
         yield loaded(running, produces(TOPIC), value, seconds)
 
 
 def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
-    """So many connections that have asked once, and 16 that keep asking."""
+    """So many connections that have asked once, and 16 that keep member."""
     with ExitStack() as stack:
-        create_topics(stack.enter_context(asker(running)), [TOPIC], 1)
+        create_topics(stack.enter_context(member_of(running)), [TOPIC], 1)
         loaded(running, produces(TOPIC), BUSY, seconds / 2)
         opened = 0
         for value in values:

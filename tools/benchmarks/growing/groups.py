@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from group_rebalance import SUBSCRIPTION, check
-from measure import BrokerUnderTest
-
-from odradek.protocol import messages
-
+from ....bench.loads.wire import frame_of
+from ....protocol import messages
+from ..coordinator.group_rebalance import SUBSCRIPTION, Member, check
+from ..measure import BrokerUnderTest
 from .connections import BUSY, TOPIC
-from .loading import Asker, Requests, asker, loaded
+from .loading import Requests, loaded, member_of
 from .requests import (
     CONSUMER_HEARTBEAT_ERROR_AT,
     CONSUMER_HEARTBEAT_VERSION,
@@ -22,7 +21,6 @@ from .requests import (
     commits,
     create_topics,
     find_coordinator,
-    framed,
 )
 from .series import Figures, Series
 
@@ -40,16 +38,16 @@ def with_offsets(
     running: BrokerUnderTest, values: Sequence[int], seconds: float
 ) -> Iterator[Figures]:
     """So many groups that have committed an offset; one of them goes on."""
-    with asker(running) as asking:
-        create_topics(asking, [TOPIC], 1)
-        find_coordinator(asking, ONE_GROUP)
+    with member_of(running) as connection:
+        create_topics(connection, [TOPIC], 1)
+        find_coordinator(connection, ONE_GROUP)
         loaded(running, commits([ONE_GROUP], TOPIC), BUSY, seconds / 2)
         made = 0
         for value in values:
             requests = commits([f"group-{n}" for n in range(made, value)], TOPIC)
             for frame in requests.frames:
-                answer = asking.ask(frame)
-                check(answer[requests.error_at : requests.error_at + 2] == b"\0\0", answer)
+                answer = connection.wire.exchange(frame)
+                check(bytes(answer[requests.error_at :][:2]) == b"\0\0", answer)
             made = value
             yield loaded(running, commits([ONE_GROUP], TOPIC), BUSY, seconds)
 
@@ -59,38 +57,39 @@ def with_members(
 ) -> Iterator[Figures]:
     """So many classic groups of one member, whose heartbeats come one after another."""
     frames: list[bytes] = []
-    with asker(running) as asking:
-        find_coordinator(asking, ONE_GROUP)
+    with member_of(running) as connection:
+        find_coordinator(connection, ONE_GROUP)
         for value in values:
-            frames += [_joined(asking, f"group-{n}") for n in range(len(frames), value)]
+            frames += [_joined(connection, f"group-{n}") for n in range(len(frames), value)]
             requests = Requests(frames, HEARTBEAT_ERROR_AT)
             loaded(running, requests, BUSY, seconds / 2)
             yield loaded(running, requests, BUSY, seconds)
 
 
-def _joined(asking: Asker, group: str) -> bytes:
+def _joined(connection: Member, group: str) -> bytes:
     """Let one member form a group; its heartbeat."""
-    asking.group, asking.id = group, ""
+    connection.group, connection.id = group, ""
     protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol
     for _ in range(2):  # the first answer has the member's id
-        asking.send(
+        connection.send(
             messages.JoinGroupRequest(
                 group_id=group,
-                member_id=asking.id,
+                member_id=connection.id,
                 protocol_type="consumer",
                 session_timeout_ms=SESSION_MS,
                 rebalance_timeout_ms=60_000,
                 protocols=[protocol(name="range", metadata=SUBSCRIPTION)],
             )
         )
-        asking.id or asking.take_id()
-    asking.take_join()
-    asking.send_sync()
-    asking.take_sync()
+        if not connection.id:
+            connection.take_id()
+    connection.take_join()
+    connection.send_sync()
+    connection.take_sync()
     beat = messages.HeartbeatRequest(
-        group_id=group, member_id=asking.id, generation_id=asking.generation
+        group_id=group, member_id=connection.id, generation_id=connection.generation
     )
-    return framed(beat, HEARTBEAT_VERSION)
+    return frame_of(beat, HEARTBEAT_VERSION)
 
 
 def of_one_group(
@@ -98,25 +97,27 @@ def of_one_group(
 ) -> Iterator[Figures]:
     """So many members of one consumer group (KIP-848), whose heartbeats come in turns."""
     members: list[ConsumerMember] = []
-    with asker(running) as asking:
-        create_topics(asking, [TOPIC], PARTITIONS)
-        find_coordinator(asking, ONE_GROUP)
+    with member_of(running) as connection:
+        create_topics(connection, [TOPIC], PARTITIONS)
+        find_coordinator(connection, ONE_GROUP)
         for value in values:
             for _ in range(len(members), value):
                 members.append(ConsumerMember(str(uuid.uuid4())))
-                _beat(asking, members[-1])
-            _settle(asking, members)
-            frames = [framed(_heartbeat(each), CONSUMER_HEARTBEAT_VERSION) for each in members]
+                _beat(connection, members[-1])
+            _settle(connection, members)
+            frames = [frame_of(_heartbeat(each), CONSUMER_HEARTBEAT_VERSION) for each in members]
             yield loaded(running, Requests(frames, CONSUMER_HEARTBEAT_ERROR_AT), BUSY, seconds)
 
 
 @dataclass
 class ConsumerMember:
-    """What a member of a consumer group knows; what it owns is told once after a change."""
+    """What a member of a consumer group knows; what it owns is sent once after a change."""
 
     id: str
     epoch: int = 0
-    owned: Sequence[messages.ConsumerGroupHeartbeatRequest.TopicPartitions] | None = ()
+    owned: list[messages.ConsumerGroupHeartbeatRequest.TopicPartitions] | None = field(
+        default_factory=list
+    )
 
 
 def _heartbeat(member: ConsumerMember) -> messages.ConsumerGroupHeartbeatRequest:
@@ -130,10 +131,10 @@ def _heartbeat(member: ConsumerMember) -> messages.ConsumerGroupHeartbeatRequest
     )
 
 
-def _beat(asking: Asker, member: ConsumerMember) -> bool:
+def _beat(connection: Member, member: ConsumerMember) -> bool:
     """One heartbeat, and what its answer asks for; whether it changed anything."""
-    asking.send(_heartbeat(member))
-    answer = asking.receive()
+    connection.send(_heartbeat(member))
+    answer = connection.receive()
     check(answer.error_code == 0, answer)
     before = member.epoch, member.owned
     member.epoch, member.owned = answer.member_epoch, None
@@ -146,11 +147,11 @@ def _beat(asking: Asker, member: ConsumerMember) -> bool:
     return before != (member.epoch, member.owned)
 
 
-def _settle(asking: Asker, members: Sequence[ConsumerMember]) -> None:
+def _settle(connection: Member, members: Sequence[ConsumerMember]) -> None:
     """Let every member beat until nothing changes for any, nor will by a later assignment."""
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     has_rested = False
-    while (changed := sum(_beat(asking, member) for member in members)) or not has_rested:
+    while (changed := sum(_beat(connection, member) for member in members)) or not has_rested:
         check(time.monotonic() < deadline, "a group that does not settle")
         has_rested = not changed
         if has_rested:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from group_rebalance import Member
-from measure import BrokerUnderTest
-
+from ..coordinator.group_rebalance import Member
+from ..measure import BrokerUnderTest
 from .series import Figures
-
-PROCESS_CLOCK = 2
-"""Linux's number for the processor time of a process, below the bits of its id."""
 
 LOADER = Path(__file__).parent / "prepared_load.py"
 
@@ -37,47 +32,21 @@ class Requests(NamedTuple):
     error_at: int
 
 
-class Asker(Member):
-    """One connection that asks what a series needs asked, one request after another."""
-
-    def __init__(self, running: BrokerUnderTest) -> None:
-        super().__init__(running.address, "")
-
-    def ask(self, frame: bytes) -> bytes:
-        """Send an encoded request, and take its answer as it is."""
-        self.socket.sendall(frame)
-        (size,) = struct.unpack(">i", self._exactly(4))
-        return self._exactly(size)
-
-
 @contextmanager
-def asker(running: BrokerUnderTest) -> Iterator[Asker]:
-    """An `Asker`, closed at the end."""
-    with ExitStack() as stack:
-        asking = Asker(running)
-        stack.callback(asking.socket.close)
-        yield asking
-
-
-def cpu_seconds(running: BrokerUnderTest) -> float:
-    """User and system time of the broker so far, of all its threads, to the nanosecond.
-
-    Its clock is that of clock_getcpuclockid(3), which Python has for threads only; where there is
-    none, the system counts in hundredths of a second.
-    """
-    try:
-        return time.clock_gettime((~running.process.pid << 3) | PROCESS_CLOCK)
-    except OSError:
-        return running.cpu_seconds()
+def member_of(running: BrokerUnderTest) -> Iterator[Member]:
+    """A connection that can be a member of groups, closed at the end."""
+    member = Member(running.address, "")
+    with member.wire:
+        yield member
 
 
 def rest(running: BrokerUnderTest) -> None:
-    """Wait until the broker has done what follows what was asked: flushes, first looks at logs."""
+    """Wait until the broker has done what follows the requests: flushes, first looks at logs."""
     deadline = time.monotonic() + REST_SECONDS_MAX
     while time.monotonic() < deadline:
-        before = cpu_seconds(running)
+        before = running.cpu_seconds()
         time.sleep(REST_WINDOW_SECONDS)
-        if cpu_seconds(running) - before < REST_SHARE_MAX * REST_WINDOW_SECONDS:
+        if running.cpu_seconds() - before < REST_SHARE_MAX * REST_WINDOW_SECONDS:
             return
 
 
@@ -103,20 +72,20 @@ def loaded(
             assert process.stdout is not None
             if process.stdout.readline() != "ready\n":
                 raise SystemExit("the load could not begin; its message is above")
-            before = cpu_seconds(running)
+            before = running.cpu_seconds()
             process.stdin.write("begin\n")
             process.stdin.flush()
             line = process.stdout.readline()
-            cpu = cpu_seconds(running) - before
+            cpu = running.cpu_seconds() - before
             memory_mb = running.resident_mb()
             process.stdin.close()
     if not line:
         raise SystemExit("the load broke off; its message is above")
-    told = json.loads(line)
-    if told["errors"]:
-        raise SystemExit(f"of {told['requests']} answers these were errors: {told['errors']}")
+    load = json.loads(line)
+    if load["errors"]:
+        raise SystemExit(f"of {load['requests']} answers these were errors: {load['errors']}")
     return {
-        "rate": told["requests"] / told["seconds"],
-        "cpu_us": cpu / told["requests"] * 1e6,
+        "rate": load["requests"] / load["seconds"],
+        "cpu_us": cpu / load["requests"] * 1e6,
         "memory_mb": memory_mb,
     }

@@ -6,11 +6,10 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 
-from group_rebalance import check
-from measure import BrokerUnderTest
-
+from ..coordinator.group_rebalance import check
+from ..measure import BrokerUnderTest
 from .connections import BUSY, TOPIC
-from .loading import Requests, asker, cpu_seconds, loaded, rest
+from .loading import Requests, loaded, member_of, rest
 from .requests import SESSION_ERROR_AT, create_topics, metadata, produces, session_fetch
 from .series import Figures, Series
 
@@ -20,16 +19,16 @@ SESSION_FETCHES_A_SECOND_MAX = 30_000
 
 def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many partitions that nobody writes, and one that is written."""
-    with asker(running) as asking:
-        create_topics(asking, [TOPIC], 1)
+    with member_of(running) as member:
+        create_topics(member, [TOPIC], 1)
         loaded(running, produces(TOPIC), BUSY, seconds / 2)
         made = 0
         for value in values:
             whole = range(made // PARTITIONS_PER_TOPIC, value // PARTITIONS_PER_TOPIC)
-            create_topics(asking, [f"idle-{n}" for n in whole], PARTITIONS_PER_TOPIC)
+            create_topics(member, [f"idle-{n}" for n in whole], PARTITIONS_PER_TOPIC)
             odd = value % PARTITIONS_PER_TOPIC
             if odd:
-                create_topics(asking, [f"odd-{value}"], odd)
+                create_topics(member, [f"odd-{value}"], odd)
             made = value - odd
             rest(running)
             idle_percent = _idle_percent(running, 2 * seconds)
@@ -39,10 +38,10 @@ def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
 
 def topics(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many topics of one partition, of which Metadata is asked about one."""
-    with asker(running) as asking:
+    with member_of(running) as member:
         made = 0
         for value in values:
-            create_topics(asking, [f"topic-{n}" for n in range(made, value)], 1)
+            create_topics(member, [f"topic-{n}" for n in range(made, value)], 1)
             if not made:
                 loaded(running, metadata("topic-0"), BUSY, seconds / 2)
             made = value
@@ -52,10 +51,10 @@ def topics(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> I
 
 def written(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many partitions that are written one after another."""
-    with asker(running) as asking:
+    with member_of(running) as member:
         for value in values:
             topic = f"written-{value}"
-            create_topics(asking, [topic], value)
+            create_topics(member, [topic], value)
             requests = produces(topic, range(value))
             loaded(running, requests, BUSY, seconds / 2)
             yield loaded(running, requests, BUSY, seconds)
@@ -65,11 +64,11 @@ def in_session(
     running: BrokerUnderTest, values: Sequence[int], seconds: float
 ) -> Iterator[Figures]:
     """Fetches of a session that holds so many partitions without news."""
-    with asker(running) as asking:
+    with member_of(running) as member:
         for value in values:
             topic = f"session-{value}"
-            create_topics(asking, [topic], value)
-            answer = asking.ask(session_fetch(topic, range(value), 0, 0))
+            create_topics(member, [topic], value)
+            answer = member.wire.exchange(session_fetch(topic, range(value), 0, 0))
             error, session_id = struct.unpack_from(">hi", answer, SESSION_ERROR_AT)
             check(not error and session_id, f"error {error} and session {session_id}")
             # Each epoch can be asked for once: more of them than can be answered in the time.
@@ -80,9 +79,9 @@ def in_session(
 
 
 def _idle_percent(running: BrokerUnderTest, seconds: float) -> float:
-    before, began = cpu_seconds(running), time.perf_counter()
+    before, began = running.cpu_seconds(), time.perf_counter()
     time.sleep(seconds)
-    return 100 * (cpu_seconds(running) - before) / (time.perf_counter() - began)
+    return 100 * (running.cpu_seconds() - before) / (time.perf_counter() - began)
 
 
 SERIES = (

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Sequence
-from typing import Any
 
-from group_rebalance import check
-
-from odradek.protocol import messages
-from odradek.protocol.headers import request_header
-from odradek.protocol.records import build_batch
-
-from .loading import Asker, Requests
+from ....bench.loads.wire import frame_of
+from ....protocol import messages
+from ....protocol.records import build_batch
+from ..coordinator.group_rebalance import Member, check
+from .loading import Requests
 
 PRODUCE_VERSION = 3
 FETCH_VERSION = 4
@@ -22,9 +18,6 @@ OFFSET_COMMIT_VERSION = 5
 HEARTBEAT_VERSION = 3
 CONSUMER_HEARTBEAT_VERSION = 1
 METADATA_VERSION = 7
-CLIENT_ID = "benchmark"
-"""As an `Asker` has it: to a group, a member of another client id is one that has changed."""
-
 CREATED_AT_ONCE_MAX = 1000
 """Partitions in one CreateTopics: so many are made before the broker answers."""
 
@@ -37,14 +30,6 @@ TAGS = 1
 SESSION_ERROR_AT = CORRELATION + THROTTLE
 HEARTBEAT_ERROR_AT = CORRELATION + THROTTLE
 CONSUMER_HEARTBEAT_ERROR_AT = CORRELATION + TAGS + THROTTLE
-
-
-def framed(request: Any, version: int) -> bytes:
-    """A request with its header and its length."""
-    schema = request.schema
-    header = request_header(schema.api_key, version, 1, CLIENT_ID)
-    body = b"".join([header, *map(bytes, schema.encoder(version)(request))])
-    return struct.pack(">i", len(body)) + body
 
 
 def records(count: int, value_bytes: int = 100, timestamp_ms: int | None = None) -> bytearray:
@@ -66,7 +51,7 @@ def produce(topic: str, partitions: Sequence[int], batch: bytearray) -> bytes:
             )
         ],
     )
-    return framed(request, PRODUCE_VERSION)
+    return frame_of(request, PRODUCE_VERSION)
 
 
 def produces(topic: str, partitions: Sequence[int] = (0,), count: int = 1) -> Requests:
@@ -80,7 +65,7 @@ def fetches(topic: str, offsets: Sequence[int], bytes_max: int) -> Requests:
     """A Fetch of partition 0 from each of the offsets, that waits for nothing."""
     partition = messages.FetchRequest.FetchPartition
     frames = [
-        framed(
+        frame_of(
             messages.FetchRequest(
                 max_wait_ms=0,
                 min_bytes=0,
@@ -112,7 +97,7 @@ def session_fetch(topic: str, partitions: Sequence[int], session_id: int, epoch:
     request = messages.FetchRequest(
         max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics
     )
-    return framed(request, SESSION_FETCH_VERSION)
+    return frame_of(request, SESSION_FETCH_VERSION)
 
 
 def metadata(topic: str) -> Requests:
@@ -122,7 +107,7 @@ def metadata(topic: str) -> Requests:
         allow_auto_topic_creation=False,
     )
     # Correlation id, throttle time and the high half of the number of brokers, which is zero.
-    return Requests([framed(request, METADATA_VERSION)], CORRELATION + THROTTLE)
+    return Requests([frame_of(request, METADATA_VERSION)], CORRELATION + THROTTLE)
 
 
 def commits(groups: Sequence[str], topic: str) -> Requests:
@@ -130,7 +115,7 @@ def commits(groups: Sequence[str], topic: str) -> Requests:
     of_topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic
     partition = messages.OffsetCommitRequest.OffsetCommitRequestPartition
     frames = [
-        framed(
+        frame_of(
             messages.OffsetCommitRequest(
                 group_id=group,
                 generation_id_or_member_epoch=-1,
@@ -154,7 +139,7 @@ def commits(groups: Sequence[str], topic: str) -> Requests:
 
 
 def create_topics(
-    asking: Asker, names: Sequence[str], partitions: int, settings: dict[str, str] | None = None
+    member: Member, names: Sequence[str], partitions: int, settings: dict[str, str] | None = None
 ) -> None:
     """Make topics with one replica, some at a time."""
     config = messages.CreateTopicsRequest.CreatableTopicConfig
@@ -167,17 +152,17 @@ def create_topics(
             )
             for name in names[start : start + step]
         ]
-        asking.send(messages.CreateTopicsRequest(topics=topics, timeout_ms=60_000))
-        answer = asking.receive()
+        member.send(messages.CreateTopicsRequest(topics=topics, timeout_ms=60_000))
+        answer = member.receive()
         check(not any(each.error_code for each in answer.topics), answer)
 
 
-def find_coordinator(asking: Asker, group: str) -> None:
+def find_coordinator(member: Member, group: str) -> None:
     """Have the topic of offsets made, and wait until its coordinator is there."""
     deadline = time.monotonic() + 60
     while True:
-        asking.send(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[group]))
-        answer = asking.receive()
+        member.send(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[group]))
+        answer = member.receive()
         if not answer.coordinators[0].error_code:
             return
         check(time.monotonic() < deadline, answer)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from measure import BrokerUnderTest
-
+from ..coordinator.group_rebalance import Member
+from ..measure import BrokerUnderTest
 from .connections import BUSY, TOPIC
-from .loading import Asker, asker, loaded, rest
+from .loading import loaded, member_of, rest
 from .requests import create_topics, fetches, produce, produces, records
 from .series import Figures, Series
 
@@ -42,22 +42,22 @@ def read(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
 def _grown(running: BrokerUnderTest, values: Sequence[int]) -> Iterator[int]:
     """Let a log grow to each number of segments, of which the last is the active one."""
     began_ms = int(time.time() * 1000) - values[-1] * STEP_MS
-    with asker(running) as asking:
-        create_topics(asking, [TOPIC], 1, ROLLING)
-        _send(asking, began_ms)
+    with member_of(running) as member:
+        create_topics(member, [TOPIC], 1, ROLLING)
+        _send(member, began_ms)
         loaded(running, fetches(TOPIC, [0], FETCH_BYTES), BUSY, WARM_UP_SECONDS)
         made = 1
         for value in values:
             for number in range(made, value):
-                _send(asking, began_ms + number * STEP_MS)
+                _send(member, began_ms + number * STEP_MS)
             made = value
             rest(running)
             yield value
 
 
-def _send(asking: Asker, timestamp_ms: int) -> None:
+def _send(member: Member, timestamp_ms: int) -> None:
     batch = records(RECORDS_PER_SEGMENT, timestamp_ms=timestamp_ms)
-    asking.ask(produce(TOPIC, [0], batch))
+    member.wire.exchange(produce(TOPIC, [0], batch))
 
 
 SERIES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from measure import BrokerUnderTest
+from ..measure import BrokerUnderTest
 
 Figures = dict[str, float]
 """By name: `rate` in requests a second, `cpu_us` the broker's own processor time for one of them,

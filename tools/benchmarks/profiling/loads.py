@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from measure import batch_of
-
-from odradek.protocol import messages
-
-from .wire import Wire, decoded, frame_of
+from ....bench.loads.wire import Wire, frame_of
+from ....protocol import messages
+from ....protocol.api_keys import ApiKey
+from ....protocol.headers import read_response_header
+from ..measure import batch_of
 
 PRODUCE_VERSION, FETCH_VERSION, CREATE_TOPICS_VERSION = 9, 12, 7
-PRODUCE, FETCH = 0, 1
 SMALL_VALUE_BYTES = 100
 BULK_BYTES = 16_384
 BULK_CONNECTIONS, BULK_DEPTH = 4, 4
@@ -97,9 +96,15 @@ def bulk_batch() -> bytes:
     return bytes(batch_of(BULK_BYTES, SMALL_VALUE_BYTES, time.time_ns() // 1_000_000))
 
 
+def decode_answer(answer: memoryview, api_key: ApiKey, version: int) -> Any:
+    """The message of an answer without its length."""
+    _, position = read_response_header(answer, api_key, version)
+    return messages.response_message(api_key).decoder(version)(answer, position)[0]
+
+
 def offset_of_produce(frame: memoryview) -> int:
     """The base offset of a Produce's answer; the program ends if it tells of an error."""
-    (topic,) = decoded(frame, PRODUCE, PRODUCE_VERSION).responses
+    (topic,) = decode_answer(frame, ApiKey.PRODUCE, PRODUCE_VERSION).responses
     (partition,) = topic.partition_responses
     if partition.error_code:
         raise SystemExit(f"a Produce was answered with error {partition.error_code}")
@@ -108,7 +113,7 @@ def offset_of_produce(frame: memoryview) -> int:
 
 def bytes_of_fetch(frame: memoryview) -> int:
     """How many bytes of records a Fetch's answer has; the program ends if it is an error."""
-    answer = decoded(frame, FETCH, FETCH_VERSION)
+    answer = decode_answer(frame, ApiKey.FETCH, FETCH_VERSION)
     (topic,) = answer.responses
     (partition,) = topic.partitions
     if answer.error_code or partition.error_code:

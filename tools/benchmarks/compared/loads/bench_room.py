@@ -20,9 +20,9 @@ def bench_load(name: str) -> Load:
     """The load of that name."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
-        from odradek.bench.errors import BenchError
-        from odradek.bench.loads.loads import LOADS
-        from odradek.bench.target import Target
+        from .....bench.errors import BenchError
+        from .....bench.loads.loads import LOADS
+        from .....bench.target import Target
 
         (load,) = (each for each in LOADS if each.name == name)
         try:

@@ -54,7 +54,7 @@ class SparkCount:
     def _session(self, tools: Tools) -> Any:
         if self._spark is None:
             try:
-                from odradek.spark_connector import SparkConnectorError, spark_session
+                from .....spark_connector import SparkConnectorError, spark_session
             except ImportError as error:
                 raise LeftOut(f"PySpark is not installed ({error})") from error
             folder = tools.closing.enter_context(tempfile.TemporaryDirectory(prefix="odradek-"))

@@ -1,6 +1,7 @@
 """What acks=all over three brokers costs, beside acks=1 on one broker, and beside Apache Kafka.
 
-    python tools/benchmarks/replication_throughput.py [--runs 3] [--megabytes 200] [--kafka SCRIPT]
+    python -m odradek.tools.benchmarks.cluster.replication_throughput \\
+        [--runs 3] [--megabytes 200] [--kafka SCRIPT]
 
 Records of 1 KB in batches of 16 KB from confluent-kafka: to one broker with acks=1, and with
 acks=all to three brokers as three processes, replication factor 3 and min.insync.replicas 2,
@@ -21,12 +22,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clusters import SECONDS_MAX, in_three_processes
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from measure import machine, summary, verdict
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
-from odradek.testing.process.broker_process import BrokerProcess
+from ....testing.process.broker_process import BrokerProcess
+from ..measure import machine, summary, verdict
+from .clusters import SECONDS_MAX, in_three_processes
 
 SHARE_OF_ONE_MIN = 0.5
 TIMES_KAFKA_MIN = 1.5

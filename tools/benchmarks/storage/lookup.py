@@ -1,6 +1,6 @@
 """What a lookup by offset or by timestamp costs with 10,000 segments, beside one with 10.
 
-    python tools/benchmarks/storage_lookup.py [--rounds 9] [--segments 10000]
+    python -m odradek.tools.benchmarks.storage.lookup [--rounds 9] [--segments 10000]
 
 Both logs have segments of the same size. A few places, spread over the whole log, are looked
 up: the first time after a load ("cold": a segment is opened, its indexes are read and looked
@@ -18,10 +18,10 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from measure import calibrate, machine, verdict
-
-from odradek.protocol.records import build_batch
-from odradek.storage import Log, LogConfig, TopicPartition, load_log
+from ....bench.run.calibration import calibrate
+from ....protocol.records import build_batch
+from ....storage import Log, LogConfig, TopicPartition, load_log
+from ..measure import machine, verdict
 
 RATIO_MAX = 1.2
 FEW_SEGMENTS = 10

@@ -1,6 +1,7 @@
 """What the heartbeats of 1,000 groups of three members cost one broker, in both generations.
 
-    python tools/benchmarks/group_heartbeats.py [--groups 1000] [--seconds 20] [--runs 3]
+    python -m odradek.tools.benchmarks.coordinator.group_heartbeats \\
+        [--groups 1000] [--seconds 20] [--runs 3]
 
 Each member has a connection of its own, and beats at the default interval: every 3 s in a
 classic group, as Java's `heartbeat.interval.ms` has it, every 5 s in a consumer group, as the
@@ -19,10 +20,10 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 
-from group_rebalance import SECONDS_MAX, Member, check, join_all, members_of
-from measure import BrokerUnderTest, broker, calibrate, machine, summary, verdict
-
-from odradek.protocol import messages
+from ....bench.run.calibration import calibrate
+from ....protocol import messages
+from ..measure import BrokerUnderTest, broker, machine, summary, verdict
+from .group_rebalance import SECONDS_MAX, Member, check, join_all, members_of
 
 CPU_PERCENT_GOAL = 10
 MEMBERS_PER_GROUP = 3

@@ -1,6 +1,6 @@
 """What 10,000 partitions weigh on one broker: start after a clean stop, memory, descriptors.
 
-    python tools/benchmarks/storage_partitions.py [--partitions 10000]
+    python -m odradek.tools.benchmarks.storage.partitions [--partitions 10000]
 
 Topics of 100 partitions are made, one record is written to each partition, and the broker
 is stopped and started again. Memory is what the started broker has more than one without
@@ -18,9 +18,10 @@ import time
 from pathlib import Path
 
 from kafka import KafkaAdminClient, KafkaProducer
-from measure import calibrate, machine
 
-from odradek.testing.process.broker_process import BrokerProcess
+from ....bench.run.calibration import calibrate
+from ....testing.process.broker_process import BrokerProcess
+from ..measure import machine
 
 PARTITIONS_PER_TOPIC = 100
 LOAD_SECONDS_MAX = 5.0

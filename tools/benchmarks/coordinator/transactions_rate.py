@@ -1,6 +1,7 @@
 """How fast transactions of 100 records commit, beside the same records outside transactions.
 
-    python tools/benchmarks/transactions_rate.py [--runs 7] [--rounds 200] [--address HOST:PORT]
+    python -m odradek.tools.benchmarks.coordinator.transactions_rate \\
+        [--runs 7] [--rounds 200] [--address HOST:PORT]
 
 confluent-kafka sends 100 records of 100 bytes to one partition with acks=all and waits for them:
 once idempotent without a transaction, once as a transaction. Both are measured in turn, several
@@ -21,8 +22,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from measure import BrokerUnderTest, broker, calibrate, machine, summary, verdict
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from ....bench.run.calibration import calibrate
+from ..measure import BrokerUnderTest, broker, machine, summary, verdict
 
 RECORDS = 100
 RECORD_BYTES = 100

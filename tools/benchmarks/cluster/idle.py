@@ -1,6 +1,6 @@
 """What three brokers in one process cost while nobody asks them anything.
 
-    python tools/benchmarks/cluster_idle.py [--seconds 60] [--partitions 0]
+    python -m odradek.tools.benchmarks.cluster.idle [--seconds 60] [--partitions 0]
 
 `odradek serve --brokers 3`: resident memory, and the processor time of all its threads over
 a minute, which begins when the cluster has come to rest.
@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import time
 
-from cluster_create_topics import create
-from clusters import Process, in_one_process
-from measure import machine, verdict
+from ....bench.target import Target
+from ..measure import machine, verdict
+from .clusters import in_one_process, wake_ups
+from .create_topics import create
 
 RESIDENT_MB_GOAL = 100
 CPU_PERCENT_GOAL = 3
@@ -31,13 +32,14 @@ def main() -> int:
         if options.partitions:
             create(cluster, 1, options.partitions)
         time.sleep(REST_SECONDS)
-        process = Process(cluster.processes[1].pid)
-        began, cpu, wake_ups = time.perf_counter(), process.cpu_seconds(), process.wake_ups()
+        process = cluster.processes[1]
+        target = Target("127.0.0.1", process.port, process.pid)
+        began, cpu, woken = time.perf_counter(), target.cpu_seconds(), wake_ups(process.pid)
         time.sleep(options.seconds)
         seconds = time.perf_counter() - began
-        percent = 100 * (process.cpu_seconds() - cpu) / seconds
-        per_second = (process.wake_ups() - wake_ups) / seconds
-        megabytes = process.resident_mb()
+        percent = 100 * ((target.cpu_seconds() or 0.0) - (cpu or 0.0)) / seconds
+        per_second = (wake_ups(process.pid) - woken) / seconds
+        megabytes = target.resident_mb() or 0.0
     print(machine())
     print(f"3 brokers, {options.partitions} partitions: {per_second:.1f} wake-ups a second")
     small = verdict("resident memory", megabytes, RESIDENT_MB_GOAL, "MB", at_most=True)

@@ -1,6 +1,7 @@
 """How long a broker takes over an UpdateMetadata of many partitions, and whom it keeps waiting.
 
-    python tools/benchmarks/update_metadata.py [--partitions 10000] [--topics 1000] [--runs 5]
+    python -m odradek.tools.benchmarks.cluster.update_metadata \\
+        [--partitions 10000] [--topics 1000] [--runs 5]
 
 One connection sends the whole state of a cluster as its controller would, in one request;
 another asks for ApiVersions every millisecond meanwhile. The longest answer that it waited
@@ -16,10 +17,9 @@ import threading
 import time
 from pathlib import Path
 
-from measure import broker, machine, summary
-
-from odradek.protocol import messages
-from odradek.protocol.headers import request_header
+from ....protocol import messages
+from ....protocol.headers import request_header
+from ..measure import broker, machine, summary
 
 APPLIED_SECONDS_MAX = 0.050
 PAUSE_SECONDS_MAX = 0.010

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from odradek.testing.process.held_port import HeldPort
+from ..testing.process.held_port import HeldPort
 
 JARS = Path(pyspark.__file__).parent / "jars"
 START_SECONDS_MAX = 120

@@ -1,6 +1,7 @@
 """How long it takes until every broker of a cluster knows who leads 1,000 new partitions.
 
-    python tools/benchmarks/cluster_create_topics.py [--partitions 1000] [--topics 10] [--runs 3]
+    python -m odradek.tools.benchmarks.cluster.create_topics \\
+        [--partitions 1000] [--topics 10] [--runs 3]
 
 Three brokers, each partition on all of them. The clock runs from a client's CreateTopics
 until the Metadata of every broker names a leader for each partition; once with the three in
@@ -15,17 +16,17 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from clusters import (
+from ....bench.loads.wire import Wire, wire_to
+from ....protocol import messages
+from ..measure import machine, summary, verdict
+from .clusters import (
     POLL_SECONDS,
     SECONDS_MAX,
-    Asker,
     ClusterUnderTest,
     in_one_process,
     in_three_processes,
+    metadata,
 )
-from measure import machine, summary, verdict
-
-from odradek.protocol import messages
 
 SECONDS_GOAL = 5.0
 CREATE_VERSION = 7
@@ -47,24 +48,24 @@ def create(cluster: ClusterUnderTest, topics: int, partitions: int) -> tuple[flo
         timeout_ms=int(SECONDS_MAX * 1000),
     )
     other = next(each for each in cluster.addresses if each != cluster.controller())
-    with Asker(cluster.addresses[other]) as asker:
+    with wire_to(cluster.addresses[other]) as wire:
         began = time.perf_counter()
-        answer = asker.ask(request, CREATE_VERSION)
+        answer = wire.ask(request, CREATE_VERSION)
         answered = time.perf_counter() - began
         assert not any(topic.error_code for topic in answer.topics), answer
     for address in cluster.addresses.values():
-        with Asker(address) as asker:
-            while led(asker) < topics * (partitions // topics):
+        with wire_to(address) as wire:
+            while led(wire) < topics * (partitions // topics):
                 assert time.perf_counter() - began < SECONDS_MAX, f"{address} knows too little"
                 time.sleep(POLL_SECONDS)
     return answered, time.perf_counter() - began
 
 
-def led(asker: Asker) -> int:
+def led(wire: Wire) -> int:
     """For how many partitions a broker names a leader."""
     return sum(
         partition.leader_id >= 0
-        for topic in asker.metadata().topics
+        for topic in metadata(wire).topics
         for partition in topic.partitions
     )
 

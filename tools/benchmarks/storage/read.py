@@ -1,6 +1,6 @@
 """How fast a log is read by slices with sendfile, beside plain sendfile of the same file.
 
-    python tools/benchmarks/storage_read.py [--rounds 15] [--megabytes 512]
+    python -m odradek.tools.benchmarks.storage.read [--rounds 15] [--megabytes 512]
 
 Another process reads from a loopback socket, as fast as it can. Ours asks the log for 1 MB from
 an offset on, sends that slice, and goes on behind its last whole batch, as consumers do; the
@@ -21,9 +21,9 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from measure import batch_of, calibrate, machine, summary, verdict
-
-from odradek.storage import FileSlice, Log, LogConfig, TopicPartition, load_log
+from ....bench.run.calibration import calibrate
+from ....storage import FileSlice, Log, LogConfig, TopicPartition, load_log
+from ..measure import batch_of, machine, summary, verdict
 
 SHARE_MIN = 0.9
 BATCH_BYTES = 16 * 1024
@@ -73,6 +73,7 @@ def by_slices(log: Log, sock: socket.socket) -> int:
     """Send a log, slice by slice; the bytes of whole batches in it."""
     first = log.read(0, 1).records
     batch_bytes = len(first)
+    assert isinstance(first, FileSlice)
     per_batch = int.from_bytes(first.read()[57:61], "big")
     offset = 0
     useful = 0

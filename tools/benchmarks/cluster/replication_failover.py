@@ -1,6 +1,6 @@
 """How long nobody's records are acknowledged after the leader of their partition is killed.
 
-    python tools/benchmarks/replication_failover.py [--runs 5]
+    python -m odradek.tools.benchmarks.cluster.replication_failover [--runs 5]
 
 Three processes on one file of metadata; a topic of one partition on all three, of which two
 have to have a record (min.insync.replicas 2). A producer with acks=all and idempotence sends a
@@ -20,13 +20,15 @@ import threading
 import time
 from contextlib import ExitStack
 
-from clusters import BROKER_IDS, SECONDS_MAX, Asker, ClusterUnderTest, in_three_processes
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from measure import machine, summary, verdict
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
-from odradek.protocol import messages
-from odradek.protocol.records import build_batch
+from ....bench.loads.wire import wire_to
+from ....protocol import messages
+from ....protocol.records import build_batch
+from ..measure import machine, summary, verdict
+from .clusters import BROKER_IDS, SECONDS_MAX, ClusterUnderTest, in_three_processes
 
 SECONDS_GOAL = 1.5
 TOPIC = "failover"
@@ -88,9 +90,9 @@ def acknowledged_elsewhere(addresses: list[str]) -> float:
     request = make(acks=-1, timeout_ms=int(SECONDS_MAX * 1000), topic_data=[topic])
     deadline = time.perf_counter() + SECONDS_MAX
     with ExitStack() as stack:
-        askers = [stack.enter_context(Asker(address)) for address in addresses]
-        for asker in itertools.cycle(askers):
-            answer = asker.ask(request, PRODUCE_VERSION)
+        wires = [stack.enter_context(wire_to(address)) for address in addresses]
+        for wire in itertools.cycle(wires):
+            answer = wire.ask(request, PRODUCE_VERSION)
             if answer.responses[0].partition_responses[0].error_code == 0:
                 break
             assert time.perf_counter() < deadline, "nothing is acknowledged any more"

@@ -1,6 +1,7 @@
 """How long a cluster is without a controller once that is killed.
 
-    python tools/benchmarks/controller_failover.py [--runs 3] [--session-timeout-ms 4000]
+    python -m odradek.tools.benchmarks.cluster.controller_failover \\
+        [--runs 3] [--session-timeout-ms 4000]
 
 Three processes; the controller gets SIGKILL. The clock runs until both others name one of
 them as the controller, and the killed broker no more. With one file of metadata for all; and,
@@ -13,13 +14,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from clusters import POLL_SECONDS, SECONDS_MAX, Asker, ClusterUnderTest, in_three_processes
-from measure import machine, summary, verdict
+from ....bench.loads.wire import Wire, wire_to
+from ..measure import machine, summary, verdict
+from .clusters import POLL_SECONDS, SECONDS_MAX, ClusterUnderTest, in_three_processes, metadata
 
 FILE_SECONDS_GOAL = 1.0
 ZOOKEEPER_SECONDS_GOAL = 2.0
@@ -30,20 +31,20 @@ def fail_over(cluster: ClusterUnderTest) -> float:
     """Kill the controller; the seconds until both others name another."""
     killed = cluster.controller()
     others = [address for broker_id, address in cluster.addresses.items() if broker_id != killed]
-    askers = [Asker(address) for address in others]
+    wires = [wire_to(address) for address in others]
     began = time.perf_counter()
     cluster.processes[killed].kill()
-    for asker in askers:
-        with asker:
-            while not names_another(asker, killed):
+    for wire in wires:
+        with wire:
+            while not names_another(wire, killed):
                 assert time.perf_counter() - began < SECONDS_MAX, "nobody replaces the controller"
                 time.sleep(POLL_SECONDS)
     return time.perf_counter() - began
 
 
-def names_another(asker: Asker, killed: int) -> bool:
+def names_another(wire: Wire, killed: int) -> bool:
     """Whether a broker knows a controller, and knows that the killed broker is gone."""
-    answer = asker.metadata(topics=False)
+    answer = metadata(wire, topics=False)
     alive = {broker.node_id for broker in answer.brokers}
     return answer.controller_id in alive and killed not in alive
 
@@ -59,8 +60,7 @@ def with_file(runs: int) -> list[float]:
 
 def with_zookeeper(runs: int, session_timeout_ms: int) -> list[float]:
     """On a ZooKeeper server of its own, in another part of its tree each time."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-    from support.zookeeper_process import ZooKeeperProcess
+    from ...zookeeper_process import ZooKeeperProcess
 
     settings = {"zookeeper.session.timeout.ms": str(session_timeout_ms)}
     seconds = []

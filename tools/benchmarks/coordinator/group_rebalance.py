@@ -1,6 +1,6 @@
 """How long a rebalance of 50 members takes, from the last JoinGroup to the last SyncGroup answer.
 
-    python tools/benchmarks/group_rebalance.py [--runs 10] [--members 50]
+    python -m odradek.tools.benchmarks.coordinator.group_rebalance [--runs 10] [--members 50]
 
 One member leaves a stable group and comes back, so that everybody must rejoin: all others have
 sent their JoinGroup and wait when the last one sends its own. The leader then assigns at once;
@@ -10,20 +10,18 @@ members speak by plain sockets.
 from __future__ import annotations
 
 import argparse
-import itertools
 import selectors
-import socket
-import struct
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from measure import broker, calibrate, machine, summary, verdict
-
-from odradek.protocol import messages
-from odradek.protocol.headers import read_response_header, request_header
-from odradek.protocol.messages import response_message
+from ....bench.loads.wire import frame_of, wire_to
+from ....bench.run.calibration import calibrate
+from ....protocol import messages
+from ....protocol.api_keys import ApiKey
+from ....protocol.codec.values import MessageValue
+from ..measure import broker, machine, summary, verdict
 
 SECONDS_GOAL = 0.2
 SECONDS_MAX = 60.0
@@ -46,44 +44,28 @@ class Member:
     """
 
     def __init__(self, address: str, group: str) -> None:
-        host, _, port = address.rpartition(":")
         self.group = group
         self.id = ""
         self.generation = -1
         self.leads: list[str] = []
-        self.socket = socket.create_connection((host, int(port)), timeout=SECONDS_MAX)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._numbers = itertools.count(1)
-        self._asked: Any = None
+        self.wire = wire_to(address)
+        self.socket = self.wire.socket
+        self._sent = ApiKey.API_VERSIONS, 0
 
-    def frame(self, request: Any) -> bytes:
+    def frame(self, request: MessageValue) -> bytes:
         """A request of the newest version, as it is sent."""
         schema = request.schema
-        self._asked = schema.api_key, schema.versions[-1]
-        header = request_header(*self._asked, next(self._numbers), "benchmark")
-        body = b"".join([header, *map(bytes, schema.encoder(schema.versions[-1])(request))])
-        return struct.pack(">i", len(body)) + body
+        assert schema.api_key is not None
+        self._sent = ApiKey(schema.api_key), schema.versions[-1]
+        return frame_of(request, schema.versions[-1])
 
-    def send(self, request: Any) -> None:
+    def send(self, request: MessageValue) -> None:
         """Send a request; `receive` takes its answer."""
-        self.socket.sendall(self.frame(request))
+        self.wire.send(self.frame(request))
 
     def receive(self) -> Any:
         """The answer to the last request."""
-        (size,) = struct.unpack(">i", self._exactly(4))
-        answer = self._exactly(size)
-        _, position = read_response_header(answer, *self._asked)
-        api_key, version = self._asked
-        return response_message(api_key).decoder(version)(answer, position)[0]
-
-    def _exactly(self, size: int) -> bytes:
-        received = b""
-        while len(received) < size:
-            part = self.socket.recv(size - len(received))
-            if not part:
-                raise SystemExit("the broker closed a connection")
-            received += part
-        return received
+        return self.wire.decode(self.wire.receive(), *self._sent)
 
     # -- a classic group -----------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """How fast batches of 16 KB are appended to a log, beside `dd bs=64k` on the same disk.
 
-    python tools/benchmarks/storage_append.py [--rounds 7] [--megabytes 512] [--folder /var/tmp]
+    python -m odradek.tools.benchmarks.storage.append \\
+        [--rounds 7] [--megabytes 512] [--folder /var/tmp]
 
 Each batch is checked (CRC and record lengths), gets its offsets and is written: each by itself,
 and four in one write, which are `dd`'s 64 KB. Three policies, the same for both: no sync, one
@@ -25,12 +26,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from measure import calibrate, machine, summary, verdict
-
-from odradek.protocol.records import build_batch
-from odradek.protocol.records.batch import CRC_COVERS_FROM
-from odradek.protocol.records.crc import crc32c
-from odradek.storage import Log, LogConfig, TopicPartition, load_log
+from ....bench.run.calibration import calibrate
+from ....protocol.records import build_batch
+from ....protocol.records.batch import CRC_COVERS_FROM
+from ....protocol.records.crc import crc32c
+from ....storage import Log, LogConfig, TopicPartition, load_log
+from ..measure import machine, summary, verdict
 
 SHARE_MIN = 0.6
 DIFFERENT_BATCHES = 16

@@ -1,6 +1,6 @@
 """How long a log of 1 GB and one of 10 GB take to recover, with equal tails to be checked.
 
-    python tools/benchmarks/storage_recovery.py [--rounds 21] [--tail-megabytes 64]
+    python -m odradek.tools.benchmarks.storage.recovery [--rounds 21] [--tail-megabytes 64]
 
 What was flushed before the crash is taken at its word, so the tail behind the recovery point
 decides, not the size. The closed segments hold batches of zeros and are written as sparse
@@ -19,10 +19,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from measure import batch_of, calibrate, machine, summary, verdict
-
-from odradek.storage import LogConfig, TopicPartition, load_log
-from odradek.storage.io.files import Buffer, RealFile, RealFiles, StorageFile
+from ....bench.run.calibration import calibrate
+from ....storage import LogConfig, TopicPartition, load_log
+from ....storage.io.files import Buffer, RealFile, RealFiles, StorageFile
+from ..measure import batch_of, machine, summary, verdict
 
 RATIO_MAX = 1.2
 SMALL_BYTES = 1_000_000_000

@@ -1,6 +1,6 @@
 """How fast a follower that is far behind catches up, and what producers notice of it.
 
-    python tools/benchmarks/replication_catch_up.py [--megabytes 1024] [--runs 3]
+    python -m odradek.tools.benchmarks.cluster.replication_catch_up [--megabytes 1024] [--runs 3]
 
 Three processes on one file of metadata; a topic of one partition on all three. One follower is
 killed, so much is written, and the follower starts again: the clock runs from its first answer
@@ -26,14 +26,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from clusters import BROKER_IDS, POLL_SECONDS, SECONDS_MAX, Asker, in_three_processes
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from measure import machine, summary, verdict
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
-from odradek.protocol import messages
-
-from ...common.sentinels import DEBUGGING_REPLICA_ID, LATEST_TIMESTAMP
+from ....bench.loads.wire import wire_to
+from ....common.sentinels import DEBUGGING_REPLICA_ID, LATEST_TIMESTAMP
+from ....protocol import messages
+from ..measure import machine, summary, verdict
+from .clusters import BROKER_IDS, POLL_SECONDS, SECONDS_MAX, in_three_processes
 
 SHARE_MIN = 0.6
 LATENCY_TIMES_MAX = 2.0
@@ -101,8 +102,8 @@ def end_offset(address: str) -> int:
         replica_id=DEBUGGING_REPLICA_ID,
         topics=[make.ListOffsetsTopic(name=TOPIC, partitions=[asked])],
     )
-    with Asker(address) as asker:
-        return int(asker.ask(request, LIST_OFFSETS_VERSION).topics[0].partitions[0].offset)
+    with wire_to(address) as wire:
+        return int(wire.ask(request, LIST_OFFSETS_VERSION).topics[0].partitions[0].offset)
 
 
 def write(bootstrap: str, megabytes: int) -> None:

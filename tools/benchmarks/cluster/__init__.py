@@ -1,0 +1,1 @@
+"""What clusters cost: replication, failover, metadata."""

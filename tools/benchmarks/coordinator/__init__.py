@@ -1,0 +1,1 @@
+"""What groups and transactions cost."""

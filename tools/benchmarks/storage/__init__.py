@@ -1,0 +1,1 @@
+"""What logs cost: appending, reading, looking up, recovering."""
