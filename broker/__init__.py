@@ -1,4 +1,4 @@
 """The server: connections, handlers, metadata, controller, coordinators, configuration.
 
-This room joins the others and is the only one that runs trio tasks for a broker.
+This package joins the others and is the only one that runs trio tasks for a broker.
 """

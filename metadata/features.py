@@ -44,7 +44,7 @@ DEFAULTS_EPOCH: Final = 0
 """Of the defaults; clients go by levels from 0 on."""
 
 Listener = Callable[[str, int], None]
-"""Told the name of a feature and its new finalized level."""
+"""Called with the name of a feature and its new finalized level."""
 
 
 class Incompatible(NamedTuple):

@@ -1,4 +1,4 @@
-"""MetadataCache: what this broker knows of the cluster, as the controller last told it.
+"""MetadataCache: what this broker knows of the cluster, as of the controller's last update.
 
 Every broker answers Metadata from its own copy, which the controller replaces piece by
 piece with UpdateMetadata (article 000). Readers take the snapshot once and use it
@@ -86,7 +86,7 @@ class MetadataCache:
 
     Attributes:
         snapshot: replaced whole by each update; hot paths compare its identity.
-        is_complete: whether a controller has told of everything there is since the start.
+        is_complete: whether a controller has sent everything there is since the start.
         listeners: called after each change of the snapshot; they may not wait.
         derived: what readers worked out from the current snapshot and want to keep with
             it, by a key of theirs; a new one with each update.
@@ -257,8 +257,8 @@ class MetadataCache:
     def replicas_failed(self, partitions: Iterable[TopicPartition]) -> None:
         """This broker has lost its replicas of these, and so it leads them no more.
 
-        The controller hears of it and says who leads now; until then, and where it cannot be
-        told because the metadata were in the directory that failed, this is what is true.
+        The controller elects other leaders; until then, and where it cannot since the metadata
+        were in the directory that failed, this holds.
         """
         lost = [
             _without_replica(state, self.broker_id)

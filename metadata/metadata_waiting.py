@@ -32,10 +32,10 @@ async def wait_for_metadata(cache: MetadataCache, is_shown: Shown, timeout_ms: i
 
 def partitions_are_led(partition_counts: Iterable[tuple[str, int]]) -> Shown:
     """Each topic has as many partitions, and every one of them a leader."""
-    wanted = list(partition_counts)
+    expected = list(partition_counts)
 
     def is_shown(snapshot: MetadataSnapshot) -> bool:
-        for topic, count in wanted:
+        for topic, count in expected:
             states = snapshot.partition_states.get(topic, {})
             if len(states) < count or any(state.leader < 0 for state in states.values()):
                 return False
@@ -46,5 +46,5 @@ def partitions_are_led(partition_counts: Iterable[tuple[str, int]]) -> Shown:
 
 def topics_are_gone(names: Iterable[str]) -> Shown:
     """None of the topics is known any more."""
-    wanted = list(names)
-    return lambda snapshot: not any(name in snapshot.partition_states for name in wanted)
+    expected = list(names)
+    return lambda snapshot: not any(name in snapshot.partition_states for name in expected)

@@ -1,4 +1,4 @@
-"""What a client is told of one partition: its leader, its replicas, and what is wrong.
+"""One partition in a metadata answer: its leader, its replicas, and what is wrong.
 
 The third kind of query of article 000, as Kafka's `MetadataCache.getPartitionMetadata`
 answers it: from one snapshot, for the listener that the client came in by.
@@ -48,7 +48,7 @@ def partition_metadata(
         listener_name: where the client came in.
         leaves_out_unreachable: whether replicas that cannot be reached are not named, and
             their absence is an error (Metadata before version 1).
-        tells_missing_listeners: whether a missing listener is told from a missing leader
+        tells_missing_listeners: whether a missing listener is distinguished from a missing leader
             (Metadata from version 6 on).
     """
     alive = snapshot.alive_nodes

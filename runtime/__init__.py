@@ -1,5 +1,5 @@
 """The seams between odradek and the world: clock, seeded randomness, work for threads.
 
-Tiny on purpose. A room that needs the time, chance or a thread gets it from here, so
+Tiny on purpose. A package that needs the time, randomness or a thread gets it from here, so
 that a test or a simulator can put its own in place. Nothing else of odradek may enter.
 """

@@ -37,7 +37,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, for tests and the simulator.
+    """A clock that moves only when advanced, for tests and the simulator.
 
     Args:
         now_ms: the wall time it starts at, in milliseconds since the epoch.
@@ -52,7 +52,7 @@ class ManualClock:
         return self._wall_ms
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that `advance` was told of so far."""
+        """Milliseconds that it was advanced so far."""
         return self._monotonic_ms
 
     def advance(self, milliseconds: int) -> None:

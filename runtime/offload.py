@@ -1,6 +1,6 @@
 """Work that would block the loop, done in a thread.
 
-What goes to a thread gets immutable inputs and touches no state of a room; the loop
+What goes to a thread gets immutable inputs and touches no state of a package; the loop
 applies the result.
 """
 

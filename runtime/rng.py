@@ -1,4 +1,4 @@
-"""Identifiers made of chance that the caller hands in, so that a seed can replay them."""
+"""Identifiers made with an rng that the caller hands in, so that a seed can replay them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Timers:
         self._cancelled = 0
 
     def schedule(self, at_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call `callback` once `run_due` is told a time of `at_ms` or later.
+        """Call `callback` once `run_due` is given a time of `at_ms` or later.
 
         Args:
             at_ms: monotonic milliseconds; a moment already past is due at once.

@@ -45,7 +45,7 @@ AUTHORIZED_AS: Final = {
     CLIENT_METRICS_SUBSCRIPTION: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     GROUP: ("GROUP", ErrorCode.GROUP_AUTHORIZATION_FAILED),
 }
-"""What a principal needs permission for, and what it is told without."""
+"""What a principal needs permission for, and the error without."""
 
 MESSAGE_CHARACTERS_MAX: Final = 4000
 """An answer holds no error text of more than 32,767 bytes."""
@@ -62,7 +62,7 @@ class AlteredResource(NamedTuple):
 
 
 class Alteration(NamedTuple):
-    """A resource's change on its way: how it is done, beside what is asked for."""
+    """A resource's change on its way: how it is done, beside what is requested."""
 
     context: HandlerContext
     resource: AlteredResource
@@ -169,8 +169,8 @@ async def _alter_broker(alteration: Alteration) -> None:
         try:
             context.config.validate(altered, per_broker=bool(name))
         except ConfigError as error:
-            told = str(error)[:MESSAGE_CHARACTERS_MAX]  # it may repeat what the client sent
-            raise KafkaError(ErrorCode.INVALID_REQUEST, told) from None
+            reason = str(error)[:MESSAGE_CHARACTERS_MAX]  # it may repeat what the client sent
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason) from None
         return altered
 
     entity = str(context.broker_id) if name else CLUSTER_DEFAULT

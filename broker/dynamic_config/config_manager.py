@@ -164,13 +164,13 @@ class ConfigManager:
     async def _act_on(self, notification: str) -> None:
         try:
             node = await self._store.get(f"{znodes.CONFIG_CHANGES}/{notification}")
-            told = znodes.decode_config_change(node.data)
+            path = znodes.decode_config_change(node.data)
         except NoNode:
             return  # another broker found it old
         except znodes.CorruptNode as error:
             logger.error("the notification %s cannot be read: %s", notification, error)
             return
-        entity_type, _, encoded = told.partition("/")
+        entity_type, _, encoded = path.partition("/")
         if not encoded or "/" in encoded:
             return  # quotas of a user's client, which lie a level deeper, or nonsense
         await self.apply_config_change(entity_type, _decode_name(entity_type, encoded))

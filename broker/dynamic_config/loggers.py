@@ -1,4 +1,4 @@
-"""This process's loggers as Kafka's BROKER_LOGGER resource: named, told, and set to levels.
+"""This process's loggers as Kafka's BROKER_LOGGER resource: listed, described, and set to levels.
 
 `root` is above all, the others are `odradek` and what is below it. Levels have log4j's names.
 They are not kept: a broker that starts anew logs as it did at first (KIP-412).

@@ -1,4 +1,4 @@
-"""The settings of topics that this broker is told of: LeaderAndIsr does not carry them.
+"""The settings of the topics that LeaderAndIsr names, which it does not carry itself.
 
 Kafka's brokers read them from the store as well (ZkConfigRepository), and follow their changes
 through `/config/changes` from then on.

@@ -1,5 +1,5 @@
 """One file per API: what `ls` shows here is what the broker serves.
 
-A handler reads the request, calls a room, and shapes the answer. State, decisions and
-files belong to the rooms; the registry knows how requests find their way here.
+A handler reads the request, calls a package below, and shapes the answer. State, decisions and
+files belong to those; the registry knows how requests find their way here.
 """

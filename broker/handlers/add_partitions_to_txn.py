@@ -32,7 +32,7 @@ FIRST_VERSION_WITH_FENCED = 2
 Results = Mapping[TopicPartition, ErrorCode]
 
 
-class AskedTransaction(NamedTuple):
+class RequestedTransaction(NamedTuple):
     """One transaction of a request, of any version."""
 
     transactional_id: str
@@ -52,79 +52,81 @@ def handle_add_partitions_to_txn(context: HandlerContext, request: Request) -> N
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    asked = _asked(request)
+    requested = _requested(request)
     results: dict[str, Results] = {}
 
     def done(transactional_id: str, of_partitions: Results) -> None:
         results[transactional_id] = of_partitions
-        if len(results) == len(asked):
+        if len(results) == len(requested):
             request.answer(_response(results, request.api_version))
 
-    if not asked:
+    if not requested:
         request.answer(_response(results, request.api_version))
-    for transaction in asked:
+    for transaction in requested:
         _take(context, request, transaction, partial(done, transaction.transactional_id))
 
 
 def _take(
     context: HandlerContext,
     request: Request,
-    asked: AskedTransaction,
+    requested: RequestedTransaction,
     done: Callable[[Results], None],
 ) -> None:
-    refused = _refusals(context, request, asked)
+    refused = _refusals(context, request, requested)
     if refused is not None:
         done(refused)
         return
     coordinator = context.coordinators.transaction
     is_of_broker = request.api_version >= FIRST_VERSION_OF_BROKERS
-    who = (asked.transactional_id, asked.producer_id, asked.producer_epoch)
-    if asked.verify_only:
-        done(coordinator.verify_partitions(*who, asked.partitions))
+    who = (requested.transactional_id, requested.producer_id, requested.producer_epoch)
+    if requested.verify_only:
+        done(coordinator.verify_partitions(*who, requested.partitions))
         return
 
     def added(error: ErrorCode) -> None:
         known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED)
-        done(dict.fromkeys(asked.partitions, known_error))
+        done(dict.fromkeys(requested.partitions, known_error))
 
     # A producer whose broker asks for it speaks KIP-890's second generation.
     coordinator.add_partitions(
-        *who, asked.partitions, added, client_version=SECOND_GENERATION if is_of_broker else 0
+        *who, requested.partitions, added, client_version=SECOND_GENERATION if is_of_broker else 0
     )
 
 
-def _refusals(context: HandlerContext, request: Request, asked: AskedTransaction) -> Results | None:
+def _refusals(
+    context: HandlerContext, request: Request, requested: RequestedTransaction
+) -> Results | None:
     """Why the transaction gets none of the partitions; None if it may have them all."""
     is_of_client = request.api_version < FIRST_VERSION_OF_BROKERS
-    transactional_id = asked.transactional_id
+    transactional_id = requested.transactional_id
     if is_of_client and not context.authorize(
         request, "WRITE", "TRANSACTIONAL_ID", transactional_id
     ):
-        return dict.fromkeys(asked.partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return dict.fromkeys(requested.partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     forbidden = set()
     if is_of_client:
         forbidden = {
             topic
-            for topic in {partition.topic for partition in asked.partitions}
+            for topic in {partition.topic for partition in requested.partitions}
             if topic in INTERNAL_TOPICS or not context.authorize(request, "WRITE", "TOPIC", topic)
         }
     results = {}
-    for partition in asked.partitions:
+    for partition in requested.partitions:
         if partition.topic in forbidden:
             results[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif context.metadata_cache.get_partition_info(*partition) is None:
             results[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not results:
         return None
-    return dict.fromkeys(asked.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | results
+    return dict.fromkeys(requested.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | results
 
 
-def _asked(request: Request) -> list[AskedTransaction]:
+def _requested(request: Request) -> list[RequestedTransaction]:
     """The transactions of a request; of one that is named twice, the last counts."""
     body: messages.AddPartitionsToTxnRequest = request.body
     if request.api_version < FIRST_VERSION_OF_BROKERS:
         return [
-            AskedTransaction(
+            RequestedTransaction(
                 body.v3_and_below_transactional_id,
                 body.v3_and_below_producer_id,
                 body.v3_and_below_producer_epoch,
@@ -133,7 +135,7 @@ def _asked(request: Request) -> list[AskedTransaction]:
             )
         ]
     by_id = {
-        entry.transactional_id: AskedTransaction(
+        entry.transactional_id: RequestedTransaction(
             entry.transactional_id,
             entry.producer_id,
             entry.producer_epoch,

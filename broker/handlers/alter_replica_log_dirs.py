@@ -1,15 +1,15 @@
 """AlterReplicaLogDirs (34), versions 1-2: move replicas to other directories (KIP-113).
 
 Behaviour: a copy is made in the directory beside the replica, follows it, and takes its place
-when it has everything; the answer does not wait for that, DescribeLogDirs tells. Asked for
-the directory in which a replica is, a move under way is taken back; asked for a third one, it
-begins anew. Of several wishes for one partition the last counts. LOG_DIR_NOT_FOUND is a path
+when it has everything; the answer does not wait for that, DescribeLogDirs shows it. A request
+for the directory in which a replica is takes back a move under way; one for a third directory
+restarts it. Of several requests for one partition the last counts. LOG_DIR_NOT_FOUND is a path
 that is none of `log.dirs`, written as DescribeLogDirs has it; KAFKA_STORAGE_ERROR an offline
 directory, or any directory offline where a copy has to be made; INVALID_TOPIC_EXCEPTION a name
 too long for a copy's folder. A replica that is not here yet is REPLICA_NOT_AVAILABLE, and made
 in that directory if it comes.
 Version notes: 2 is flexible.
-Departures from Kafka: a move that has failed is tried again when it is asked for again.
+Departures from Kafka: a move that has failed is retried when it is requested again.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ async def handle_alter_replica_log_dirs(
 ) -> messages.AlterReplicaLogDirsResponse:
     """Begin, change or take back moves."""
     body: messages.AlterReplicaLogDirsRequest = request.body
-    wishes = {
+    targets = {
         TopicPartition(topic.name, partition): directory.path
         for directory in body.dirs
         for topic in directory.topics
         for partition in topic.partitions
     }
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
-        return _response(dict.fromkeys(wishes, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        return _response(dict.fromkeys(targets, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     futures = context.replica_manager.hosted.future_replicas
-    waiting = list(wishes.items())
+    waiting = list(targets.items())
     errors: dict[TopicPartition, ErrorCode] = {}
     for start in range(0, len(waiting), PARTITIONS_PER_STEP):
         if start:

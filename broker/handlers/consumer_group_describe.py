@@ -26,7 +26,7 @@ from .describe_groups import OPERATIONS_NOT_REQUESTED, authorized_group_operatio
 def handle_consumer_group_describe(
     context: HandlerContext, request: Request
 ) -> messages.ConsumerGroupDescribeResponse:
-    """Describe every group asked for."""
+    """Describe every requested group."""
     body: messages.ConsumerGroupDescribeRequest = request.body
     return messages.ConsumerGroupDescribeResponse(
         groups=[

@@ -3,7 +3,7 @@
 Behaviour: each topic succeeds or fails on its own; the answer comes once the new partitions
 are led and in the metadata. With `validate_only` nothing is made. A topic that stands twice is
 INVALID_REQUEST. A time-out of 0 or less does nothing (REQUEST_TIMED_OUT).
-Version notes: 2 is flexible, 3 expects quotas to be told.
+Version notes: 2 is flexible, 3 expects quota errors.
 Departures from Kafka: more than 10,000 partitions in one request are POLICY_VIOLATION, as for
 CreateTopics; Kafka answers UNKNOWN_SERVER_ERROR.
 """
@@ -28,7 +28,7 @@ async def handle_create_partitions(
     """Refuse what can be refused here, and have the controller add the rest."""
     body: messages.CreatePartitionsRequest = request.body
     outcomes: dict[str, KafkaError | None] = {}
-    wishes: list[NewPartitions] = []
+    requested: list[NewPartitions] = []
     occurrences = Counter(topic.name for topic in body.topics)
     for topic in body.topics:
         if occurrences[topic.name] > 1:
@@ -38,13 +38,13 @@ async def handle_create_partitions(
         elif not context.authorize(request, "ALTER", "TOPIC", topic.name):
             outcomes[topic.name] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
-            wishes.append(_wish(topic))
-    if wishes:
+            requested.append(_new_partitions(topic))
+    if requested:
         outcomes |= await context.controller.create_partitions(
-            wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
+            requested, timeout_ms=body.timeout_ms, validate_only=body.validate_only
         )
         if not body.validate_only:
-            await _wait_until_led(context, wishes, outcomes, body.timeout_ms)
+            await _wait_until_led(context, requested, outcomes, body.timeout_ms)
     return messages.CreatePartitionsResponse(
         results=[
             messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
@@ -59,12 +59,12 @@ async def handle_create_partitions(
 
 async def _wait_until_led(
     context: HandlerContext,
-    wishes: list[NewPartitions],
+    requested: list[NewPartitions],
     outcomes: dict[str, KafkaError | None],
     timeout_ms: int,
 ) -> None:
     """Those that are not led in time are REQUEST_TIMED_OUT, though they were made."""
-    made = [(wish.topic, wish.total_count) for wish in wishes if outcomes[wish.topic] is None]
+    made = [(each.topic, each.total_count) for each in requested if outcomes[each.topic] is None]
     if await wait_for_metadata(context.metadata_cache, partitions_are_led(made), timeout_ms):
         return
     for topic, count in made:
@@ -72,7 +72,7 @@ async def _wait_until_led(
             outcomes[topic] = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
 
-def _wish(topic: messages.CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:
+def _new_partitions(topic: messages.CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:
     assignments = topic.assignments
     return NewPartitions(
         topic.name,

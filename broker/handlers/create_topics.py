@@ -6,8 +6,8 @@ does it. With `validate_only` nothing is made. A name that stands twice in
 the request is INVALID_REQUEST, once. More than 10,000 partitions in one request are
 POLICY_VIOLATION; with a time-out of 0 or less nothing is done (REQUEST_TIMED_OUT).
 Version notes: 4 takes -1 for the broker's default partition count and replication factor
-(older ones are not told apart); 5 answers partition count, replication factor and settings; 7
-the topic id.
+(older ones have no such value); 5 answers partition count, replication factor and settings;
+7 the topic id.
 Departures from Kafka: the time-out bounds the wait for operations before this one; what has
 begun is finished.
 """
@@ -35,19 +35,19 @@ async def handle_create_topics(
     """Refuse what can be refused here, and have the controller make the rest."""
     body: messages.CreateTopicsRequest = request.body
     refused: dict[str, KafkaError] = {}
-    wishes: list[NewTopic] = []
+    new_topics: list[NewTopic] = []
     occurrences = Counter(topic.name for topic in body.topics)
     for topic in body.topics:
         refusal = _refusal(context, request, topic.name, occurrences[topic.name])
         if refusal is None:
-            wishes.append(_wish(topic))
+            new_topics.append(_new_topic(topic))
         else:
             refused[topic.name] = refusal
     made: list[TopicPlan] = []
     began_ms = context.clock.monotonic_ms()
-    if wishes:
+    if new_topics:
         for created in await context.controller.create_topics(
-            wishes, timeout_ms=body.timeout_ms, validate_only=body.validate_only
+            new_topics, timeout_ms=body.timeout_ms, validate_only=body.validate_only
         ):
             if created.plan is None:
                 assert created.error is not None
@@ -92,7 +92,7 @@ def _refusal(
     return None
 
 
-def _wish(topic: messages.CreateTopicsRequest.CreatableTopic) -> NewTopic:
+def _new_topic(topic: messages.CreateTopicsRequest.CreatableTopic) -> NewTopic:
     return NewTopic(
         topic.name,
         topic.num_partitions,

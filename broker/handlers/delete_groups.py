@@ -16,7 +16,7 @@ from ..request.requests import Request
 
 
 def handle_delete_groups(context: HandlerContext, request: Request) -> None:
-    """Delete every group asked for; answer when the last is done."""
+    """Delete every requested group; answer when the last is done."""
     body: messages.DeleteGroupsRequest = request.body
     group_ids = list(dict.fromkeys(body.groups_names))
     results: dict[str, ErrorCode] = {}

@@ -43,13 +43,13 @@ def _response(
     topics = []
     for topic in body.topics:
         partitions = []
-        for asked in topic.partitions:
+        for requested in topic.partitions:
             error, low_watermark = results.get(
-                TopicPartition(topic.name, asked.partition_index), denied
+                TopicPartition(topic.name, requested.partition_index), denied
             )
             partitions.append(
                 response.DeleteRecordsPartitionResult(
-                    partition_index=asked.partition_index,
+                    partition_index=requested.partition_index,
                     low_watermark=low_watermark,
                     error_code=error,
                 )

@@ -24,7 +24,7 @@ from ..request.requests import Request
 VERSION_OF_DELETION_DISABLED = 3
 VERSION_OF_TOPIC_IDS = 6
 
-Asked = tuple[str | None, bytes]
+NameAndId = tuple[str | None, bytes]
 """A topic as a request names it: its name, or null and its id."""
 
 
@@ -38,16 +38,16 @@ async def handle_delete_topics(
         if request.api_version < VERSION_OF_DELETION_DISABLED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This cluster deletes no topics.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
-    asked: list[Asked]
+    requested: list[NameAndId]
     if request.api_version < VERSION_OF_TOPIC_IDS:
-        asked = [(name, ZERO_UUID) for name in body.topic_names]
+        requested = [(name, ZERO_UUID) for name in body.topic_names]
     else:
-        asked = [(topic.name, topic.topic_id) for topic in body.topics]
+        requested = [(topic.name, topic.topic_id) for topic in body.topics]
     response = messages.DeleteTopicsResponse
     results: list[messages.DeleteTopicsResponse.DeletableTopicResult] = []
     meant: dict[bytes, str] = {}
     # Ids first, so that of a topic named both ways it is the name that is refused.
-    for (name, topic_id), occurrences in sorted(Counter(asked).items(), key=_is_named):
+    for (name, topic_id), occurrences in sorted(Counter(requested).items(), key=_is_named):
         try:
             found_name, found_id = _find(context, request, name, topic_id, occurrences)
             if found_id in meant:
@@ -82,7 +82,7 @@ async def handle_delete_topics(
     return response(responses=results)
 
 
-def _is_named(counted: tuple[Asked, int]) -> bool:
+def _is_named(counted: tuple[NameAndId, int]) -> bool:
     return counted[0][0] is not None
 
 

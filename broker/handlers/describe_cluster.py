@@ -2,9 +2,9 @@
 
 Behaviour: answered from this broker's own copy of the metadata, with the addresses of the
 listener the client came in by.
-Version notes: 1 names the type of endpoint wanted: this is a broker, so asking for
+Version notes: 1 names the type of endpoint: this is a broker, so a request for
 controllers is MISMATCHED_ENDPOINT_TYPE and any other type UNSUPPORTED_ENDPOINT_TYPE; 2 may ask
-for fenced brokers, which only KRaft has: all told here are unfenced.
+for fenced brokers, which only KRaft has: all here are unfenced.
 Departures from Kafka: none.
 """
 
@@ -29,7 +29,7 @@ def handle_describe_cluster(
     if body.endpoint_type == CONTROLLERS:
         return response(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="This is a broker's endpoint, and controllers were asked for.",
+            error_message="This is a broker's endpoint, and controllers were requested.",
         )
     if body.endpoint_type != BROKERS:
         return response(

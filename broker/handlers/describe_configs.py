@@ -1,16 +1,16 @@
 """DescribeConfigs (32), versions 1-4.
 
-Behaviour: each resource asked for is answered on its own. A topic's settings are its overrides
+Behaviour: each requested resource is answered on its own. A topic's settings are its overrides
 over this broker's, a group's its own over this broker's; a broker's are those of the broker that
-is asked, by its id, and an empty broker name asks for what was changed for the whole cluster; a
-broker's loggers are told with their levels. A list of keys picks settings, and an empty one, like
-none, all of them. Secrets are told without their value. An unknown topic is
+is described, by its id, and an empty broker name means what was changed for the whole cluster; a
+broker's loggers have their levels. A list of keys picks settings, and an empty one, like none,
+all of them. Secrets are described without their value. An unknown topic is
 UNKNOWN_TOPIC_OR_PARTITION, another broker's id INVALID_REQUEST; a kind of resource that does not
 exist refuses the whole request.
 
 Version notes: v1 synonyms and sources, v3 types and documentation, v4 flexible.
 
-Departures from Kafka: settings of ZooKeeper mode are told beside those of 4.3; entries come in
+Departures from Kafka: settings of ZooKeeper mode stand beside those of 4.3; entries come in
 the tables' order, where Kafka has none; loggers are `root` and those below `odradek`.
 """
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 def handle_describe_configs(
     context: HandlerContext, request: Request
 ) -> messages.DescribeConfigsResponse:
-    """Tell the settings of each resource asked for."""
+    """Tell the settings of each requested resource."""
     body: messages.DescribeConfigsRequest = request.body
     for resource in body.resources:
         if resource.resource_type not in AUTHORIZED_AS:
@@ -160,7 +160,7 @@ def _described(
 
 
 def _explain(resource_type: int) -> Callable[[str], str | None]:
-    """What looks up the documentation of a setting; the texts are loaded when first asked for."""
+    """What looks up the documentation of a setting; the texts are loaded when first needed."""
     from ...config import documentation
 
     by_type = {

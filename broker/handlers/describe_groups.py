@@ -1,6 +1,6 @@
 """DescribeGroups (15), versions 0-6: state and members of groups.
 
-Behaviour: each group for itself. Metadata of the members are told while the group is
+Behaviour: each group for itself. Metadata of the members are given while the group is
 stable; a group that is not known is Dead.
 Version notes: 3 may ask what the client is allowed to do; 4 names static members; 6 says
 GROUP_ID_NOT_FOUND of a group that is not known (KIP-1043).
@@ -30,7 +30,7 @@ GROUP_OPERATIONS = {
 def handle_describe_groups(
     context: HandlerContext, request: Request
 ) -> messages.DescribeGroupsResponse:
-    """Describe every group asked for."""
+    """Describe every requested group."""
     body: messages.DescribeGroupsRequest = request.body
     return messages.DescribeGroupsResponse(
         groups=[

@@ -1,7 +1,7 @@
 """DescribeLogDirs (35), versions 1-5: the log directories and the partitions in them (KIP-113).
 
 Behaviour: every directory by its absolute path, with size and lag of the partitions that are
-asked for, all of them where topics is null. A directory that is offline says
+requested, all of them where topics is null. A directory that is offline says
 KAFKA_STORAGE_ERROR and nothing else. The lag is how far the log's end is behind the high
 watermark, 0 on a leader, and -1 where this broker holds no replica any more. A copy of a
 partition that is moving to a directory is described beside its log, as a future replica, with
@@ -30,28 +30,29 @@ INVALID_OFFSET_LAG = -1
 def handle_describe_log_dirs(
     context: HandlerContext, request: Request
 ) -> messages.DescribeLogDirsResponse:
-    """Describe every directory, with those partitions that are asked for."""
+    """Describe every directory, with the requested partitions."""
     body: messages.DescribeLogDirsRequest = request.body
     if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
         return messages.DescribeLogDirsResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
         )
-    wanted = None
+    requested = None
     if body.topics is not None:
-        wanted = {
+        requested = {
             TopicPartition(topic.topic, partition)
             for topic in body.topics
             for partition in topic.partitions
         }
     return messages.DescribeLogDirsResponse(
         results=[
-            _describe(context, directory, wanted) for directory in context.log_manager.directories
+            _describe(context, directory, requested)
+            for directory in context.log_manager.directories
         ]
     )
 
 
 def _describe(
-    context: HandlerContext, directory: LogDirectory, wanted: set[TopicPartition] | None
+    context: HandlerContext, directory: LogDirectory, requested: set[TopicPartition] | None
 ) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
     if not directory.is_online:
         return _failed(directory)
@@ -63,7 +64,7 @@ def _describe(
     return messages.DescribeLogDirsResponse.DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,
-        topics=_topics(context, directory, wanted),
+        topics=_topics(context, directory, requested),
         total_bytes=space.f_frsize * space.f_blocks,
         usable_bytes=space.f_frsize * space.f_bavail,
     )
@@ -76,12 +77,12 @@ def _failed(directory: LogDirectory) -> messages.DescribeLogDirsResponse.Describ
 
 
 def _topics(
-    context: HandlerContext, directory: LogDirectory, wanted: set[TopicPartition] | None
+    context: HandlerContext, directory: LogDirectory, requested: set[TopicPartition] | None
 ) -> list[messages.DescribeLogDirsResponse.DescribeLogDirsTopic]:
     response = messages.DescribeLogDirsResponse
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
     for is_future, logs in ((False, directory.logs), (True, directory.futures)):
-        for topic_partition in sorted(logs if wanted is None else wanted & logs.keys()):
+        for topic_partition in sorted(logs if requested is None else requested & logs.keys()):
             name, index = topic_partition
             if name not in topics:
                 topics[name] = response.DescribeLogDirsTopic(name=name, partitions=[])

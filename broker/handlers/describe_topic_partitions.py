@@ -3,7 +3,7 @@
 Behaviour: topics in the order of their names, all of them if none is named, at most
 `response_partition_limit` partitions and never more than `max.request.partition.size.limit`.
 Where more are left, `next_cursor` says with which topic and partition to go on; a request with a
-cursor passes over the topics before it. Topics that are not there are told with their error, if
+cursor passes over the topics before it. Topics that are not there are listed with their error, if
 they were named.
 Version notes: there is one version.
 Departures from Kafka: an empty name is INVALID_TOPIC_EXCEPTION, not UNKNOWN_SERVER_ERROR. Eligible
@@ -78,7 +78,7 @@ def _start(body: messages.DescribeTopicPartitionsRequest) -> tuple[str, int]:
     if body.topics and all(topic.name != cursor.topic_name for topic in body.topics):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"The cursor's topic {cursor.topic_name!r} is not among those asked for.",
+            f"The cursor's topic {cursor.topic_name!r} is not among those requested.",
         )
     if cursor.partition_index < 0:
         raise KafkaError(
@@ -90,8 +90,8 @@ def _start(body: messages.DescribeTopicPartitionsRequest) -> tuple[str, int]:
 def _names(
     body: messages.DescribeTopicPartitionsRequest, snapshot: MetadataSnapshot, start: str
 ) -> list[str]:
-    asked = {topic.name for topic in body.topics} or snapshot.partition_states
-    return sorted(name for name in asked if name >= start)
+    requested = {topic.name for topic in body.topics} or snapshot.partition_states
+    return sorted(name for name in requested if name >= start)
 
 
 def _denied(
@@ -124,15 +124,15 @@ def _topic(
 def _partition(
     snapshot: MetadataSnapshot, state: PartitionState, listener_name: str
 ) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition:
-    told = partition_metadata(snapshot, state, listener_name)
+    metadata = partition_metadata(snapshot, state, listener_name)
     return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
-        error_code=told.error,
+        error_code=metadata.error,
         partition_index=state.partition,
-        leader_id=told.leader,
+        leader_id=metadata.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=told.replicas,
-        isr_nodes=told.isr,
+        replica_nodes=metadata.replicas,
+        isr_nodes=metadata.isr,
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=told.offline_replicas,
+        offline_replicas=metadata.offline_replicas,
     )

@@ -18,7 +18,7 @@ from ..request.requests import Request
 def handle_describe_transactions(
     context: HandlerContext, request: Request
 ) -> messages.DescribeTransactionsResponse:
-    """Describe every transactional id asked for."""
+    """Describe every requested transactional id."""
     body: messages.DescribeTransactionsRequest = request.body
     return messages.DescribeTransactionsResponse(
         transaction_states=[

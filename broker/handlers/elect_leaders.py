@@ -3,7 +3,7 @@
 Behaviour: type 0 elects the first of the assignment, if it is alive and in sync, else
 PREFERRED_LEADER_NOT_AVAILABLE; type 1 gives partitions without a live leader one that may be
 out of sync, else ELIGIBLE_LEADERS_NOT_AVAILABLE. A named partition that needs none is
-ELECTION_NOT_NEEDED; with none named, all are looked at and only those with an outcome told.
+ELECTION_NOT_NEEDED; with none named, all are looked at and only those with an outcome answered.
 Answered once this broker's metadata shows the leaders, or the time-out is over. Any broker
 takes it; the controller does it.
 Version notes: 0 knows preferred leaders only; 1 has the type and an error of the whole.
@@ -35,19 +35,19 @@ async def handle_elect_leaders(
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"There is no election of type {body.election_type}."
         )
-    wanted = None
+    requested = None
     if body.topic_partitions is not None:
-        wanted = [
+        requested = [
             TopicPartition(topic.topic, partition)
             for topic in body.topic_partitions
             for partition in topic.partitions
         ]
     outcomes = await context.controller.elect_leaders(
-        ElectionType(body.election_type), wanted, timeout_ms=body.timeout_ms
+        ElectionType(body.election_type), requested, timeout_ms=body.timeout_ms
     )
     response = messages.ElectLeadersResponse
     by_topic: dict[str, list[messages.ElectLeadersResponse.PartitionResult]] = {}
-    if wanted is None:  # every topic is named, most without a partition, as in Kafka
+    if requested is None:  # every topic is named, most without a partition, as in Kafka
         by_topic = {topic: [] for topic in context.metadata_cache.get_all_topics()}
     for (topic, partition), outcome in outcomes.items():
         by_topic.setdefault(topic, []).append(

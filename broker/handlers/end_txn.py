@@ -1,7 +1,7 @@
 """EndTxn (26), versions 0-5: a producer commits or aborts its transaction.
 
 Behaviour: answered when the decision is in `__transaction_state`; markers are written after
-that, and until they are the producer's next requests are told CONCURRENT_TRANSACTIONS. A
+that, and until they are the producer's next requests are answered CONCURRENT_TRANSACTIONS. A
 request that comes again is answered as the first.
 Version notes: 5 is of KIP-890's second generation: the answer brings the epoch to go on
 with, and another producer id when the epochs are used up; there may be nothing to abort.

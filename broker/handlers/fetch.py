@@ -41,7 +41,7 @@ from ..request.requests import Request
 
 
 def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchResponse | None:
-    """Read what is asked; the answer may come later."""
+    """Read the requested partitions; the answer may come later."""
     if type(request.body) is RepeatedFetch:
         if request.body.start(request):
             return None
@@ -58,11 +58,13 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
     request.is_from_follower = params.replica_id >= 0
     if session is None:
         # A partition named twice is answered once, as it was named last.
-        requested = list({wish.key: wish for wish in _requested(body, by_id)}.values())
+        requested = list(
+            {partition.key: partition for partition in _requested(body, by_id)}.values()
+        )
     else:
         _check_idle(context, request, session, params)
-        requested = session.wanted()
-    asked, errors = _resolve(context, request, requested, by_id)
+        requested = session.requested_partitions()
+    partitions, errors = _resolve(context, request, requested, by_id)
 
     def on_complete(results: FetchResults) -> None:
         hosted = context.replica_manager.hosted
@@ -86,7 +88,7 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
                 if idle is not None:
                     session.leave_alone(key, idle)
 
-    context.replica_manager.fetch_messages(params, asked, on_complete, session)
+    context.replica_manager.fetch_messages(params, partitions, on_complete, session)
     return None
 
 
@@ -163,7 +165,7 @@ def _resolve(
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     )
     topic_names: dict[bytes, str | None] = {}
-    asked: list[FetchPartition] = []
+    partitions: list[FetchPartition] = []
     errors: Results = []
     for partition in requested:
         topic, index = partition.key
@@ -173,7 +175,7 @@ def _resolve(
             topic_id = topic
             if topic not in topic_names:
                 name = context.metadata_cache.topic_name(topic)
-                if name is None and is_from_follower:  # it may be told of a topic before we are
+                if name is None and is_from_follower:  # it may know of a topic before we do
                     name = context.replica_manager.hosted.online.topic_name(topic)
                 topic_names[topic] = name
             name = topic_names[topic]
@@ -193,7 +195,7 @@ def _resolve(
             errors.append((partition.key, FetchPartitionData(error, aborted_transactions=())))
             continue
         assert name is not None
-        asked.append(
+        partitions.append(
             FetchPartition(
                 TopicPartition(name, index),
                 topic_id,
@@ -204,4 +206,4 @@ def _resolve(
                 partition.log_start_offset,
             )
         )
-    return asked, errors
+    return partitions, errors

@@ -3,7 +3,7 @@
 Behaviour: without a transactional id, a fresh producer id with epoch 0, whatever id and epoch
 the client had before, as Kafka does. With one, the id's next epoch, which fences off all
 producers before; a transaction that one of them left open is aborted first, and the client
-told CONCURRENT_TRANSACTIONS until it is. Ids come from blocks of a thousand that the
+answered CONCURRENT_TRANSACTIONS until it is. Ids come from blocks of a thousand that the
 metadata store gives out, so no two brokers give out the same.
 Version notes: 3 tells the id and epoch the client has (KIP-360); one without the other is
 INVALID_REQUEST. Below 4, INVALID_PRODUCER_EPOCH stands for PRODUCER_FENCED.

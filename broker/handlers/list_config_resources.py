@@ -29,7 +29,7 @@ ALL_TYPES = (GROUP, CLIENT_METRICS_SUBSCRIPTION, BROKER_LOGGER, BROKER, TOPIC)
 def handle_list_config_resources(
     context: HandlerContext, request: Request
 ) -> messages.ListConfigResourcesResponse:
-    """Name the resources of the types asked for."""
+    """Name the resources of the requested types."""
     body: messages.ListConfigResourcesRequest = request.body
     if not context.authorize(request, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
         return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

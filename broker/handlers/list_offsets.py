@@ -53,8 +53,8 @@ def handle_list_offsets(context: HandlerContext, request: Request) -> messages.L
     for topic in body.topics:
         is_authorized = context.authorize(request, "DESCRIBE", "TOPIC", topic.name)
         partitions = []
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
+        for requested in topic.partitions:
+            key = (topic.name, requested.partition_index)
             if is_authorized and key in answered:
                 continue
             answered.add(key)
@@ -64,13 +64,13 @@ def handle_list_offsets(context: HandlerContext, request: Request) -> messages.L
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if key in doubled:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                found = _look_up(context, request.api_version, topic.name, asked, body)
+                found = _look_up(context, request.api_version, topic.name, requested, body)
             except KafkaError as refusal:
                 error = _error_for(refusal.code, request.api_version)
             knows_epochs = request.api_version >= FIRST_VERSION_WITH_LEADER_EPOCHS
             partitions.append(
                 response.ListOffsetsPartitionResponse(
-                    partition_index=asked.partition_index,
+                    partition_index=requested.partition_index,
                     error_code=error,
                     timestamp=found.timestamp,
                     offset=found.offset,
@@ -86,25 +86,29 @@ def _named_twice(body: messages.ListOffsetsRequest) -> set[tuple[str, int]]:
     seen: set[tuple[str, int]] = set()
     doubled: set[tuple[str, int]] = set()
     for topic in body.topics:
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
+        for requested in topic.partitions:
+            key = (topic.name, requested.partition_index)
             (doubled if key in seen else seen).add(key)
     return doubled
 
 
 def _look_up(
-    context: HandlerContext, version: int, topic: str, asked: Any, body: messages.ListOffsetsRequest
+    context: HandlerContext,
+    version: int,
+    topic: str,
+    requested: Any,
+    body: messages.ListOffsetsRequest,
 ) -> TimestampAndOffset:
-    timestamp: int = asked.timestamp
+    timestamp: int = requested.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    topic_partition = TopicPartition(topic, asked.partition_index)
+    topic_partition = TopicPartition(topic, requested.partition_index)
     replica_manager = context.replica_manager
     partition = replica_manager.get_partition(topic_partition)
     if partition is None:
         partition = replica_manager.partition_or_error(topic_partition)
     partition.check_leader(
-        asked.current_leader_epoch, must_lead=body.replica_id != DEBUGGING_REPLICA_ID
+        requested.current_leader_epoch, must_lead=body.replica_id != DEBUGGING_REPLICA_ID
     )
     return find_offset(partition, timestamp, isolation_for(body.replica_id, body.isolation_level))
 

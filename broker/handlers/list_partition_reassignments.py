@@ -23,14 +23,14 @@ async def handle_list_partition_reassignments(
     body: messages.ListPartitionReassignmentsRequest = request.body
     if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    asked = None
+    requested = None
     if body.topics is not None:
-        asked = [
+        requested = [
             TopicPartition(topic.name, partition)
             for topic in body.topics
             for partition in topic.partition_indexes
         ]
-    moving = await context.controller.reassignments(asked, timeout_ms=body.timeout_ms)
+    moving = await context.controller.reassignments(requested, timeout_ms=body.timeout_ms)
     response = messages.ListPartitionReassignmentsResponse
     by_topic: dict[
         str, list[messages.ListPartitionReassignmentsResponse.OngoingPartitionReassignment]

@@ -1,7 +1,7 @@
 """ListTransactions (66), versions 0-2: the transactional ids that this broker coordinates.
 
 Behaviour: all of them, or those that pass every filter given; the client sees those that it
-may describe. State names that do not exist are told back and match nothing (KIP-664).
+may describe. State names that do not exist are returned and match nothing (KIP-664).
 Version notes: 1 filters by how long ago the transaction began (KIP-994), 2 by a pattern of
 RE2 that the whole id must match (KIP-1152); one that does not compile is
 INVALID_REGULAR_EXPRESSION.

@@ -1,16 +1,16 @@
 """Metadata (3), versions 0-13: brokers, topics, and who leads their partitions.
 
 Behaviour: answered from this broker's own copy of the metadata (article 000). No topics
-asked for: all (null; in version 0 also an empty list). By name: a topic that is not there is
+requested: all (null; in version 0 also an empty list). By name: a topic that is not there is
 made, if the client allows it (4+) and `auto.create.topics.enable` does; else it is
 UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an impossible name. By id (12+):
-once one topic is asked for by id, those by name are passed over, as Kafka does; an unknown id
+once one topic is requested by id, those by name are passed over, as Kafka does; an unknown id
 is UNKNOWN_TOPIC_ID. Addresses are those advertised for the listener the client came in by.
 Version notes: 0 says REPLICA_NOT_AVAILABLE where a replica's broker is gone; 6 tells
 LISTENER_NOT_FOUND from LEADER_NOT_AVAILABLE; 8-10 permitted operations of the cluster, 8 of
 topics; 10 topic ids; 12 asks by them.
 Departures from Kafka: a topic made on the way is answered complete, where Kafka answers
-UNKNOWN_TOPIC_OR_PARTITION until it is asked again; a topic that cannot be made is answered with
+UNKNOWN_TOPIC_OR_PARTITION until the next request; a topic that cannot be made is answered with
 the reason's code. A topic with neither name nor id is INVALID_REQUEST, not
 UNKNOWN_SERVER_ERROR.
 """
@@ -47,21 +47,21 @@ def handle_metadata(
 ) -> messages.MetadataResponse | Coroutine[Any, Any, messages.MetadataResponse]:
     """Answer at once, unless a topic is to be made first."""
     body: messages.MetadataRequest = request.body
-    asked = body.topics
+    requested = body.topics
     snapshot = context.metadata_cache.snapshot
-    if asked is None or (not asked and request.api_version == 0):
+    if requested is None or (not requested and request.api_version == 0):
         topics = [
             _known_topic(context, request, snapshot, name)
             for name in snapshot.partition_states
             if context.authorize(request, "DESCRIBE", "TOPIC", name)
         ]
         return _response(context, request, snapshot, topics)
-    if not _names_topics_clearly(asked, request.api_version):
-        return _refused(asked)
-    if any(topic.topic_id != ZERO_UUID for topic in asked):
-        topics = _topics_by_id(context, request, snapshot, asked)
+    if not _names_topics_clearly(requested, request.api_version):
+        return _refused(requested)
+    if any(topic.topic_id != ZERO_UUID for topic in requested):
+        topics = _topics_by_id(context, request, snapshot, requested)
         return _response(context, request, snapshot, topics)
-    names = list(dict.fromkeys(topic.name or "" for topic in asked))
+    names = list(dict.fromkeys(topic.name or "" for topic in requested))
     if body.allow_auto_topic_creation and context.config["auto.create.topics.enable"]:
         creatable = [name for name in names if _is_creatable(context, request, snapshot, name)]
         if creatable:
@@ -71,16 +71,16 @@ def handle_metadata(
 
 
 def _names_topics_clearly(
-    asked: list[messages.MetadataRequest.MetadataRequestTopic], api_version: int
+    requested: list[messages.MetadataRequest.MetadataRequestTopic], api_version: int
 ) -> bool:
-    """Whether each topic is asked for as the version can: by name, or from 12 on by id."""
+    """Whether each topic is named as the version can: by name, or from 12 on by id."""
     if api_version >= VERSION_OF_TOPIC_IDS:
-        return all(topic.name is not None or topic.topic_id != ZERO_UUID for topic in asked)
-    return all(topic.name is not None and topic.topic_id == ZERO_UUID for topic in asked)
+        return all(topic.name is not None or topic.topic_id != ZERO_UUID for topic in requested)
+    return all(topic.name is not None and topic.topic_id == ZERO_UUID for topic in requested)
 
 
 def _refused(
-    asked: list[messages.MetadataRequest.MetadataRequestTopic],
+    requested: list[messages.MetadataRequest.MetadataRequestTopic],
 ) -> messages.MetadataResponse:
     response = messages.MetadataResponse
     return response(
@@ -91,7 +91,7 @@ def _refused(
                 name=topic.name or "",  # null has no place in versions before 12
                 topic_id=topic.topic_id,
             )
-            for topic in asked
+            for topic in requested
         ],
     )
 
@@ -171,10 +171,10 @@ def _topics_by_id(
     context: HandlerContext,
     request: Request,
     snapshot: MetadataSnapshot,
-    asked: list[messages.MetadataRequest.MetadataRequestTopic],
+    requested: list[messages.MetadataRequest.MetadataRequestTopic],
 ) -> list[messages.MetadataResponse.MetadataResponseTopic]:
     topics = []
-    for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
+    for topic_id in dict.fromkeys(topic.topic_id for topic in requested):
         if topic_id == ZERO_UUID:
             continue
         name = snapshot.topic_names.get(topic_id)
@@ -197,7 +197,7 @@ def _topic_by_name(
     context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     if not context.authorize(request, "DESCRIBE", "TOPIC", name):
-        # Whether the topic exists is not told, nor its id.
+        # Neither whether the topic exists is disclosed, nor its id.
         return messages.MetadataResponse.MetadataResponseTopic(
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
         )
@@ -271,14 +271,14 @@ def _known_topic(
 
 
 def _partition(
-    state: PartitionState, told: PartitionMetadata
+    state: PartitionState, metadata: PartitionMetadata
 ) -> messages.MetadataResponse.MetadataResponsePartition:
     return messages.MetadataResponse.MetadataResponsePartition(
-        error_code=told.error,
+        error_code=metadata.error,
         partition_index=state.partition,
-        leader_id=told.leader,
+        leader_id=metadata.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=told.replicas,
-        isr_nodes=told.isr,
-        offline_replicas=told.offline_replicas,
+        replica_nodes=metadata.replicas,
+        isr_nodes=metadata.isr,
+        offline_replicas=metadata.offline_replicas,
     )

@@ -78,8 +78,8 @@ def _resolve(
     for topic in request.body.topics:
         name, topic_id, topic_error = _resolve_topic(context, request, topic)
         partitions = []
-        for asked in topic.partitions:
-            index = asked.partition_index
+        for requested in topic.partitions:
+            index = requested.partition_index
             error = refusal or topic_error
             if not error and not cache.contains_partition(name, index):
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -91,9 +91,9 @@ def _resolve(
                     PartitionCommit(
                         name,
                         index,
-                        asked.committed_offset,
-                        asked.committed_leader_epoch,
-                        asked.committed_metadata or "",
+                        requested.committed_offset,
+                        requested.committed_leader_epoch,
+                        requested.committed_metadata or "",
                         topic_id,
                     )
                 )

@@ -32,15 +32,15 @@ def handle_offset_delete(context: HandlerContext, request: Request) -> None:
     for topic in body.topics:
         may_read = context.authorize(request, "READ", "TOPIC", topic.name)
         partitions = []
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
+        for requested in topic.partitions:
+            key = (topic.name, requested.partition_index)
             error = ErrorCode.NONE
             if not may_read:
                 error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif not context.metadata_cache.contains_partition(*key):
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             place = response.OffsetDeleteResponsePartition(
-                partition_index=asked.partition_index, error_code=error
+                partition_index=requested.partition_index, error_code=error
             )
             partitions.append(place)
             if not error:

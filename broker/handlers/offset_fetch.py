@@ -2,7 +2,7 @@
 
 Behaviour: for each partition the committed position, or -1 and no error where nothing is
 committed or the group is not known. Without a list of topics everything that the group
-committed is told. With `require_stable` the answer waits for commits that are on their way
+committed is answered. With `require_stable` the answer waits for commits that are on their way
 and is UNSTABLE_OFFSET_COMMIT where a transaction that commits there is still open.
 Version notes: 2 may ask for all topics and has an error of its own for the group, which
 version 1 puts in every partition; 5 has leader epochs (KIP-320); 7 has `require_stable`
@@ -34,8 +34,8 @@ Answered = tuple[int, OffsetAndMetadata, ErrorCode]
 """A partition, its position, and its error."""
 
 
-class AskedTopic(NamedTuple):
-    """A topic of which offsets are asked for; `error` goes to all its partitions."""
+class RequestedTopic(NamedTuple):
+    """A topic whose offsets are requested; `error` goes to all its partitions."""
 
     name: str
     topic_id: bytes
@@ -43,8 +43,8 @@ class AskedTopic(NamedTuple):
     error: ErrorCode
 
 
-class AskedGroup(NamedTuple):
-    """A group whose offsets are asked for; topics are None where all are wished."""
+class RequestedGroup(NamedTuple):
+    """A group whose offsets are requested; topics are None for all."""
 
     group_id: str
     topics: list[Any] | None
@@ -53,45 +53,45 @@ class AskedGroup(NamedTuple):
 
 
 class GroupAnswer(NamedTuple):
-    """What is told of one group."""
+    """The answer for one group."""
 
     group_id: str
     error: ErrorCode
-    topics: list[tuple[AskedTopic, list[Answered]]]
+    topics: list[tuple[RequestedTopic, list[Answered]]]
 
 
 def handle_offset_fetch(context: HandlerContext, request: Request) -> None:
-    """Ask every group; answer when the last has told."""
+    """Fetch the offsets of every group; answer when the last is done."""
     body: messages.OffsetFetchRequest = request.body
     if request.api_version >= FIRST_VERSION_WITH_GROUPS:
-        asked = [
-            AskedGroup(group.group_id, group.topics, *_member(request, group))
+        requested = [
+            RequestedGroup(group.group_id, group.topics, *_member(request, group))
             for group in body.groups
         ]
     else:
-        asked = [AskedGroup(body.group_id, body.topics)]
+        requested = [RequestedGroup(body.group_id, body.topics)]
     answers: dict[int, GroupAnswer] = {}
 
-    def told(index: int, error: ErrorCode, offsets: GroupOffsets) -> None:
-        answers[index] = _group_answer(context, request, asked[index], error, offsets)
-        if len(answers) == len(asked):
-            _answer(request, [answers[number] for number in range(len(asked))])
+    def fetched(index: int, error: ErrorCode, offsets: GroupOffsets) -> None:
+        answers[index] = _group_answer(context, request, requested[index], error, offsets)
+        if len(answers) == len(requested):
+            _answer(request, [answers[number] for number in range(len(requested))])
 
-    if not asked:
+    if not requested:
         _answer(request, [])
-    for index, group in enumerate(asked):
+    for index, group in enumerate(requested):
         try:
             if not context.authorize(request, "DESCRIBE", "GROUP", group.group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             context.coordinators.group.fetch_offsets(
                 group.group_id,
-                partial(told, index),
+                partial(fetched, index),
                 require_stable=body.require_stable,
                 member_id=group.member_id,
                 member_epoch=group.member_epoch,
             )
         except KafkaError as refusal:
-            told(index, refusal.code, GroupOffsets())
+            fetched(index, refusal.code, GroupOffsets())
 
 
 def _member(request: Request, group: Any) -> tuple[str | None, int]:
@@ -104,7 +104,7 @@ def _member(request: Request, group: Any) -> tuple[str | None, int]:
 def _group_answer(
     context: HandlerContext,
     request: Request,
-    asked: AskedGroup,
+    requested: RequestedGroup,
     error: ErrorCode,
     offsets: GroupOffsets,
 ) -> GroupAnswer:
@@ -113,29 +113,29 @@ def _group_answer(
         if request.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
             topics = [
                 (topic, [(index, NOTHING_COMMITTED, error) for index in topic.partitions])
-                for topic in _asked_topics(context, request, asked.topics or [])
+                for topic in _requested_topics(context, request, requested.topics or [])
             ]
-        return GroupAnswer(asked.group_id, error, topics)
-    if asked.topics is None:
-        wanted = _all_topics(context, request, offsets)
+        return GroupAnswer(requested.group_id, error, topics)
+    if requested.topics is None:
+        named = _all_topics(context, request, offsets)
     else:
-        wanted = _asked_topics(context, request, asked.topics)
+        named = _requested_topics(context, request, requested.topics)
     require_stable = request.body.require_stable
     return GroupAnswer(
-        asked.group_id,
+        requested.group_id,
         ErrorCode.NONE,
         [
             (
                 topic,
                 [_position(offsets, topic, index, require_stable) for index in topic.partitions],
             )
-            for topic in wanted
+            for topic in named
         ],
     )
 
 
 def _position(
-    offsets: GroupOffsets, topic: AskedTopic, index: int, require_stable: bool
+    offsets: GroupOffsets, topic: RequestedTopic, index: int, require_stable: bool
 ) -> Answered:
     if topic.error:
         return index, NOTHING_COMMITTED, topic.error
@@ -147,11 +147,11 @@ def _position(
     return index, position, ErrorCode.NONE
 
 
-def _asked_topics(
+def _requested_topics(
     context: HandlerContext, request: Request, topics: Iterable[Any]
-) -> list[AskedTopic]:
+) -> list[RequestedTopic]:
     """The topics of a request, by whatever they are named there."""
-    asked = []
+    requested = []
     for topic in topics:
         name: str = topic.name
         topic_id, error = ZERO_UUID, ErrorCode.NONE
@@ -164,16 +164,16 @@ def _asked_topics(
                 name = known
         if not error and not context.authorize(request, "DESCRIBE", "TOPIC", name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        asked.append(AskedTopic(name, topic_id, topic.partition_indexes, error))
-    return asked
+        requested.append(RequestedTopic(name, topic_id, topic.partition_indexes, error))
+    return requested
 
 
 def _all_topics(
     context: HandlerContext, request: Request, offsets: GroupOffsets
-) -> list[AskedTopic]:
+) -> list[RequestedTopic]:
     """All topics that the group committed for and the client may know of."""
     return [
-        AskedTopic(
+        RequestedTopic(
             name,
             context.metadata_cache.topic_id(name) or ZERO_UUID,
             list(partitions),

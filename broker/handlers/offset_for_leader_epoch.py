@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (23), versions 2-4: where an epoch of a partition's leaders ended.
 
-Behaviour: the largest epoch not above the asked one, and the offset at which the next one
+Behaviour: the largest epoch not above the requested one, and the offset at which the next one
 began, or the log's end for the current epoch (KIP-101, KIP-279, KIP-320). A client that
 sees its own position beyond that knows that its log was truncated.
 Version notes: 3 names the replica that asks; 4 is flexible.
@@ -24,22 +24,22 @@ def handle_offset_for_leader_epoch(
     topics = []
     for topic in body.topics:
         partitions = []
-        for asked in topic.partitions:
+        for requested in topic.partitions:
             error, epoch, end_offset = ErrorCode.NONE, -1, -1
             try:
                 if not context.authorize(request, "DESCRIBE", "TOPIC", topic.topic):
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = context.replica_manager.partition_or_error(
-                    TopicPartition(topic.topic, asked.partition)
+                    TopicPartition(topic.topic, requested.partition)
                 )
-                partition.check_leader(asked.current_leader_epoch)
-                epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
+                partition.check_leader(requested.current_leader_epoch)
+                epoch, end_offset = partition.end_offset_for_epoch(requested.leader_epoch)
             except KafkaError as refusal:
                 error = refusal.code
             partitions.append(
                 response.EpochEndOffset(
                     error_code=error,
-                    partition=asked.partition,
+                    partition=requested.partition,
                     leader_epoch=epoch,
                     end_offset=end_offset,
                 )

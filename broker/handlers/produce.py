@@ -158,13 +158,13 @@ def _answer(
             result = refused.get(_key(version, topic, index)) if refused else None
             if result is None:
                 result = results[TopicPartition(name or "", index)]
-            told = partition_response(index, result)
+            part = partition_response(index, result)
             if result.error and name is not None:
                 where = TopicPartition(name, index)
                 tell_producer(
-                    context, version, request.connection.listener_name, answer, told, where
+                    context, version, request.connection.listener_name, answer, part, where
                 )
-            partitions.append(told)
+            partitions.append(part)
         answer.responses.append(
             response.TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=partitions

@@ -2,8 +2,8 @@
 
 Behaviour: each partition succeeds or fails on its own; what is kept is a transactional record of
 `__consumer_offsets`. The positions count once the transaction is committed, until then they are
-pending, and readers that require stable offsets are told so. The transaction must know of the
-group's partition of `__consumer_offsets`, which its coordinator is asked (KIP-890).
+pending, and readers that require stable offsets get an error. The transaction must know of the
+group's partition of `__consumer_offsets`, which its coordinator verifies (KIP-890).
 Version notes: 2 has leader epochs and knows COORDINATOR_LOAD_IN_PROGRESS; 3 names the member and
 its generation, which fence zombies (KIP-447); 4 knows TRANSACTION_ABORTABLE; 5 needs no
 AddOffsetsToTxn before it.
@@ -46,7 +46,7 @@ def handle_txn_offset_commit(context: HandlerContext, request: Request) -> None:
 
     def respond(errors: Sequence[ErrorCode]) -> None:
         for place, error in zip(places, errors, strict=True):
-            place.error_code = _told(request.api_version, error)
+            place.error_code = _client_error(request.api_version, error)
         request.answer(response)
 
     def refuse(error: ErrorCode) -> None:
@@ -105,13 +105,13 @@ def _commit_request(
 
 
 def _verification_error(error: ErrorCode) -> ErrorCode:
-    """What is told of a coordinator that cannot be asked: the client is to send it again."""
+    """The error for a coordinator that cannot be reached: the client is to send it again."""
     if error is ErrorCode.NETWORK_EXCEPTION:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return commit_error(error)
 
 
-def _told(version: int, error: ErrorCode) -> ErrorCode:
+def _client_error(version: int, error: ErrorCode) -> ErrorCode:
     """The error in words that the version knows: the first clients fail on the one of loading."""
     if (
         error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -136,8 +136,8 @@ def _resolve(
         if not topic_error and not context.authorize(request, "READ", "TOPIC", topic.name):
             topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = []
-        for asked in topic.partitions:
-            index = asked.partition_index
+        for requested in topic.partitions:
+            index = requested.partition_index
             error = topic_error
             if not error and not cache.contains_partition(topic.name, index):
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -151,9 +151,9 @@ def _resolve(
                     PartitionCommit(
                         topic.name,
                         index,
-                        asked.committed_offset,
-                        asked.committed_leader_epoch,
-                        asked.committed_metadata or "",
+                        requested.committed_offset,
+                        requested.committed_leader_epoch,
+                        requested.committed_metadata or "",
                         topic_id,
                     )
                 )

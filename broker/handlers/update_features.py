@@ -1,7 +1,7 @@
 """UpdateFeatures (57), versions 0-2: move the finalized levels of features (KIP-584).
 
 Behaviour: all updates are done, or none: INVALID_UPDATE_VERSION for a level that the
-controller or a live broker does not support, for one that is lower without being asked for
+controller or a live broker does not support, for one that is lower without a request for
 as a downgrade or higher with it, and for a feature or a kind of change that is not known;
 FEATURE_UPDATE_FAILED where the metadata store refused. Any broker takes it; the controller
 does it, and the others follow by their watch on `/feature`. A safe and an unsafe downgrade

@@ -147,9 +147,9 @@ async def ensure_topics(context: HandlerContext, names: Sequence[str]) -> dict[s
         return await context.controller.ensure_topics(names)
 
     broker_count = len(context.metadata_cache.snapshot.alive_brokers)
-    wishes = [topic_for_first_use(name, context.config, broker_count) for name in names]
+    new_topics = [topic_for_first_use(name, context.config, broker_count) for name in names]
     request = messages.CreateTopicsRequest(
-        topics=[_creatable(wish) for wish in wishes], timeout_ms=DEFAULT_TIMEOUT_MS
+        topics=[_creatable(topic) for topic in new_topics], timeout_ms=DEFAULT_TIMEOUT_MS
     )
     answer = await ask_controller(context, request, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here)
     refused = answer if isinstance(answer, dict) else _refusals(answer)
@@ -167,11 +167,13 @@ def _refusals(answer: messages.CreateTopicsResponse) -> dict[str, KafkaError]:
     }
 
 
-def _creatable(wish: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
+def _creatable(topic: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
     make = messages.CreateTopicsRequest
     return make.CreatableTopic(
-        name=wish.name,
-        num_partitions=wish.partition_count,
-        replication_factor=wish.replication_factor,
-        configs=[make.CreatableTopicConfig(name=name, value=value) for name, value in wish.configs],
+        name=topic.name,
+        num_partitions=topic.partition_count,
+        replication_factor=topic.replication_factor,
+        configs=[
+            make.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs
+        ],
     )

@@ -26,7 +26,7 @@ from ...runtime.timers import Timers
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.1
-"""Between attempts, while the store cannot be asked."""
+"""Between attempts, while the store does not answer."""
 
 
 class IsrWriter:
@@ -54,7 +54,7 @@ class IsrWriter:
         self._is_scheduled = False
 
     def submit(self, partition: Partition, change: LeaderAndIsr) -> None:
-        """Have a change written; the partition is told what became of it."""
+        """Have a change written; the partition gets the outcome."""
         self._start_task(self._write, partition, change)
 
     async def _write(self, partition: Partition, change: LeaderAndIsr) -> None:
@@ -117,6 +117,6 @@ class IsrWriter:
                 note = znodes.encode_isr_change(due)
                 await self._store.create(znodes.ISR_CHANGE_PREFIX, note, sequential=True)
         except MetadataStoreError as error:
-            logger.warning("the controller cannot be told of changed ISRs: %s", error)
+            logger.warning("could not propagate changed ISRs to the controller: %s", error)
             self._propagation.put_back(due)
         self._schedule()

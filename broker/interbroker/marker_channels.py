@@ -278,7 +278,7 @@ class MarkerChannels:
             self._written(
                 transaction,
                 {
-                    # One that was left out of the answer is asked for again.
+                    # One that was left out of the answer is sent again.
                     each: errors.get((producer_id, each), ErrorCode.REQUEST_TIMED_OUT)
                     for each in partitions
                 },

@@ -132,7 +132,7 @@ class BrokerPeers:
         """Follow partitions no more."""
         self.fetchers.remove_fetchers(partitions)
 
-    # -- what is asked of the others for consumers ----------------------------------------
+    # -- for consumers ------------------------------------------------------------------
 
     def replica_selector(self) -> SelectReplica:
         """What `replica.selector.class` names; it is a class of Kafka's, by its name there.

@@ -67,7 +67,7 @@ class WriterInTransaction(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a coordinator is asked of one transaction; `on_answer` gets each partition's outcome."""
+    """Partitions that a coordinator is to verify or add; `on_answer` gets each one's outcome."""
 
     writer: WriterInTransaction
     partitions: frozenset[TopicPartition]
@@ -177,7 +177,7 @@ class TransactionVerifier:
     def _start(
         self, writer: WriterInTransaction, base_sequences: Mapping[TopicPartition, int]
     ) -> tuple[PartitionErrors, dict[TopicPartition, VerificationGuard]]:
-        """Guards for the partitions that have to be asked for, and why others cannot be."""
+        """Guards for the partitions that have to be verified, and the errors of the others."""
         now_ms = self._clock.now_ms()
         errors: PartitionErrors = {}
         guards: dict[TopicPartition, VerificationGuard] = {}

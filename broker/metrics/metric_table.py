@@ -213,7 +213,7 @@ METRICS: dict[str, Metric] = dict(
         _metric(
             _COUNTER,
             "kafka.server:FetchSessionCache,IncrementalFetchSessionEvictionsPerSec",
-            "Sessions that made room for others.",
+            "Sessions that were evicted for others.",
         ),
         _network("connection_count", _GAUGE, "connection-count", "Connections that are open."),
         _network(

@@ -1,6 +1,6 @@
 """Takes every metric's values from a running broker.
 
-Each reader is a generator that goes over one room's objects. Whoever drives it may pause after
+Each reader is a generator that goes over one package's objects. Whoever drives it may pause after
 any value and let others run, so that a scrape of thousands of partitions holds up nobody; that
 is why tables are copied before they are gone over.
 """

@@ -22,7 +22,7 @@ _SHARES = tuple(float(each) for each in QUANTILES)
 
 
 def request_samples(source: MetricsSource) -> Iterator[Sample]:
-    """Every API that was asked for.
+    """Every API that was requested.
 
     A Fetch counts twice, as in Kafka: under its own name, and as FetchConsumer or FetchFollower.
     """

@@ -58,7 +58,7 @@ class Connection:
 
     Args:
         dispatcher: routes frames to handlers.
-        listener_name: the listener it came in by; decides which addresses it is told.
+        listener_name: the listener it came in by; decides which addresses it gets.
         peer: address and port of the other side, for log lines.
         frame_bytes_max: `socket.request.max.bytes`.
         on_ready: called when there is output to send or a backlog to go on with, that is

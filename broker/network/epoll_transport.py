@@ -38,7 +38,7 @@ IDLE_CHECK_EVERY_MS = 30_000
 ACCEPT_AGAIN_MS = 1000
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
-"""SO_LINGER of a socket whose peer is to be told that it was not served."""
+"""SO_LINGER of a socket whose peer is reset, since it is not served."""
 
 _READ = select.EPOLLIN | select.EPOLLRDHUP
 _GONE = select.EPOLLHUP | select.EPOLLERR

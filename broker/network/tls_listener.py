@@ -2,7 +2,7 @@
 
 A handshake costs the broker more than the client, and one that is not gone on with would hold its
 place for ever. So each has a deadline, and only so many are under way at once; the oldest makes
-room for a new one, since the slow ones are not those to wait for.
+way for a new one, since the slow ones are not those to wait for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who leads a partition, told together with the refusal of what only its leader does (KIP-951).
+"""Who leads a partition, answered together with the refusal of what only its leader does (KIP-951).
 
 A client that hears of the leader in the answer itself goes there at once; without that it has to
 ask for metadata first. Only refusals come here. Source: Kafka's KafkaApis (getCurrentLeader).
@@ -36,10 +36,10 @@ class CurrentLeader(NamedTuple):
 def current_leader(
     context: HandlerContext, topic_partition: TopicPartition, listener_name: str
 ) -> CurrentLeader:
-    """The leader of a partition: what its replica here was told, else what the metadata say.
+    """The leader of a partition: as its replica here has it, else as the metadata have it.
 
     Args:
-        broker: which is asked.
+        context: the broker's.
         topic_partition: it may exist or not.
         listener_name: the one that the client came in by, whose addresses it can use.
     """
@@ -67,7 +67,7 @@ def tell_producer(
     """Put the leader into a Produce answer, if the partition failed for want of it.
 
     Args:
-        broker: which answers.
+        context: the broker's.
         version: of the request; before 10 there is no place for it.
         listener_name: the one that the client came in by.
         answer: gets the leader's address.
@@ -90,7 +90,7 @@ def tell_fetcher(
     """The same of a Fetch answer, whose partition may also be refused for an older epoch.
 
     Args:
-        broker: which answers.
+        context: the broker's.
         version: of the request; before 16 there is no place for it.
         listener_name: the one that the client came in by.
         answer: gets the leader's address.

@@ -60,15 +60,15 @@ def fetch_response(
     if session is not None:
         is_full = request.body.session_epoch == INITIAL_EPOCH
         with_records = [key for key, data in results if len(data.records)]
-        told = []
+        changed = []
         for key, data in results:
             cached = session.partitions.get(key)
             has_news = cached.take_news(data) if cached is not None else True
             if has_news or is_full:
-                told.append((key, data))
+                changed.append((key, data))
         if with_records:
             session.move_to_end(with_records)
-        results = told
+        results = changed
     response = messages.FetchResponse
     answer = response(session_id=session.id if session is not None else 0)
     # In the order of the results: a topic stands there again where others came in between.

@@ -1,6 +1,6 @@
 """Incremental fetch sessions (KIP-227): a client names only what changed since its last fetch.
 
-A session remembers the partitions a client fetches and what it last told of each; an
+A session remembers the partitions a client fetches and what it last answered of each; an
 incremental answer holds only partitions with news. Those that had none are left alone until
 they change: a fetch costs what is active of its session, however large that is. Sessions live
 in a cache of bounded size: a new one takes the place of the least recently used that has been
@@ -42,7 +42,7 @@ class RequestedPartition(NamedTuple):
 
 
 class CachedPartition:
-    """One partition of a session: what is asked, and what was last answered.
+    """One partition of a session: what is requested, and what was last answered.
 
     Attributes:
         place: goes up along the session's order.
@@ -125,7 +125,7 @@ class FetchSession(FetchMemory):
             else:
                 self._wake(cached)
                 if partition.current_leader_epoch != cached.requested.current_leader_epoch:
-                    # What was told last may have been for a leader that was none any more.
+                    # The last answer may have been for a leader that was none any more.
                     cached.high_watermark = -1
                 cached.requested = partition
         for key in forgotten:
@@ -182,7 +182,7 @@ class FetchSession(FetchMemory):
     def note_records(
         self, requested: RequestedPartition, high_watermark: int, log_start_offset: int
     ) -> None:
-        """A partition is asked for so from now on, and has just been answered with records."""
+        """A partition is requested so from now on, and has just been answered with records."""
         cached = self.partitions[requested.key]
         cached.requested = requested
         cached.high_watermark = high_watermark
@@ -190,15 +190,15 @@ class FetchSession(FetchMemory):
         if len(self.partitions) > 1:
             self.move_to_end((requested.key,))
 
-    def wanted(self) -> list[RequestedPartition]:
-        """What is asked of the active partitions, in the session's order."""
+    def requested_partitions(self) -> list[RequestedPartition]:
+        """The requests for the active partitions, in the session's order."""
         active = self.active
         if len(active) < 2:
             return [each.requested for each in active.values()]
         return [each.requested for each in sorted(active.values(), key=_place_of)]
 
     def leave_alone(self, key: PartitionKey, idle: IdlePartition) -> None:
-        """A partition was just told as it is: until it changes, no fetch has to look at it."""
+        """A partition was just answered as it is: until it changes, no fetch has to look at it."""
         cached = self.active.get(key)
         topic_partition = idle.asked.topic_partition
         if cached is None or topic_partition in self.idle or self.is_closed:
@@ -224,12 +224,12 @@ class FetchSession(FetchMemory):
     def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
         """Partitions of this session, in its order."""
         cached = self.partitions
-        return sorted(partitions, key=lambda asked: cached[self.key_of(asked)].place)
+        return sorted(partitions, key=lambda requested: cached[self.key_of(requested)].place)
 
-    def key_of(self, asked: FetchPartition) -> PartitionKey:
+    def key_of(self, requested: FetchPartition) -> PartitionKey:
         """What a partition is called in this session."""
-        topic, index = asked.topic_partition
-        return (asked.topic_id if self.uses_topic_ids else topic), index
+        topic, index = requested.topic_partition
+        return (requested.topic_id if self.uses_topic_ids else topic), index
 
     def _wake(self, cached: CachedPartition) -> None:
         if cached.idle_as is not None:
@@ -257,16 +257,16 @@ class FetchSessionCache:
 
     Args:
         slots_max: most sessions kept (`max.incremental.fetch.session.cache.slots`).
-        chance: for session ids.
+        rng: for session ids.
         purgatory: where the sessions' fetches wait, which tells of changed partitions.
 
     Attributes:
-        evictions: how many sessions made room for others.
+        evictions: how many sessions were evicted for others.
     """
 
-    def __init__(self, slots_max: int, chance: random.Random, purgatory: FetchPurgatory) -> None:
+    def __init__(self, slots_max: int, rng: random.Random, purgatory: FetchPurgatory) -> None:
         self._slots_max = slots_max
-        self._random = chance
+        self._rng = rng
         self._purgatory = purgatory
         self._sessions: dict[int, FetchSession] = {}
         self.evictions = 0
@@ -291,7 +291,7 @@ class FetchSessionCache:
             self.evictions += 1
         session_id = INVALID_SESSION_ID
         while session_id == INVALID_SESSION_ID or session_id in self._sessions:
-            session_id = self._random.randrange(1, EPOCH_MAX)
+            session_id = self._rng.randrange(1, EPOCH_MAX)
         session = FetchSession(session_id, uses_topic_ids, now_ms, self._purgatory)
         self._sessions[session_id] = session
         return session

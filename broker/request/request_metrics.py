@@ -102,19 +102,19 @@ class RequestTimes:
         return recent
 
 
-def quantiles(buckets: Sequence[int], wanted: Iterable[float]) -> list[float]:
+def quantiles(buckets: Sequence[int], shares: Iterable[float]) -> list[float]:
     """The times, in ms, that these shares of all requests did not exceed; 0 if there were none.
 
     Args:
         buckets: how many requests each bucket holds.
-        wanted: shares between 0 and 1, ascending.
+        shares: between 0 and 1, ascending.
     """
     total = sum(buckets)
     found: list[float] = []
     filled = [(bucket, count) for bucket, count in enumerate(buckets) if count]
     position = -1
     seen = 0
-    for share in wanted:
+    for share in shares:
         while position + 1 < len(filled) and (position < 0 or seen < share * total):
             position += 1
             seen += filled[position][1]

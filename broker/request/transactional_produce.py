@@ -38,7 +38,7 @@ def append_transactional(
     """Append the batches of a request that has some of a transaction.
 
     Args:
-        broker: this one.
+        context: the broker's.
         request: a Produce with a transactional id.
         entries: its batches, by partition.
         on_complete: gets every partition's outcome, in or after a flush.
@@ -117,8 +117,8 @@ def append_transactional(
 def _refusal(error: ErrorCode, *, adds_partitions: bool) -> PartitionResponse:
     """A coordinator's error in words that producers know.
 
-    For one that passes they are told of too few replicas: then they try again without asking for
-    metadata. Those that leave the adding to the broker know that a transaction may not be over.
+    For one that passes the answer is NOT_ENOUGH_REPLICAS: then they retry without a metadata
+    request. Those that leave the adding to the broker know that a transaction may not be over.
     """
     if error is ErrorCode.INVALID_TXN_STATE:
         return PartitionResponse(error, error_message="Partition was not added to the transaction")

@@ -46,7 +46,7 @@ class TopicPart(NamedTuple):
     Attributes:
         head: its id or name and the number of partitions, which begin its part of the answer too.
         topic: the id or name.
-        entries: what is asked of each partition.
+        entries: the request for each partition.
     """
 
     head: bytes
@@ -160,7 +160,7 @@ class FetchLayout:
             count, at = read_unsigned_varint(data, at)
             count -= 1
         if not 0 <= count <= ELEMENTS_MAX:
-            raise ValueError("more elements than are commonly asked for")
+            raise ValueError("more elements than are commonly requested")
         return count, at
 
     def _read_name_size(self, data: bytes, at: int) -> tuple[int, int]:
@@ -180,7 +180,7 @@ class FetchLayout:
         return index
 
     def read_entry(self, entry: bytes, topic: str, topic_id: bytes) -> FetchPartition:
-        """What is asked of a partition.
+        """The request for a partition.
 
         Raises:
             ValueError: it has tagged fields.

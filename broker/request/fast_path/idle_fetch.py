@@ -49,7 +49,7 @@ class IdleFetchFastPath(FetchMemory):
     """What one connection's fetches without a session have in common.
 
     Args:
-        broker: which answers.
+        context: the broker's.
         route: of the fetch that is learnt.
         layout: of its version.
         body: what it says of all partitions.
@@ -236,18 +236,20 @@ class RepeatedFetch:
         """Read, and perhaps wait; False where only the general way can answer."""
         memory = self._memory
         memory.begin(self)
-        asked = self._resolve(request)
-        if asked is None:
+        requested = self._resolve(request)
+        if requested is None:
             return False
         self._request = request
-        self._context.replica_manager.fetch_messages(memory.params, asked, self._complete, memory)
+        self._context.replica_manager.fetch_messages(
+            memory.params, requested, self._complete, memory
+        )
         return True
 
     def _resolve(self, request: Request) -> list[FetchPartition] | None:
-        """What is asked of partitions that are not idle; None where something must be explained."""
+        """The requested partitions that are not idle; None where something must be explained."""
         context, memory = self._context, self._memory
         cache = context.metadata_cache
-        asked: list[FetchPartition] = []
+        requested: list[FetchPartition] = []
         previous = None
         for _, topic, entries in self._topics:
             name = cache.topic_name(topic) if isinstance(topic, bytes) else topic
@@ -266,16 +268,16 @@ class RepeatedFetch:
             topic_id = topic if isinstance(topic, bytes) else b""
             for entry in filter(active.__contains__, entries):
                 try:
-                    wish = memory.layout.read_entry(entry, name, topic_id)
+                    partition = memory.layout.read_entry(entry, name, topic_id)
                 except ValueError:
                     return None
-                if not cache.contains_partition(*wish.topic_partition):
+                if not cache.contains_partition(*partition.topic_partition):
                     return None
-                asked.append(wish)
-        return None if self._names_any_twice(asked) else asked
+                requested.append(partition)
+        return None if self._names_any_twice(requested) else requested
 
     def _note_entries(self, topic: bytes | str, entries: set[bytes], count: int) -> bool:
-        """Remember what is asked of a topic; False if there is none, or something stands twice."""
+        """Remember the requests for a topic; False if there is none, or something stands twice."""
         before = self._entries.get(topic)
         if before is not None:  # others came in between
             count += len(before)
@@ -283,13 +285,15 @@ class RepeatedFetch:
         self._entries[topic] = entries
         return 0 < len(entries) == count
 
-    def _names_any_twice(self, asked: list[FetchPartition]) -> bool:
-        """Whether a partition is asked for in two ways, of which only the last counts."""
-        named = {wish.topic_partition for wish in asked}
-        return len(named) < len(asked) or any(self._memory.is_idle_in(each, self) for each in named)
+    def _names_any_twice(self, requested: list[FetchPartition]) -> bool:
+        """Whether a partition is requested in two ways, of which only the last counts."""
+        named = {partition.topic_partition for partition in requested}
+        return len(named) < len(requested) or any(
+            self._memory.is_idle_in(each, self) for each in named
+        )
 
     def asks_for(self, topic: bytes | str, entry: bytes) -> bool:
-        """Whether a partition is asked for in these words."""
+        """Whether a partition is requested in these bytes."""
         return entry in self._entries.get(topic, ())
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> list[FetchPartition]:
@@ -332,8 +336,8 @@ class RepeatedFetch:
             hosted, {self._names[topic]: count for topic, count in answer.idle_topics.items()}
         )
         request.answer_framed(answer.buffers(len(self._topics)))
-        for topic, entry, encoded, asked, data in answer.fresh:
-            idle = idle_partition(hosted.online, memory.params, asked, data)
+        for topic, entry, encoded, requested, data in answer.fresh:
+            idle = idle_partition(hosted.online, memory.params, requested, data)
             if idle is not None:
                 memory.leave_alone(topic, entry, encoded, idle)
 
@@ -341,21 +345,21 @@ class RepeatedFetch:
         """Answer by the codec, for there is more to say than the fast path can."""
         context, memory = self._context, self._memory
         hosted = context.replica_manager.hosted
-        found = {asked.topic_partition: data for asked, data in results}
+        found = {requested.topic_partition: data for requested, data in results}
         everything: FetchResults = []
-        told: Results = []
+        answered: Results = []
         for _, topic, entries in self._topics:
             topic_id = topic if isinstance(topic, bytes) else b""
             for entry in entries:
-                asked = memory.layout.read_entry(entry, self._names[topic], topic_id)
-                data = found.get(asked.topic_partition)
+                requested = memory.layout.read_entry(entry, self._names[topic], topic_id)
+                data = found.get(requested.topic_partition)
                 if data is None:
-                    ((_, data),) = read_from_log(hosted.online, memory.params, [asked])
-                everything.append((asked, data))
-                told.append(((topic, asked.topic_partition.partition), data))
+                    ((_, data),) = read_from_log(hosted.online, memory.params, [requested])
+                everything.append((requested, data))
+                answered.append(((topic, requested.topic_partition.partition), data))
         count_fetches(hosted, memory.params, everything)
         request.body = self.decode(request.route)
-        request.answer(fetch_response(context, request, None, told))
+        request.answer(fetch_response(context, request, None, answered))
 
 
 class FastFetchAnswer:
@@ -369,7 +373,7 @@ class FastFetchAnswer:
     Attributes:
         partitions: how many it holds.
         idle_topics: topic to how many of its partitions were idle.
-        fresh: of others without records: topic, what asked for it, its part of the answer, and
+        fresh: of others without records: topic, what requested it, its part of the answer, and
             the result.
     """
 
@@ -392,11 +396,14 @@ class FastFetchAnswer:
         self._layout = memory.layout
         self._correlation_id = correlation_id
         self._results = {
-            (asked.topic_id or asked.topic_partition.topic, asked.topic_partition.partition): (
-                asked,
+            (
+                requested.topic_id or requested.topic_partition.topic,
+                requested.topic_partition.partition,
+            ): (
+                requested,
                 data,
             )
-            for asked, data in results
+            for requested, data in results
         }
         self._buffers: list[Any] = []
         self._pending: list[bytes] = []
@@ -426,10 +433,10 @@ class FastFetchAnswer:
 
     def _add_active(self, topic: bytes | str, entry: bytes) -> None:
         index = self._layout.partition_of(entry)
-        asked, data = self._results[topic, index]
+        requested, data = self._results[topic, index]
         before, behind = self._layout.encode_partition(index, data)
         if not len(data.records):
-            self.fresh.append((topic, entry, before + behind, asked, data))
+            self.fresh.append((topic, entry, before + behind, requested, data))
             self._pending.append(before)
         else:
             self._pending.append(before)

@@ -1,6 +1,6 @@
-"""The common ListOffsets: for an end of one partition, as its connection has asked before.
+"""The common ListOffsets: for an end of one partition, as its connection has requested before.
 
-Kafka's consumers that are told where to seek (Spark's, for each poll) ask for the start and for
+Kafka's consumers that seek by themselves (Spark's, for each poll) request the start and
 the end of the same partition in turn. But for their correlation ids such requests are the same
 bytes, so what they ask is found by these, and the answer is packed around the offset.
 """
@@ -54,13 +54,13 @@ class EndLookup:
 
     def __init__(self, route: Route, body: Any, partition: Partition) -> None:
         (topic,) = body.topics
-        (asked,) = topic.partitions
+        (requested,) = topic.partitions
         self._partition = partition
-        self._timestamp: int = asked.timestamp
-        self._leader_epoch: int = asked.current_leader_epoch
+        self._timestamp: int = requested.timestamp
+        self._leader_epoch: int = requested.current_leader_epoch
         self._isolation = isolation_for(body.replica_id, body.isolation_level)
         self._knows_epochs = route.api_version >= FIRST_VERSION_WITH_LEADER_EPOCHS
-        self._cut_answer(route, topic.name, asked.partition_index)
+        self._cut_answer(route, topic.name, requested.partition_index)
 
     def _cut_answer(self, route: Route, topic: str, index: int) -> None:
         """Take an encoded answer apart where its offset and epoch stand."""
@@ -80,7 +80,7 @@ class EndLookup:
         """The framed answer.
 
         Raises:
-            KafkaError: the partition may not be asked now.
+            KafkaError: the partition is not led here in that epoch.
         """
         partition = self._partition
         partition.check_leader(self._leader_epoch)
@@ -91,7 +91,7 @@ class EndLookup:
 
 
 class ListOffsetsFastPath:
-    """The lookups that one connection has asked for, by the bytes that asked."""
+    """The lookups that one connection has requested, by the bytes of the request."""
 
     __slots__ = ("_context", "_lookups", "_route", "_snapshot")
 
@@ -138,11 +138,11 @@ class ListOffsetsFastPath:
         ):
             return
         (topic,) = body.topics
-        (asked,) = topic.partitions
-        if asked.timestamp not in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
+        (requested,) = topic.partitions
+        if requested.timestamp not in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             return
         partition = self._context.replica_manager.get_partition(
-            TopicPartition(topic.name, asked.partition_index)
+            TopicPartition(topic.name, requested.partition_index)
         )
         if partition is None:
             return

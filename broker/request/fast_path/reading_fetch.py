@@ -63,7 +63,7 @@ class ReadingFastPath:
     """What the fetches of one partition by one connection have in common.
 
     Args:
-        broker: which answers.
+        context: the broker's.
         route: of the fetch that is learnt.
         body: what it asks.
         parts: its bytes but for correlation id, session epoch and offset, which stand before the
@@ -113,7 +113,7 @@ class ReadingFastPath:
         partition: Partition,
     ) -> None:
         (topic,) = body.topics
-        (asked,) = topic.partitions
+        (requested,) = topic.partitions
         self.misses = 0
         self._context = context
         self._route = route
@@ -125,18 +125,18 @@ class ReadingFastPath:
         self._unpack = struct.Struct(f">4xi{head}si{middle}sq{tail}s").unpack
         params = fetch_params(context, body, route.api_version)
         self._isolation = params.isolation
-        self._max_bytes = min(asked.partition_max_bytes, params.max_bytes)
+        self._max_bytes = min(requested.partition_max_bytes, params.max_bytes)
         self._min_bytes = max(params.min_bytes, 1) if params.max_wait_ms > 0 else 1
-        self._leader_epoch: int = asked.current_leader_epoch
+        self._leader_epoch: int = requested.current_leader_epoch
         self._session_id: int = body.session_id
         by_id = route.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self._by_id = by_id
-        self._key = (topic.topic_id if by_id else topic.topic, asked.partition)
+        self._key = (topic.topic_id if by_id else topic.topic, requested.partition)
         self._requested = (
-            asked.partition_max_bytes,
+            requested.partition_max_bytes,
             self._leader_epoch,
             -1,
-            asked.log_start_offset,
+            requested.log_start_offset,
         )
         self._grounds = grounds_of(params, select_leader)
         self._is_flexible = route.api_version >= FIRST_FLEXIBLE_VERSION
@@ -264,7 +264,7 @@ class ReadingFastPath:
         connection.send_parts_at_once(parts, size)
 
     def _note_in(self, session: FetchSession, epoch: int, offset: int) -> None:
-        """Have the session know what is asked and answered, as the handler does."""
+        """Have the session know what is requested and answered, as the handler does."""
         context, partition = self._context, self._partition
         now_ms = context.clock.monotonic_ms()
         context.fetch_sessions.use(self._session_id, epoch, self._by_id, now_ms)
@@ -318,14 +318,14 @@ def _fast_path_for(
     ):
         return None
     (topic,) = body.topics
-    (asked,) = topic.partitions
-    if asked.last_fetched_epoch != -1 or asked.partition_max_bytes < 0:
+    (requested,) = topic.partitions
+    if requested.last_fetched_epoch != -1 or requested.partition_max_bytes < 0:
         return None
     by_id = route.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     name = context.metadata_cache.topic_name(topic.topic_id) if by_id else topic.topic
-    if name is None or not context.metadata_cache.contains_partition(name, asked.partition):
+    if name is None or not context.metadata_cache.contains_partition(name, requested.partition):
         return None
-    partition = context.replica_manager.get_partition(TopicPartition(name, asked.partition))
+    partition = context.replica_manager.get_partition(TopicPartition(name, requested.partition))
     parts = _parts_of(route, frame, body)
     if partition is None or parts is None:
         return None
