@@ -29,5 +29,12 @@ INVALID_SESSION_ID = 0
 FINAL_EPOCH = -1
 """The epoch of a fetch that closes its session, or that is part of none (KIP-227)."""
 
+ACKS_ALL = -1
+"""Of a Produce: answer once all replicas in sync have the records."""
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+ISOLATION_LEVELS = (READ_UNCOMMITTED, READ_COMMITTED)
+
 INT64_MAX = 2**63 - 1
 """The largest offset, timestamp or duration."""

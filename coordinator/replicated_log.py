@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..common.errors import ErrorCode
-from ..common.sentinels import NO_PRODUCER_ID
+from ..common.sentinels import ACKS_ALL, NO_PRODUCER_ID
 from ..common.topic_partition import TopicPartition
 from ..protocol.compression.codecs import Compression
 from ..protocol.records.batch import RecordBatch, iter_batches
@@ -18,8 +18,6 @@ from ..replication.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..storage.log.append_origin import AppendOrigin
 from .log import AppendCallback, AppendInTransaction, CoordinatorRecord, LoggedBatch, LoggedRecord
-
-ALL_REPLICAS = -1
 
 
 class ReplicatedLog:
@@ -78,7 +76,7 @@ class ReplicatedLog:
 
         pending = self._replica_manager.append_records(
             timeout_ms=self._timeout_ms,
-            required_acks=ALL_REPLICAS,
+            required_acks=ACKS_ALL,
             internal_topics_allowed=True,
             origin=AppendOrigin.COORDINATOR,
             entries={topic_partition: memoryview(batch)},

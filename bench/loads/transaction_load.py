@@ -10,6 +10,7 @@ from ...common.errors import ErrorCode
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.records import build_batch
+from ...protocol.records.batch import SEQUENCE_MASK
 from ..cluster import Cluster, Topic, new_name
 from ..errors import BenchError
 from ..figures import Figures, Measured
@@ -30,7 +31,6 @@ which a transaction is the same three requests everywhere."""
 BUSY_SECONDS_MAX = 30.0
 PAUSE_SECONDS = 0.0005
 """Before a partition is added again while the last transaction's markers are being written."""
-SEQUENCE_MASK = 0x7FFFFFFF
 
 
 def transactions() -> Load:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...common.errors import ErrorCode
 from ...common.internal_topics import CONSUMER_OFFSETS
+from ...common.sentinels import ACKS_ALL
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.builder import build_batch
 from ...protocol.records.control import CONTROL_KEY, END_TRANSACTION_VALUE, ControlRecordType
@@ -23,7 +24,6 @@ from ...storage.log.append_origin import AppendOrigin
 if TYPE_CHECKING:
     from ...coordinator.group.coordinator import GroupCoordinator
 
-ALL_REPLICAS = -1
 
 MarkerErrors = dict[TopicPartition, ErrorCode]
 MarkersDone = Callable[[MarkerErrors], None]
@@ -98,7 +98,7 @@ class MarkerWriter:
 
         self._replica_manager.append_records(
             timeout_ms=self._timeout_ms(),
-            required_acks=ALL_REPLICAS,
+            required_acks=ACKS_ALL,
             internal_topics_allowed=True,
             origin=AppendOrigin.COORDINATOR,
             entries=entries,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...common.errors import ErrorCode
+from ...common.sentinels import READ_COMMITTED
 from ...protocol import messages
 from ...replication.partition.partition import FetchIsolation
 from ...replication.read.fetch import FetchParams, FetchPartitionData
@@ -16,8 +17,6 @@ from .requests import Request
 FIRST_VERSION_WITH_STORAGE_ERRORS = 6
 FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
-READ_COMMITTED = 1
-ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 Results = list[tuple[PartitionKey, FetchPartitionData]]
 """What partitions answer, by what the request calls them."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_OFFSET
 from ...protocol import messages
 from ..client import KafkaClient
 from ..error_kinds import error_name, error_of
@@ -19,7 +20,6 @@ from .group_descriptions import (
     consumer_group,
 )
 
-NO_OFFSET: Final = -1
 NO_GENERATION: Final = -1
 LAST_WITH_TOPIC_NAMES: Final = 9
 """Of OffsetCommit and OffsetFetch; later versions go by topic ids."""

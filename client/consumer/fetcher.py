@@ -13,7 +13,7 @@ from typing import NamedTuple
 import trio
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import NO_EPOCH
+from ...common.sentinels import CONSUMER_REPLICA_ID, NO_EPOCH, READ_COMMITTED, READ_UNCOMMITTED
 from ...protocol import messages
 from ..client import KafkaClient
 from ..error_kinds import STALE_METADATA_ERRORS, error_name, error_of
@@ -32,12 +32,9 @@ __all__ = [
     "OffsetAndTimestamp",
 ]
 
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
 
 TOPIC_IDS_FROM = 13
 """From this version on Fetch names topics by their ids."""
-CONSUMER = -1
 
 PASSING_ERRORS = STALE_METADATA_ERRORS | {
     ErrorCode.OFFSET_NOT_AVAILABLE,
@@ -219,7 +216,7 @@ class Fetcher:
                 )
             )
         request = messages.FetchRequest(
-            replica_id=CONSUMER,
+            replica_id=CONSUMER_REPLICA_ID,
             max_wait_ms=self._max_wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._max_bytes,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import NO_OFFSET, ZERO_UUID
+from ...common.sentinels import ACKS_ALL, NO_OFFSET, ZERO_UUID
 from ...protocol import messages
 from ...protocol.compression.codecs import Compression
 from ...protocol.records.builder import RecordToBuild, build_batch
@@ -22,7 +22,6 @@ from ..metadata.metadata import LeaderAndEpoch
 from ..network.attempts import Attempts
 from .producer_ids import ProducerIds, Sequence
 
-ACKS_ALL = -1
 DELIVERY_TIMEOUT_MS = 120_000
 TOPIC_IDS_FROM = 13
 """From this version on Produce names topics by their ids."""

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
+from ...protocol.codec.wire import STRING_BYTES_MAX
 from ..log import CoordinatorRecord
 from .classic.group import Group
 from .offsets.offsets import NO_EXPIRY, OffsetAndMetadata
-from .settings import STRING_BYTES_MAX
 
 OFFSET_KEY_VERSION = 1
 GROUP_KEY_VERSION = 2

@@ -12,9 +12,6 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 expire, and a client that gave up and retried would leave one dead member per try (Kafka's
 classicGroupNewMemberJoinTimeoutMs)."""
 
-STRING_BYTES_MAX = 32_767
-"""The longest string that a record of `__consumer_offsets` can hold: an int16 counts it."""
-
 
 class GroupSettings(NamedTuple):
     """The settings that groups obey; the defaults are Kafka's."""

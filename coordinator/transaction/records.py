@@ -14,6 +14,7 @@ import struct
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
+from ...protocol.codec.wire import STRING_BYTES_MAX
 from ..log import CoordinatorRecord
 from ..record_reader import RecordFormatError, RecordReader
 from .states import TransactionState
@@ -21,8 +22,6 @@ from .transaction import NO_PARTITIONS, Transaction
 
 KEY_VERSION = 0
 KNOWN_VALUE_VERSIONS = range(2)
-STRING_BYTES_MAX = 32_767
-"""The longest transactional id that a key can hold: an int16 counts it."""
 
 STORED_STATES = range(TransactionState.EMPTY, TransactionState.COMPLETE_ABORT + 1)
 """Of the other two only the changes to them are known, never the states themselves."""

@@ -6,8 +6,10 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import (
     CONSUMER_REPLICA_ID,
     EARLIEST_TIMESTAMP,
+    ISOLATION_LEVELS,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
+    READ_COMMITTED,
 )
 from ...storage.index.time_index import TimestampAndOffset
 from ..partition.partition import FetchIsolation, Partition
@@ -20,9 +22,6 @@ EARLIEST_PENDING_UPLOAD = -6
 """The first offset that remote storage does not have yet."""
 
 NOTHING = TimestampAndOffset(-1, -1, -1)
-
-READ_COMMITTED = 1
-ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 
 def isolation_for(replica_id: int, isolation_level: int) -> FetchIsolation:

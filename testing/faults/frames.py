@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from ...broker.request.requests import ClientConnection, Request
 
 
-LENGTH_BYTES = 4
 HEAD_BYTES = 8
 """Of an answer's length and correlation id."""
 

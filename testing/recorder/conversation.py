@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ProtocolError
+from ...protocol.frames import LENGTH_BYTES
 from ...protocol.headers import read_request_header, read_request_start
 from ...protocol.messages import request_message
 from ...protocol.varints import Buffer, read_unsigned_varint
 from .recording import NO_API, FrameKind
 
-LENGTH_BYTES = 4
 START_BYTES = 4
 """As much of an answer as says what it answers."""
 

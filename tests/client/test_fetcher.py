@@ -17,9 +17,10 @@ from odradek.client import (
     PeerProtocolError,
 )
 from odradek.client.consumer.fetched_records import read_records
-from odradek.client.consumer.fetcher import EARLIEST, LATEST, READ_COMMITTED
+from odradek.client.consumer.fetcher import EARLIEST, LATEST
 from odradek.client.consumer.offsets import OffsetAndTimestamp
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.sentinels import READ_COMMITTED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import FetchResponse, ListOffsetsResponse
 from odradek.protocol.records import build_batch

@@ -17,8 +17,8 @@ from odradek.coordinator.group.records import (
     offset_key,
     offset_value,
 )
-from odradek.coordinator.group.settings import STRING_BYTES_MAX
 from odradek.coordinator.record_reader import RecordFormatError
+from odradek.protocol.codec.wire import STRING_BYTES_MAX
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records
 

@@ -4,7 +4,7 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.offsets.committing import PartitionCommit
 from odradek.coordinator.group.offsets.offsets import OffsetAndMetadata
 from odradek.coordinator.group.record_values import read_offset_value
-from odradek.coordinator.group.settings import STRING_BYTES_MAX
+from odradek.protocol.codec.wire import STRING_BYTES_MAX
 
 TOPIC_ID = bytes(range(16))
 

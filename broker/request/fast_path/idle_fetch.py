@@ -16,7 +16,7 @@ from operator import is_
 from typing import Any
 
 from ....common.errors import ErrorCode
-from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID
+from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID, ISOLATION_LEVELS
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....replication.purgatory.fetch_memory import FetchMemory, IdlePartition, idle_partition
@@ -25,7 +25,7 @@ from ....replication.read.fetch_counting import count_fetches, count_idle
 from ....replication.read.reading import read_from_log
 from ....replication.read.replica_selector import NO_REPLICA
 from ..context import HandlerContext
-from ..fetch_rules import ISOLATION_LEVELS, Results, fetch_params, fetch_response
+from ..fetch_rules import Results, fetch_params, fetch_response
 from ..requests import ClientConnection, Request
 from ..route import Route
 from .fetch_layout import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ....common.sentinels import READ_COMMITTED
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import (
     AddPartitionsToTxnRequest,
@@ -22,7 +23,6 @@ PRODUCE_AFTER_ADDING, PRODUCE_THAT_ADDS = 11, 12
 END_OF_FIRST_GENERATION, END_OF_SECOND = 4, 5
 LAST_VERSION_OF_CLIENTS = 3
 """Of AddPartitionsToTxn; later ones are sent by brokers."""
-READ_COMMITTED = 1
 
 
 class Producer(NamedTuple):
