@@ -15,7 +15,7 @@ watermarks, which only replicas use. Up to 5, KAFKA_STORAGE_ERROR is NOT_LEADER_
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import FINAL_EPOCH
+from ...common.sentinels import FINAL_EPOCH, ISOLATION_LEVELS
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.fetch_memory import idle_partition
@@ -26,7 +26,6 @@ from ..request.context import HandlerContext
 from ..request.fast_path.idle_fetch import RepeatedFetch
 from ..request.fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
-    ISOLATION_LEVELS,
     Results,
     fetch_params,
     fetch_response,

@@ -17,10 +17,9 @@ from odradek.client import (
     PeerProtocolError,
 )
 from odradek.client.consumer.fetched_records import read_records
-from odradek.client.consumer.fetcher import EARLIEST, LATEST
 from odradek.client.consumer.offsets import OffsetAndTimestamp
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.common.sentinels import READ_COMMITTED
+from odradek.common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import FetchResponse, ListOffsetsResponse
 from odradek.protocol.records import build_batch
@@ -374,8 +373,8 @@ async def test_a_position_that_the_caller_changed_meanwhile_stays(make_client, c
 
 
 def offsets(received: Received, error: int = 0) -> ListOffsetsResponse:
-    """Each partition's offset is ten times its index, plus 1 for EARLIEST and 2 for LATEST."""
-    extra = {EARLIEST: 1, LATEST: 2}
+    """Each partition's offset is ten times its index, plus 1 for EARLIEST_TIMESTAMP and 2 for LATEST_TIMESTAMP."""
+    extra = {EARLIEST_TIMESTAMP: 1, LATEST_TIMESTAMP: 2}
     topics = [
         ListOffsetsResponse.ListOffsetsTopicResponse(
             name=asked.name,
@@ -398,7 +397,9 @@ def offsets(received: Received, error: int = 0) -> ListOffsetsResponse:
 async def test_offsets_are_asked_of_each_leader(make_client, cluster):
     cluster.answer_all(ApiKey.LIST_OFFSETS, offsets)
     async with make_client() as client:
-        found = await Fetcher(client).list_offsets({("t", 0): EARLIEST, ("t", 1): LATEST})
+        found = await Fetcher(client).list_offsets(
+            {("t", 0): EARLIEST_TIMESTAMP, ("t", 1): LATEST_TIMESTAMP}
+        )
     assert found == {
         ("t", 0): OffsetAndTimestamp(1, -1, 4),
         ("t", 1): OffsetAndTimestamp(12, -1, 4),
@@ -414,7 +415,7 @@ async def test_offsets_that_cannot_be_told_yet_are_asked_for_again(
         received, refusals.pop() if refusals else 0
     )
     async with make_client() as client:
-        found = await Fetcher(client).list_offsets({("t", 0): LATEST})
+        found = await Fetcher(client).list_offsets({("t", 0): LATEST_TIMESTAMP})
     assert found["t", 0].offset == 2
 
 
@@ -424,7 +425,7 @@ async def test_offsets_of_a_leader_that_stays_away_are_given_up(
     cluster.refusing.add(2)
     async with make_client() as client:
         with pytest.raises(DisconnectedError):
-            await Fetcher(client).list_offsets({("t", 1): LATEST}, timeout_ms=3_000)
+            await Fetcher(client).list_offsets({("t", 1): LATEST_TIMESTAMP}, timeout_ms=3_000)
         assert trio.current_time() <= 3.01
 
 
@@ -434,7 +435,7 @@ async def test_offsets_that_an_answer_leaves_out_are_not_asked_for_without_a_pau
     cluster.answer_all(ApiKey.LIST_OFFSETS, lambda received: ListOffsetsResponse())
     async with make_client() as client:
         with pytest.raises(PeerProtocolError, match=r"not answered for \[\('t', 0\)\]"):
-            await Fetcher(client).list_offsets({("t", 0): LATEST}, timeout_ms=3_000)
+            await Fetcher(client).list_offsets({("t", 0): LATEST_TIMESTAMP}, timeout_ms=3_000)
     assert len(cluster.brokers[1].asked(ApiKey.LIST_OFFSETS)) < 10
 
 
@@ -445,4 +446,4 @@ async def test_offsets_that_are_refused_are_an_error(make_client, cluster):
     )
     async with make_client() as client:
         with pytest.raises(KafkaError, match="partition 0 of topic 't'"):
-            await Fetcher(client).list_offsets({("t", 0): LATEST})
+            await Fetcher(client).list_offsets({("t", 0): LATEST_TIMESTAMP})

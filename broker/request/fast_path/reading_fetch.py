@@ -13,7 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from ....common.errors import ErrorCode, KafkaError
-from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID
+from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID, ISOLATION_LEVELS
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....protocol.headers import read_request_header
@@ -26,7 +26,6 @@ from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
 from ..fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
-    ISOLATION_LEVELS,
     fetch_params,
     partition_data,
 )

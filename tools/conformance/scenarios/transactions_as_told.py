@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....common.sentinels import READ_COMMITTED
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import (
     DescribeProducersRequest,
@@ -20,7 +21,6 @@ from .transactions import (
     LAST_VERSION_OF_CLIENTS,
     PRODUCE_AFTER_ADDING,
     PRODUCE_THAT_ADDS,
-    READ_COMMITTED,
     Producer,
     adding,
     describing,
