@@ -373,7 +373,7 @@ async def test_a_position_that_the_caller_changed_meanwhile_stays(make_client, c
 
 
 def offsets(received: Received, error: int = 0) -> ListOffsetsResponse:
-    """Each partition's offset is ten times its index, plus 1 for EARLIEST_TIMESTAMP and 2 for LATEST_TIMESTAMP."""
+    """The offset of partition n is 10 n, plus 1 for the earliest and 2 for the latest."""
     extra = {EARLIEST_TIMESTAMP: 1, LATEST_TIMESTAMP: 2}
     topics = [
         ListOffsetsResponse.ListOffsetsTopicResponse(

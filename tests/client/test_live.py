@@ -17,8 +17,8 @@ from odradek.client import (
     open_connection,
 )
 from odradek.client.admin.admin import BROKER_RESOURCE, NewTopic
-from odradek.client.consumer.fetcher import EARLIEST, LATEST
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.messages import ApiVersionsRequest, MetadataRequest
 
@@ -95,8 +95,8 @@ async def test_offsets_are_told(broker, topic):
         await Producer(client).send(topic, 0, numbered(0, 10))
         fetcher = Fetcher(client)
         key = (topic, 0)
-        assert (await fetcher.list_offsets({key: EARLIEST}))[key].offset == 0
-        assert (await fetcher.list_offsets({key: LATEST}))[key].offset == 10
+        assert (await fetcher.list_offsets({key: EARLIEST_TIMESTAMP}))[key].offset == 0
+        assert (await fetcher.list_offsets({key: LATEST_TIMESTAMP}))[key].offset == 10
         found = (await fetcher.list_offsets({key: TIMESTAMP_MS + 7}))[key]
         assert (found.offset, found.timestamp) == (7, TIMESTAMP_MS + 7)
         fetcher.assign({key: 11})
