@@ -112,8 +112,8 @@ def _show(
 
 def _files_of(path: Path, everything: bool, options: DumpOptions) -> Iterator[str]:
     """The files to be shown of what the user named."""
-    from ...log_tools.dump.folders import files_of_data_folder, files_of_partition
-    from ...log_tools.verify.folders import is_partition_folder
+    from ...log_tools.dump.log_dump import files_of_data_folder, files_of_partition
+    from ...log_tools.verify.data_folder import is_partition_folder
     from ...storage.io.read_only_files import READ_ONLY_FILES
 
     if not path.is_dir():

@@ -42,7 +42,7 @@ def existing(folders: Sequence[Path]) -> list[str]:
 
 def hold_locks(paths: Sequence[str], stack: ExitStack, *, exclusive: bool, advice: str) -> None:
     """Keep brokers out until `stack` ends; a broker that is in ends the command."""
-    from ...log_tools.verify.folders import hold_locks as hold
+    from ...log_tools.verify.data_folder import hold_locks as hold
     from ...storage.errors import LogDirectoryError
 
     try:

@@ -44,7 +44,7 @@ def repair(
     was left alone, 2 if something could not be read or written.
     """
     from ...log_tools.repair.log_repair import Repair, RepairOptions
-    from ...log_tools.repair.step import RepairAction
+    from ...log_tools.repair.root_repair import RepairAction
     from ...log_tools.verify.log_verify import Verification, VerifyOptions
     from ...storage.io.files import REAL_FILES
     from ...storage.io.read_only_files import READ_ONLY_FILES

@@ -7,19 +7,23 @@ entry, too, and what lies behind it is shown.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX, NO_SEQUENCE
 from ...protocol.records.batch import DELETE_HORIZON_FLAG, SEQUENCE_MASK, RecordBatch
 from ...protocol.records.records import Record, iter_records
+from ...storage.file_names import SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX, segment_path
 from ...storage.index.offset_index import OffsetIndex
 from ...storage.io.files import Files, StorageFile
 from ...storage.io.read_only_files import READ_ONLY_FILES
+from ...storage.producer_state.producer_snapshot import list_snapshots
 from ...storage.segment.segment_reader import iter_headers
 from ..verify.batches import OffsetsCheck, SegmentBounds, check_records, has_been_compacted
+from ..verify.data_folder import list_folders
 from ..verify.finding import Finding
+from ..verify.partition_verification import list_segments
 from ..verify.walk import Stretch, walk_batches
 from .record_meanings import decode_control, decode_internal
 from .side_files import SIDE_FILES, dump_index, dump_snapshot, dump_transactions
@@ -42,7 +46,7 @@ class DumpOptions(NamedTuple):
     verify: bool = False
     """Also hold offsets, records and index entries against each other."""
     decoder: str | None = None
-    """Of an internal topic's records; see `log_dump_records.DECODERS`."""
+    """Of an internal topic's records; see `record_meanings.DECODERS`."""
     from_offset: int = 0
     to_offset: int = INT64_MAX
     """The last one that is shown."""
@@ -247,3 +251,49 @@ def _damage(stretch: Stretch) -> DumpEntry:
 
 def _from_finding(finding: Finding) -> DumpEntry:
     return DumpEntry("damage", {"position": finding.position, "problem": finding.message})
+
+
+def files_of_data_folder(
+    path: str, options: DumpOptions, *, side_files: bool, files: Files = READ_ONLY_FILES
+) -> Iterator[str]:
+    """The files at the root, then those of each partition.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    if side_files:
+        yield from _present(files, path, SIDE_FILES)
+    for topic_partition in list_folders(files, path):
+        folder = os.path.join(path, topic_partition.folder_name)
+        yield from files_of_partition(folder, options, side_files=side_files, files=files)
+
+
+def files_of_partition(
+    path: str, options: DumpOptions, *, side_files: bool, files: Files = READ_ONLY_FILES
+) -> Iterator[str]:
+    """A partition's segments that may hold the requested offsets, each with its indexes.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    if side_files:
+        yield from _present(files, path, SIDE_FILES)
+    base_offsets = list_segments(files, path)
+    suffixes = (
+        (".log", ".index", ".timeindex", TRANSACTION_INDEX_SUFFIX) if side_files else (".log",)
+    )
+    for base_offset, following in zip(base_offsets, [*base_offsets[1:], None], strict=True):
+        is_before = following is not None and following <= options.from_offset
+        if not is_before and base_offset <= options.to_offset:
+            names = [os.path.basename(segment_path("", base_offset, each)) for each in suffixes]
+            yield from _present(files, path, names)
+    if side_files:
+        for offset in list_snapshots(files, path):
+            yield os.path.join(path, f"{offset:020d}{SNAPSHOT_SUFFIX}")
+
+
+def _present(files: Files, path: str, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        full = os.path.join(path, name)
+        if files.exists(full):
+            yield full

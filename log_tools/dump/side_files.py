@@ -20,10 +20,10 @@ from ...storage.file_names import (
 )
 from ...storage.io.files import Files
 from ...storage.producer_state.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from ..verify.data_folder import CHECKPOINT_FILES
 from ..verify.finding import Finding, without_path
-from ..verify.folders import CHECKPOINT_FILES
-from ..verify.indexes import IndexCheck, OffsetIndexCheck, TimeIndexCheck, iter_entries
-from ..verify.side_files import read_transactions
+from ..verify.index_checks import IndexCheck, OffsetIndexCheck, TimeIndexCheck, iter_entries
+from ..verify.side_file_checks import read_transactions
 from ..verify.walk import walk_batches
 
 Entries = Iterator[tuple[str, dict[str, Any]]]

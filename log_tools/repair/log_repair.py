@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 from ...storage.file_names import CLEANER_OFFSETS_FILE, LOG_START_OFFSETS_FILE
 from ...storage.io.files import REAL_FILES, Files
-from ..verify.finding import Finding, FindingKind
-from ..verify.folders import (
+from ..verify.data_folder import (
+    Ends,
+    IdentityCheck,
     PartitionFolder,
     describe_folder,
     is_partition_folder,
     recovery_point_of,
 )
-from ..verify.partition import PartitionOptions, PartitionVerification, TornTail
-from ..verify.root import Ends, IdentityCheck
-from .checkpoints import RootRepair
+from ..verify.finding import Finding, FindingKind
+from ..verify.partition_verification import PartitionOptions, PartitionVerification, TornTail
 from .rebuild import PartitionRebuild, RebuildPlan
-from .step import RepairAction, RepairStep
+from .root_repair import RepairAction, RepairStep, RootRepair
 
 CUT_SUFFIX = ".cut"
 COPY_BYTES = 1024 * 1024

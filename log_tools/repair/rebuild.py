@@ -1,7 +1,7 @@
-"""Writing the side files of a partition anew from its batches.
+"""Rebuilding the side files of a partition from its batches.
 
-Each is replaced in one step, so that whoever is interrupted finds the old one or the new.
-Damaged batches are passed over; nothing here writes to a log.
+Each is replaced in one step, so that an interruption leaves the old one or the new. Damaged
+batches are skipped; nothing here writes to a log.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ from ...common.sentinels import NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import write_epochs
-from ...storage.file_names import EPOCHS_FILE, TRANSACTION_INDEX_SUFFIX, segment_path, snapshot_path
-from ...storage.index.offset_index import ENTRY as OFFSET_ENTRY
-from ...storage.index.time_index import ENTRY as TIME_ENTRY
+from ...storage.file_names import (
+    EPOCHS_FILE,
+    INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    segment_path,
+    snapshot_path,
+)
+from ...storage.index.offset_index import OffsetIndex
+from ...storage.index.time_index import TimeIndex
 from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
 from ...storage.index.transaction_index import VERSION as TRANSACTION_VERSION
 from ...storage.index.transaction_index import AbortedTxn
 from ...storage.io.files import Files
 from ...storage.log.log_config import LogConfig
 from ...storage.producer_state.producer_snapshot import encode_snapshot
-from ..verify.partition import list_segments
+from ..verify.partition_verification import list_segments
 from ..verify.replay import Replay
-from ..verify.side_files import SnapshotCheck, read_transactions
+from ..verify.side_file_checks import SnapshotCheck, read_transactions
 from ..verify.walk import walk_batches
 
 INDEX_INTERVAL_BYTES = LogConfig().index_interval_bytes
@@ -56,31 +63,28 @@ class RebuildPlan:
 class _SegmentIndexes:
     """The offset and the time index of one segment, as a broker would have written them."""
 
-    def __init__(self, base_offset: int) -> None:
-        self._base_offset = base_offset
-        self._max_timestamp = self._noted_timestamp = NO_TIMESTAMP
+    def __init__(self, files: Files, directory: str, base_offset: int) -> None:
+        offset_path = segment_path(directory, base_offset, INDEX_SUFFIX)
+        time_path = segment_path(directory, base_offset, TIME_INDEX_SUFFIX)
+        self._offsets = OffsetIndex(files, offset_path, base_offset, is_new=True)
+        self._times = TimeIndex(files, time_path, base_offset, is_new=True)
+        self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max = base_offset
         self._entry_at = 0
-        self.offsets = bytearray()
-        self.times = bytearray()
 
     def batch(self, position: int, batch: RecordBatch) -> None:
         if batch.max_timestamp > self._max_timestamp:
             self._max_timestamp = batch.max_timestamp
             self._offset_of_max = batch.last_offset
         if position - self._entry_at > INDEX_INTERVAL_BYTES:
-            self.offsets += OFFSET_ENTRY.pack(batch.last_offset - self._base_offset, position)
-            self._note_time()
+            self._offsets.append(batch.last_offset, position)
+            self._times.maybe_append(self._max_timestamp, self._offset_of_max)
             self._entry_at = position
 
-    def finish(self) -> None:
-        self._note_time()
-
-    def _note_time(self) -> None:
-        if self._max_timestamp > self._noted_timestamp:
-            relative = self._offset_of_max - self._base_offset
-            self.times += TIME_ENTRY.pack(self._max_timestamp, relative)
-            self._noted_timestamp = self._max_timestamp
+    def write(self) -> None:
+        self._times.maybe_append(self._max_timestamp, self._offset_of_max)
+        self._offsets.replace_file()
+        self._times.replace_file()
 
 
 class PartitionRebuild:
@@ -136,7 +140,7 @@ class PartitionRebuild:
 
     def _segment(self, base_offset: int, replay: Replay, snapshots: SnapshotCheck) -> None:
         file = self._files.open(segment_path(self._directory, base_offset, ".log"))
-        indexes = _SegmentIndexes(base_offset)
+        indexes = _SegmentIndexes(self._files, self._directory, base_offset)
         aborted: list[AbortedTxn] = []
         for stretch in walk_batches(file, file.size(), base_offset):
             batch = stretch.batch
@@ -148,10 +152,8 @@ class PartitionRebuild:
             ended = replay.take_in(batch)
             if ended is not None:
                 aborted.append(ended)
-        indexes.finish()
         if base_offset in self._plan.indexes:
-            self._write(base_offset, ".index", indexes.offsets)
-            self._write(base_offset, ".timeindex", indexes.times)
+            indexes.write()
         if base_offset in self._plan.transactions:
             self._write_transactions(base_offset, aborted, replay)
 
@@ -166,7 +168,7 @@ class PartitionRebuild:
             self._snapshot(due, replay, is_needed=due in self._base_offsets)
 
     def _snapshot(self, offset: int, replay: Replay, *, is_needed: bool) -> None:
-        """Write a snapshot, or remove it where nobody knows or asks what it should say."""
+        """Write a snapshot, or remove it where its contents are not known or not needed."""
         path = snapshot_path(self._directory, offset)
         if replay.is_complete and is_needed:
             self._files.write_atomically(path, encode_snapshot(replay.states), sync=True)
@@ -207,7 +209,3 @@ class PartitionRebuild:
             if following is None or following[1] > entry[1]
         ]
         write_epochs(self._files, path, kept)
-
-    def _write(self, base_offset: int, suffix: str, data: bytearray) -> None:
-        path = segment_path(self._directory, base_offset, suffix)
-        self._files.write_atomically(path, bytes(data), sync=True)

@@ -1,7 +1,7 @@
 """Verifying data folders: every partition in them, and the files at their root.
 
 Nothing is changed. A broker that ran on a folder meanwhile would make it look damaged, so
-its lock should be held while it is read (`log_verify_folders.hold_locks`).
+its lock should be held while it is read (`data_folder.hold_locks`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,22 @@ from ...storage.checkpoint.checkpoint_file import CheckpointError, read_offsets
 from ...storage.file_names import CLEAN_SHUTDOWN_FILE, CLEANER_OFFSETS_FILE, LOG_START_OFFSETS_FILE
 from ...storage.io.files import Files
 from ...storage.io.read_only_files import READ_ONLY_FILES
-from .finding import Finding, FindingKind, unusable
-from .folders import (
+from .data_folder import (
     CHECKPOINT_FILES,
+    Ends,
+    IdentityCheck,
+    Offsets,
+    OwnerCheck,
     PartitionFolder,
+    check_clean_shutdown,
+    check_offsets,
     describe_folder,
     is_partition_folder,
     list_folders,
     recovery_point_of,
 )
-from .partition import PartitionOptions, PartitionVerification, list_segments
-from .root import Ends, IdentityCheck, Offsets, OwnerCheck, check_clean_shutdown, check_offsets
+from .finding import Finding, FindingKind, unusable
+from .partition_verification import PartitionOptions, PartitionVerification, list_segments
 
 
 class VerifyOptions(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ...common.topic_partition import TopicPartition
-from ...log_tools.verify.folders import is_partition_folder, list_folders
-from ...log_tools.verify.partition import list_segments
+from ...log_tools.verify.data_folder import is_partition_folder, list_folders
+from ...log_tools.verify.partition_verification import list_segments
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_offsets
 from ...storage.file_names import HIGH_WATERMARKS_FILE, LOG_START_OFFSETS_FILE, segment_path
 from ...storage.io.read_only_files import READ_ONLY_FILES

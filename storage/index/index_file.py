@@ -1,10 +1,10 @@
-"""What the offset index and the time index share: sorted entries in a flat file.
+"""The common base of offset index and time index: sorted entries in a flat file (AbstractIndex).
 
 Entries live in memory in their file form and reach the file only when the segment is
 flushed, rolled or closed. Losing the rest to a crash costs nothing: every segment that
 was not flushed is read through after one, and its indexes are made anew.
 
-A file is taken at its word when it is loaded, but for what its size and its last entry say;
+When a file is loaded, only its size and its last entry are checked;
 `LogSegment` compares each entry with the batches before it is used.
 """
 
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from struct import Struct
+from typing import ClassVar
 
 from ..errors import CorruptIndexError
 from ..io.files import Files
@@ -19,7 +21,7 @@ from ..io.files import Files
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024
 
 NO_FILE = -1
-"""In place of a size: there is no file yet, or none worth keeping."""
+"""In place of a size: there is no file yet, or it is to be replaced."""
 
 UNKNOWN_BYTES = 2**63
 """In place of a size: a write failed halfway, so the file is to be cut first."""
@@ -31,15 +33,18 @@ class IndexFile:
     Args:
         files: the file system.
         path: the index's file.
-        entry_bytes: the size of an entry.
+        base_offset: the segment's; entries hold offsets relative to it.
         is_new: whether the segment was just made, so there is nothing to read.
     """
+
+    ENTRY: ClassVar[Struct]
 
     __slots__ = (
         "_entries",
         "_file_bytes",
         "_files",
         "_persisted_bytes",
+        "base_offset",
         "cannot_be_rebuilt",
         "entry_bytes",
         "is_trusted",
@@ -47,10 +52,11 @@ class IndexFile:
         "path",
     )
 
-    def __init__(self, files: Files, path: str, entry_bytes: int, *, is_new: bool) -> None:
+    def __init__(self, files: Files, path: str, base_offset: int, *, is_new: bool) -> None:
         self._files = files
         self.path = path
-        self.entry_bytes = entry_bytes
+        self.base_offset = base_offset
+        self.entry_bytes = self.ENTRY.size
         self._entries: bytearray | None = bytearray() if is_new else None
         self._persisted_bytes = 0
         """Up to here the file holds what memory holds."""
@@ -58,7 +64,7 @@ class IndexFile:
         self.is_trusted = is_new
         """Whether this process has made all entries from batches, none read from the file."""
         self.cannot_be_rebuilt = False
-        """Whether it cannot be made again, because the batches are damaged."""
+        """Whether the batches are damaged, so that the index is needed to find those after."""
         self.max_bytes = DEFAULT_MAX_BYTES
 
     @property
@@ -78,9 +84,9 @@ class IndexFile:
         return len(self.entries) // self.entry_bytes
 
     def peek_last(self) -> bytes | None:
-        """The last entry, of a file that is neither read nor kept; no bytes if it has none.
+        """The last entry without reading or keeping the whole file; no bytes if there is none.
 
-        None where the file has to be read to tell.
+        None where the whole file has to be read.
 
         Raises:
             OSError: the disk fails.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from struct import Struct
 
 from ..errors import CorruptIndexError
-from ..io.files import Files
 from .index_file import IndexFile
 
 ENTRY = Struct(">ii")
@@ -16,20 +15,10 @@ RESERVED_BYTES = 2 * ENTRY.size
 
 
 class OffsetIndex(IndexFile):
-    """A `.index` file: where in the log file to begin looking for an offset.
+    """A `.index` file: where in the log file to begin looking for an offset."""
 
-    Args:
-        files: the file system.
-        path: the index's file.
-        base_offset: the segment's.
-        is_new: whether the segment was just made.
-    """
-
-    __slots__ = ("base_offset",)
-
-    def __init__(self, files: Files, path: str, base_offset: int, *, is_new: bool) -> None:
-        super().__init__(files, path, ENTRY.size, is_new=is_new)
-        self.base_offset = base_offset
+    __slots__ = ()
+    ENTRY = ENTRY
 
     def sanity_check(self) -> None:
         """Refuse a last entry that cannot be one.

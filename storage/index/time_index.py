@@ -6,7 +6,6 @@ from struct import Struct
 from typing import NamedTuple
 
 from ..errors import CorruptIndexError
-from ..io.files import Files
 from .index_file import IndexFile
 
 ENTRY = Struct(">qi")
@@ -27,20 +26,10 @@ class TimestampAndOffset(NamedTuple):
 
 
 class TimeIndex(IndexFile):
-    """A `.timeindex` file: no record up to the noted offset is later than the noted time.
+    """A `.timeindex` file: no record up to the noted offset is later than the noted time."""
 
-    Args:
-        files: the file system.
-        path: the index's file.
-        base_offset: the segment's.
-        is_new: whether the segment was just made.
-    """
-
-    __slots__ = ("base_offset",)
-
-    def __init__(self, files: Files, path: str, base_offset: int, *, is_new: bool) -> None:
-        super().__init__(files, path, ENTRY.size, is_new=is_new)
-        self.base_offset = base_offset
+    __slots__ = ()
+    ENTRY = ENTRY
 
     def sanity_check(self) -> None:
         """Refuse a last entry that cannot be one.

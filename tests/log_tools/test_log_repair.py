@@ -13,7 +13,7 @@ from support.log_damage import DAMAGES, Damage, batches_of, flip, segment_paths
 
 from odradek.common.errors import KafkaError
 from odradek.log_tools.repair.log_repair import Repair, RepairOptions
-from odradek.log_tools.repair.step import RepairAction, RepairStep
+from odradek.log_tools.repair.root_repair import RepairAction, RepairStep
 from odradek.log_tools.verify.finding import Finding
 from odradek.log_tools.verify.log_verify import Verification, VerifyOptions
 from odradek.log_tools.verify.walk import walk_batches

@@ -14,8 +14,8 @@ import pytest
 from support.data_folders import MORE_ORDERS, ORDERS, PAYMENTS, write_data_folder
 from support.log_damage import DAMAGES, Damage, batches_of, flip, segment_paths
 
+from odradek.log_tools.verify.data_folder import hold_locks
 from odradek.log_tools.verify.finding import Finding
-from odradek.log_tools.verify.folders import hold_locks
 from odradek.log_tools.verify.log_verify import Verification, VerifyOptions
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch

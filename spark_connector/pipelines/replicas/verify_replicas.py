@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ....log_tools.verify.folders import hold_locks
+from ....log_tools.verify.data_folder import hold_locks
 from ....storage.errors import LogDirectoryError
 from ...data_sources import register
 from ...errors import SparkConnectorError

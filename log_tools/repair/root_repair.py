@@ -1,9 +1,11 @@
-"""Repairing what stands at the root of a data folder: checkpoints and the clean shutdown's mark."""
+"""Repairing the root of a data folder: checkpoints and the mark of a clean shutdown."""
 
 from __future__ import annotations
 
 import os.path
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
 
 from ...common.topic_partition import TopicPartition
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
@@ -15,10 +17,17 @@ from ...storage.file_names import (
     RECOVERY_POINTS_FILE,
 )
 from ...storage.io.files import Files
+from ..verify.data_folder import (
+    CHECKPOINT_FILES,
+    Ends,
+    Offsets,
+    OwnerCheck,
+    PartitionFolder,
+    check_clean_shutdown,
+    check_offsets,
+    list_folders,
+)
 from ..verify.finding import Finding, without_path
-from ..verify.folders import CHECKPOINT_FILES, PartitionFolder, list_folders
-from ..verify.root import Ends, Offsets, OwnerCheck, check_clean_shutdown, check_offsets
-from .step import RepairAction, RepairStep
 
 DAMAGED_SUFFIX = ".damaged"
 
@@ -30,6 +39,30 @@ WITHOUT = {
     CLEANER_OFFSETS_FILE: "without it compaction begins at the front of each log",
 }
 """What a broker does that has no such file."""
+
+
+class RepairAction(StrEnum):
+    """What is done to a file."""
+
+    CUT = "cut"
+    """Bytes behind the last whole batch go; a copy of them stays beside the log."""
+    REBUILD = "rebuild"
+    """Written anew from the batches."""
+    CLAMP = "clamp"
+    """Offsets from behind the end of a log become that end."""
+    REMOVE = "remove"
+    """A broker makes it again, or does without."""
+    LEAVE = "leave"
+    """Nothing is done: what is there is good, or nobody can know what it should be."""
+
+
+class RepairStep(NamedTuple):
+    """One file that was, or would be, repaired."""
+
+    action: RepairAction
+    path: str
+    message: str
+    """What is done and why, as a sentence."""
 
 
 class RootRepair:

@@ -15,9 +15,9 @@ from ...storage.file_names import TRANSACTION_INDEX_SUFFIX, segment_path
 from ...storage.io.files import Files
 from .batches import OffsetsCheck, SegmentBounds, check_records
 from .finding import Finding, FindingKind, unusable
-from .indexes import IndexCheck, OffsetIndexCheck, TimeIndexCheck
+from .index_checks import IndexCheck, OffsetIndexCheck, TimeIndexCheck
 from .replay import Replay
-from .side_files import EpochCheck, SnapshotCheck, TransactionIndexCheck
+from .side_file_checks import EpochCheck, SnapshotCheck, TransactionIndexCheck
 from .walk import Stretch, walk_batches
 
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")
