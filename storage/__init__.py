@@ -2,6 +2,9 @@
 
 It speaks records and offsets, never wire messages, and knows nothing of trio. Files are
 in Kafka's own formats, so Kafka's tools read them.
+
+Whatever touches a file raises `OSError` where the disk fails; `Log` and `LogManager` report that
+to the log's owner and raise `StorageError`. Docstrings mention it only where there is more to say.
 """
 
 from ..common.topic_partition import TopicPartition

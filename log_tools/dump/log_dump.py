@@ -58,7 +58,6 @@ def dump_file(
     """The entries of one file, whatever it is.
 
     Raises:
-        OSError: it cannot be read.
         ValueError: it is none of the files that stand in a data folder; the text says so.
     """
     name = os.path.basename(path)
@@ -256,11 +255,7 @@ def _from_finding(finding: Finding) -> DumpEntry:
 def files_of_data_folder(
     path: str, options: DumpOptions, *, side_files: bool, files: Files = READ_ONLY_FILES
 ) -> Iterator[str]:
-    """The files at the root, then those of each partition.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """The files at the root, then those of each partition."""
     if side_files:
         yield from _present(files, path, SIDE_FILES)
     for topic_partition in list_folders(files, path):
@@ -271,11 +266,7 @@ def files_of_data_folder(
 def files_of_partition(
     path: str, options: DumpOptions, *, side_files: bool, files: Files = READ_ONLY_FILES
 ) -> Iterator[str]:
-    """A partition's segments that may hold the requested offsets, each with its indexes.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """A partition's segments that may hold the requested offsets, each with its indexes."""
     if side_files:
         yield from _present(files, path, SIDE_FILES)
     base_offsets = list_segments(files, path)

@@ -55,7 +55,6 @@ class Repair:
     Args:
         paths: data folders, or folders of partitions.
         options: how.
-        files: the file system.
         on_bytes: called with the number of bytes of logs that were read.
     """
 

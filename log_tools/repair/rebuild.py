@@ -91,9 +91,7 @@ class PartitionRebuild:
     """Carries out a plan.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
-        topic_partition: whose log it is.
         plan: which files.
         log_start_offset: no epoch begins before it.
     """

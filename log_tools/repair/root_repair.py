@@ -69,7 +69,6 @@ class RootRepair:
     """The root of one data folder.
 
     Args:
-        files: the file system.
         path: the data folder.
         dry_run: whether nothing may be changed.
     """
@@ -87,11 +86,7 @@ class RootRepair:
                 self._damaged[name] = without_path(str(error), os.path.join(path, name))
 
     def folders(self) -> list[PartitionFolder]:
-        """The partitions, with what the checkpoints say of them.
-
-        Raises:
-            OSError: the folder cannot be read.
-        """
+        """The partitions, with what the checkpoints say of them."""
         return [
             PartitionFolder(
                 os.path.join(self._path, each.folder_name),
@@ -106,11 +101,7 @@ class RootRepair:
         ]
 
     def steps(self, ends: Mapping[TopicPartition, Ends]) -> Iterator[RepairStep]:
-        """Repair the files, now that it is known where each log begins and ends.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Repair the files, now that it is known where each log begins and ends."""
         for finding in OwnerCheck().root(self._files, self._path):
             if finding.is_damage:
                 message = (

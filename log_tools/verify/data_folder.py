@@ -50,11 +50,7 @@ class PartitionFolder(NamedTuple):
 
 
 def list_folders(files: Files, path: str) -> list[TopicPartition]:
-    """The partitions that have a folder in a data folder, by name and number.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """The partitions that have a folder in a data folder, by name and number."""
     found = (
         TopicPartition.from_folder_name(name)
         for name in files.list_directory(path)
@@ -64,11 +60,7 @@ def list_folders(files: Files, path: str) -> list[TopicPartition]:
 
 
 def is_partition_folder(files: Files, path: str) -> bool:
-    """Whether a folder is one partition's, not a whole data folder.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Whether a folder is one partition's, not a whole data folder."""
     name = os.path.basename(os.path.abspath(path))
     return (
         TopicPartition.from_folder_name(name) is not None
@@ -176,11 +168,7 @@ class OwnerCheck:
 
 
 class IdentityCheck:
-    """Each partition is in one folder, and those of a topic have one topic id.
-
-    Args:
-        files: the file system.
-    """
+    """Each partition is in one folder, and those of a topic have one topic id."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

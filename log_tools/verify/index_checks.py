@@ -27,7 +27,6 @@ def iter_entries(files: Files, path: str, entry: Struct) -> Iterator[tuple[int, 
     """The entries of an index up to the zeros that Kafka makes it larger with ahead.
 
     Raises:
-        OSError: the disk fails.
         ValueError: it ends inside an entry, or entries follow the zeros; the text says so.
     """
     file = files.open(path)
@@ -54,7 +53,6 @@ class IndexCheck:
     """One index of a segment.
 
     Args:
-        files: the file system.
         path: the index's file, which need not be there.
         base_offset: the segment's.
     """

@@ -48,11 +48,7 @@ class Verification:
     Args:
         paths: data folders, or folders of partitions.
         options: how.
-        files: the file system.
         on_bytes: called with the number of bytes of logs that were read.
-
-    Raises:
-        OSError: a folder cannot be read.
     """
 
     def __init__(
@@ -73,11 +69,7 @@ class Verification:
         self.partitions_count = 0
 
     def total_bytes(self) -> int:
-        """How many bytes of logs there are to be read.
-
-        Raises:
-            OSError: a folder cannot be read.
-        """
+        """How many bytes of logs there are to be read."""
         folders = [
             os.path.join(root, each.folder_name)
             for root in self._roots

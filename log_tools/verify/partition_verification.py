@@ -63,9 +63,7 @@ class PartitionVerification:
     """One reading of a partition's folder: `findings`, and then what it came to know.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
-        topic_partition: whose log it is.
         options: how.
         on_bytes: called with the number of bytes that were read, for a progress bar.
     """
@@ -100,11 +98,7 @@ class PartitionVerification:
         return self.replay.offset
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that is wrong, in the order of the log.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Everything that is wrong, in the order of the log."""
         yield from self._leftovers()
         yield from self._epochs.start()
         for index, base_offset in enumerate(self.base_offsets):

@@ -19,7 +19,6 @@ class Replay:
     """The state of a partition's producers after the batches so far.
 
     Args:
-        topic_partition: whose log it is.
         offset: where the log begins.
         states: of the producers before that.
         is_complete: whether nothing is missing before `offset`.

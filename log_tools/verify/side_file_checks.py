@@ -33,7 +33,6 @@ def read_transactions(files: Files, path: str) -> list[AbortedTxn]:
     """The entries of a `.txnindex` file; none if it is not there.
 
     Raises:
-        OSError: it cannot be read.
         ValueError: it ends inside an entry, or an entry is impossible; the text says so.
     """
     if not files.exists(path):
@@ -61,7 +60,6 @@ class TransactionIndexCheck:
     transaction: then an entry may know more than the batches do, but never less.
 
     Args:
-        files: the file system.
         path: the index's file, which need not be there.
     """
 
@@ -138,7 +136,6 @@ class SnapshotCheck:
     """A partition's snapshots against the producers' states where each was taken.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
     """
 
@@ -232,7 +229,6 @@ class EpochCheck:
     """`leader-epoch-checkpoint` against the epochs of the batches.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
     """
 

@@ -68,9 +68,6 @@ def walk_batches(
         end: no byte from there on is looked at.
         base_offset: the segment's: no offset below it, or too far above, belongs in the file.
         position: where a batch begins.
-
-    Raises:
-        OSError: the disk fails.
     """
     window = _Window(file, end)
     next_offset = base_offset

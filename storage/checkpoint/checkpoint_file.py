@@ -24,7 +24,6 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
 
     Raises:
         CheckpointError: the file is damaged.
-        OSError: it cannot be read.
     """
     offsets = {}
     for line in _read_lines(files, path):
@@ -37,11 +36,7 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the file, and wait until it is on the disk.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Replace the file, and wait until it is on the disk."""
     lines = [f"{topic} {partition} {at}" for (topic, partition), at in offsets.items()]
     _write_lines(files, path, lines, sync=True)
 
@@ -51,7 +46,6 @@ def read_epochs(files: Files, path: str) -> list[tuple[int, int]]:
 
     Raises:
         CheckpointError: the file is damaged.
-        OSError: it cannot be read.
     """
     epochs = []
     for line in _read_lines(files, path):
@@ -64,11 +58,7 @@ def read_epochs(files: Files, path: str) -> list[tuple[int, int]]:
 
 
 def write_epochs(files: Files, path: str, epochs: Iterable[tuple[int, int]]) -> None:
-    """Replace the file, without waiting for the disk.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Replace the file, without waiting for the disk."""
     _write_lines(files, path, [f"{epoch} {at}" for epoch, at in epochs], sync=False)
 
 

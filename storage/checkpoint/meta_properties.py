@@ -26,7 +26,6 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
 
     Raises:
         LogDirectoryError: the file is not what it should be.
-        OSError: it cannot be read.
     """
     path = os.path.join(directory, META_PROPERTIES_FILE)
     if not files.exists(path):
@@ -49,11 +48,7 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
 def write_meta_properties(
     files: Files, directory: str, *, node_id: int, cluster_id: str, directory_id: str
 ) -> None:
-    """Mark a log directory as one of this broker's.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Mark a log directory as one of this broker's."""
     text = (
         f"version={VERSION}\nnode.id={node_id}\n"
         f"cluster.id={cluster_id}\ndirectory.id={directory_id}\n"

@@ -17,7 +17,6 @@ def read_topic_id(files: Files, directory: str) -> bytes | None:
 
     Raises:
         LogDirectoryError: the file says something else.
-        OSError: the file cannot be read.
     """
     path = os.path.join(directory, PARTITION_METADATA_FILE)
     try:
@@ -42,13 +41,9 @@ def write_topic_id(
     """Note the topic id of a folder; it is synced with the log's first flush.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
         topic_id: of its topic.
         was_flushed: whether that first flush has been, so that this waits for the disk.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
     path = os.path.join(directory, PARTITION_METADATA_FILE)
@@ -56,11 +51,7 @@ def write_topic_id(
 
 
 def sync_topic_id(files: Files, directory: str) -> None:
-    """Wait until what `write_topic_id` wrote is on the disk, if it did.
-
-    Raises:
-        OSError: the disk fails.
-    """
+    """Wait until what `write_topic_id` wrote is on the disk, if it did."""
     path = os.path.join(directory, PARTITION_METADATA_FILE)
     if files.exists(path):
         files.open(path).sync()

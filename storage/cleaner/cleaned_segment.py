@@ -35,11 +35,7 @@ class CleanedSegmentWriter:
     """Writes batches and indexes as an active segment does (Kafka's LogSegment.append).
 
     Args:
-        plan: the round.
         sources: the segments whose place it takes.
-
-    Raises:
-        OSError: the disk fails.
     """
 
     def __init__(self, plan: CleaningPlan, sources: list[SourceSegment]) -> None:
@@ -69,7 +65,6 @@ class CleanedSegmentWriter:
         """Add a batch; returns how many bytes went to the file, often none.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, it lies too far from the segment's base offset.
         """
         size = len(batch.data)
@@ -104,11 +99,7 @@ class CleanedSegmentWriter:
         return written
 
     def finish(self) -> CleanedSegment:
-        """Write the rest, and wait until all of it is on the disk, names included.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Write the rest, and wait until all of it is on the disk, names included."""
         self._write()
         if self._max_timestamp >= 0:
             self._time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)

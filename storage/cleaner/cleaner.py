@@ -61,7 +61,6 @@ class CleaningRound:
         """Note the latest offset of each key; returns the groups to clean.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD, a batch cannot be read.
             CleaningCancelled: the broker stops, or the log changed.
             OffsetMapTooSmallError: the memory for the offset map holds none.
@@ -143,11 +142,7 @@ class CleaningRound:
         return cleaned
 
     def sync_names(self) -> None:
-        """Wait until the names of what was swapped in are on the disk.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Wait until the names of what was swapped in are on the disk."""
         self.plan.files.sync_directory(self.plan.directory)
 
     @property

@@ -37,11 +37,7 @@ class WriteResult(NamedTuple):
 
 
 class CleanerCheckpoints:
-    """The checkpoints of all log directories.
-
-    Args:
-        files: the file system.
-    """
+    """The checkpoints of all log directories."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

@@ -83,9 +83,6 @@ def plan_cleaning(
         first_uncleanable_offset: where an inactive segment begins, or the active one.
         now_ms: the wall time.
         settings: of the cleaner.
-
-    Raises:
-        StorageError: the disk fails.
     """
     config = log.config
     segments = tuple(
@@ -127,11 +124,7 @@ def group_by_size(plan: CleaningPlan, end_offset: int) -> list[list[SourceSegmen
     They fit by the bytes of their files and by the reach of their offsets.
 
     Args:
-        plan: the round.
         end_offset: segments that begin there or later are left alone.
-
-    Raises:
-        OSError: the disk fails.
     """
     groups: list[list[SourceSegment]] = []
     sizes = (0, 0, 0)

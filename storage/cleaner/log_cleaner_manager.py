@@ -107,7 +107,6 @@ class LogCleanerManager:
         last_stable_offset_of: of a log, not above its high watermark; None if it has no replica
             here that would know.
         clock: the wall time counts.
-        files: the file system.
         noted_recovery_point_of: the recovery point of a log in the checkpoint on the disk.
             Nothing after it is swapped in: a record may go only when the one that supersedes it
             is safe, and to a start a segment that ends before the next one begins has lost its
@@ -218,11 +217,7 @@ class LogCleanerManager:
     def begin(
         self, candidate: CleanableLog, settings: CleanerSettings, throttler: CleanerThrottler
     ) -> Cleaning:
-        """Plan a round.
-
-        Raises:
-            StorageError: the disk fails.
-        """
+        """Plan a round."""
         plan = plan_cleaning(
             self._files,
             candidate.log,
@@ -238,7 +233,6 @@ class LogCleanerManager:
 
         Raises:
             CleaningCancelled: the log is no longer what it was; what was made is removed.
-            StorageError: the disk fails.
         """
         log = cleaning.log
         try:

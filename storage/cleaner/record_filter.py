@@ -64,7 +64,6 @@ class RecordFilter:
     """Decides on the batches of one round, which are to be given to it in order.
 
     Args:
-        plan: the round.
         offset_map: the latest offset of each key.
         transactions: which transactions were aborted, and what is left of each.
         throttler: of the cleaner.

@@ -27,13 +27,9 @@ def check_epochs(
     """Make sure that each epoch begins where its first batch lies, or rebuild the checkpoint.
 
     Args:
-        segments: of the log.
         epochs: read from their file.
         log_start_offset: where the first one counts as begun.
         log_end_offset: where the last one ends.
-
-    Raises:
-        OSError: the disk fails.
     """
     epochs.is_trusted = True
     try:
@@ -91,9 +87,6 @@ def rebuild_epochs(
         segments: of the log, in order.
         epochs: replaced, unless the batches carry no epoch.
         log_start_offset: the first epoch begins there at the earliest.
-
-    Raises:
-        OSError: the disk fails.
     """
     is_first = True
     for segment in segments:

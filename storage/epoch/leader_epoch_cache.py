@@ -26,13 +26,9 @@ class LeaderEpochCache:
     """Epochs and their start offsets, both rising.
 
     Args:
-        files: the file system.
         path: `leader-epoch-checkpoint` in the partition's folder, read if it is there. One
             that is damaged counts as missing: the batches know as much.
         is_new: the folder was just made, so there is no file.
-
-    Raises:
-        OSError: the file cannot be read.
     """
 
     def __init__(self, files: Files, path: str, *, is_new: bool = False) -> None:
@@ -130,11 +126,7 @@ class LeaderEpochCache:
             self._changed()
 
     def flush(self) -> None:
-        """Write the file if it is behind.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Write the file if it is behind."""
         if not self._is_written:
             write_epochs(self._files, self.path, self.entries)
             self._is_written = True

@@ -31,8 +31,6 @@ class IndexFile:
     """Entries of one size, sorted, read from their file at first use.
 
     Args:
-        files: the file system.
-        path: the index's file.
         base_offset: the segment's; entries hold offsets relative to it.
         is_new: whether the segment was just made, so there is nothing to read.
     """
@@ -73,7 +71,6 @@ class IndexFile:
 
         Raises:
             CorruptIndexError: the file cannot be what was written.
-            OSError: the disk fails.
         """
         entries = self._entries
         if entries is None:
@@ -87,9 +84,6 @@ class IndexFile:
         """The last entry without reading or keeping the whole file; no bytes if there is none.
 
         None where the whole file has to be read.
-
-        Raises:
-            OSError: the disk fails.
         """
         size = self.entry_bytes
         if self._entries is not None:

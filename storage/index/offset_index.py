@@ -54,11 +54,7 @@ class OffsetIndex(IndexFile):
         return self.base_offset + relative, position
 
     def peek_last_entry(self) -> tuple[int, int] | None:
-        """The last entry, or the base offset at 0, without reading the file; None if it has to be.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """The last entry, or the base offset at 0, unread; None if the file has to be read."""
         last = self.peek_last()
         if last is None:
             return None

@@ -50,11 +50,7 @@ class TimeIndex(IndexFile):
         return self.entry(count - 1) if count else TimestampAndOffset(-1, self.base_offset)
 
     def peek_last_entry(self) -> TimestampAndOffset | None:
-        """The last entry without reading the file; None if there is none, or it has to be read.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """The last entry without reading the file; None if there is none, or it has to be read."""
         last = self.peek_last()
         if not last:
             return None

@@ -41,7 +41,6 @@ class TransactionIndex:
     """A `.txnindex` file: made with its first entry, read at first use.
 
     Args:
-        files: the file system.
         path: the index's file, which need not be there.
         base_offset: the segment's.
     """
@@ -59,11 +58,7 @@ class TransactionIndex:
 
     @property
     def entries(self) -> bytearray:
-        """All entries in file form, loaded if need be.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """All entries in file form, loaded if need be."""
         entries = self._entries
         if entries is None:
             data = self._files.read_bytes(self.path) if self._files.exists(self.path) else b""
@@ -78,7 +73,6 @@ class TransactionIndex:
         """Note a transaction that ended after all those noted before.
 
         Raises:
-            OSError: the disk fails.
             ValueError: it ended before the last one noted.
         """
         count = len(self)
@@ -87,11 +81,7 @@ class TransactionIndex:
         self.entries.extend(ENTRY.pack(VERSION, *aborted))
 
     def read_all(self) -> list[AbortedTxn]:
-        """Every entry, in the order in which the transactions ended.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Every entry, in the order in which the transactions ended."""
         return [self._entry(slot) for slot in range(len(self))]
 
     def collect(self, fetch_offset: int, upper_bound_offset: int) -> tuple[list[AbortedTxn], bool]:
@@ -103,9 +93,6 @@ class TransactionIndex:
 
         Returns:
             The transactions, and whether no later segment can hold more of them.
-
-        Raises:
-            OSError: the disk fails.
         """
         found: list[AbortedTxn] = []
         count = len(self)
@@ -118,11 +105,7 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the transactions whose markers lie at `offset` or later.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Drop the transactions whose markers lie at `offset` or later."""
         count = bisect_left(range(len(self)), offset, key=self._last_offset)
         size = count * ENTRY.size
         del self.entries[size:]
@@ -135,11 +118,7 @@ class TransactionIndex:
         self._file_bytes = UNKNOWN_BYTES if self._files.exists(self.path) else 0
 
     def flush(self) -> None:
-        """Bring the file up to date, making it if there is none.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Bring the file up to date, making it if there is none."""
         entries = self._entries
         if entries is None or len(entries) == self._persisted_bytes == self._file_bytes:
             return
@@ -161,20 +140,12 @@ class TransactionIndex:
         return self._file_bytes > 0
 
     def sync(self) -> None:
-        """Wait until the file is on the disk, if there is one.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Wait until the file is on the disk, if there is one."""
         if self.has_file:
             self._files.open(self.path).sync()
 
     def delete(self) -> None:
-        """Remove the file.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Remove the file."""
         self._files.remove(self.path)
         self._entries = bytearray()
         self._persisted_bytes = self._file_bytes = 0
@@ -188,7 +159,6 @@ class TransactionIndex:
         Raises:
             CorruptIndexError: it ends inside an entry, or an entry has an unknown version,
                 offsets that contradict each other, or does not follow the one before.
-            OSError: the disk fails.
         """
         entries = self.entries
         if len(entries) % ENTRY.size:

@@ -11,7 +11,6 @@ class PendingFlush:
     """Files to sync, decided on in the loop; `run` may be called in a thread.
 
     Args:
-        files: the file system.
         segment_files: the files of batches that have grown since the last flush.
         paths: their index files and the leader epochs, written but not synced.
         directories: those with new names in them, the innermost first.

@@ -22,7 +22,6 @@ class ReadOnlyFiles(RealFiles):
 
         Raises:
             PermissionError: it was to be made.
-            OSError: it cannot be opened.
         """
         if create:
             _refuse(path)
@@ -85,7 +84,6 @@ def keep_brokers_out(path: str, *, exclusive: bool) -> DirectoryLock:
     Raises:
         LogDirectoryError: a broker, or somebody who repairs, has it.
         FileNotFoundError: there is no such file, and `exclusive` is False.
-        OSError: it cannot be opened.
     """
     flags = os.O_RDWR | os.O_CREAT if exclusive else os.O_RDONLY
     file = RealFile(path, flags | os.O_CLOEXEC)

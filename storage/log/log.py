@@ -101,9 +101,7 @@ class Log:
     to the log's owner unless the disk is only full.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
-        topic_partition: whose log it is.
         config: the topic's settings.
         segments: what is on the disk, at least one.
         log_start_offset: the first offset that may be read.
@@ -741,9 +739,6 @@ class Log:
         Args:
             now_ms: the wall time, to leave out expired producers.
             recovered: the states at the log's end, if they are known already.
-
-        Raises:
-            OSError: the disk fails.
         """
         if recovered is not None and self.log_end_offset > self.log_start_offset:
             recovered.remove_expired(now_ms, self.config.producer_id_expiration_ms)
@@ -945,9 +940,6 @@ class Log:
             segments: taken out of `segments` already.
             with_snapshots: whether the producer snapshots at their base offsets go too;
                 not where another segment with the same base offset takes their place.
-
-        Raises:
-            OSError: the disk fails.
         """
         marked: list[str] = []
         try:

@@ -79,9 +79,6 @@ class Checkpoints:
         """Write recovery points and log start offsets, because some of them went back.
 
         On a full disk the file is removed: a start assumes nothing then.
-
-        Raises:
-            OSError: the disk fails.
         """
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
             offsets = checkpoint_of(name, directory.logs_in(name), {})

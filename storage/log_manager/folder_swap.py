@@ -14,7 +14,6 @@ class FolderSwap:
     leave the old log beside the new one.
 
     Args:
-        files: the file system.
         source_path: the log directory of the log.
         current: its folder.
         deleted: the name that this gets.

@@ -21,7 +21,6 @@ class LogDirectories:
     """Takes each directory for this process.
 
     Args:
-        files: the file system.
         paths: at least one; each is made if need be.
 
     Raises:

@@ -60,7 +60,6 @@ class LogDirectory:
     on; nothing is read from it or written to it any more.
 
     Args:
-        files: the file system.
         path: made if it is not there.
 
     Raises:
@@ -115,11 +114,7 @@ class LogDirectory:
         self.failure = why
 
     def mark_in_use(self) -> None:
-        """Remove the mark of a clean shutdown, so that it cannot come back after a crash.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Remove the mark of a clean shutdown, so that it cannot come back after a crash."""
         if self.was_clean:
             self._files.remove(self._in(CLEAN_SHUTDOWN_FILE))
             self._files.sync_directory(self.path)
@@ -184,11 +179,7 @@ class LogDirectory:
             )
 
     def contents(self) -> DirectoryContents:
-        """The folders in it.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """The folders in it."""
         partitions = []
         pending_deletion = []
         futures = []
@@ -243,9 +234,6 @@ class LogDirectory:
 
         Then logs are recovered from their beginning, start where their first segment does, and
         high watermarks rise again.
-
-        Raises:
-            OSError: the disk fails.
         """
         for name in CHECKPOINT_FILES:
             try:
@@ -255,11 +243,7 @@ class LogDirectory:
                 self.written[name] = {}
 
     def read_cleaned_offsets(self) -> Mapping[TopicPartition, int] | None:
-        """Up to where each log was compacted; None if the checkpoint is damaged.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Up to where each log was compacted; None if the checkpoint is damaged."""
         try:
             return read_offsets(self._files, self._in(CLEANER_OFFSETS_FILE))
         except CheckpointError:
@@ -278,9 +262,6 @@ class LogDirectory:
             name: of the file.
             offsets: its entries.
             serial: larger for what is newer, which is never replaced by what is older.
-
-        Raises:
-            OSError: it cannot be written.
         """
         with self._checkpoint_lock:
             if serial > self._serials.get(name, -1):

@@ -53,7 +53,6 @@ class LogLoading:
     """One start's loading.
 
     Args:
-        files: the file system.
         directories: those that are online.
         clock: the time.
         default_config: of logs whose topic has no settings of its own.

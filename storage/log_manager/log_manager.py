@@ -85,7 +85,6 @@ class LogManager:
         log_dirs: paths, at least one; each is made if need be.
         clock: the time.
         default_config: of logs whose topic has no settings of its own.
-        files: the file system.
         rng: spreads the rolling of segments, and makes the names of folders unique.
         recovery_threads: `num.recovery.threads.per.data.dir`.
 
@@ -397,11 +396,7 @@ class LogManager:
         return log
 
     def delete_future_log(self, topic_partition: TopicPartition) -> None:
-        """Delete a future log, if there is one; its folder is removed after a delay.
-
-        Raises:
-            StorageError: the disk fails.
-        """
+        """Delete a future log, if there is one; its folder is removed after a delay."""
         log = self.future_logs.get(topic_partition)
         if log is None:
             return
@@ -464,9 +459,6 @@ class LogManager:
 
         A crash between the two renames of a replacement leaves that. A future log of another
         topic of that name is deleted.
-
-        Raises:
-            StorageError: the disk fails.
         """
         log = self.future_logs.get(topic_partition)
         if log is None or self.directories.has_offline:

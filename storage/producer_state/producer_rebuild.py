@@ -42,17 +42,12 @@ def rebuild_producers(
     end of the log.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
-        segments: of the log.
         producers: what is replaced.
         log_start_offset: the log's.
         log_end_offset: the log's.
         now_ms: the wall time.
         expiration_ms: producers in the snapshot that were silent for so long stay out.
-
-    Raises:
-        OSError: the disk fails.
     """
     base_offsets = [segment.base_offset for segment in segments]
     remove_stray_snapshots(files, directory, base_offsets, log_start_offset, log_end_offset)
@@ -79,9 +74,6 @@ def replay_segment(segment: LogSegment, producers: ProducerStateManager, offset:
 
     Batches behind one that is damaged cannot be found: what their producers wrote there
     stays unknown, and the log is usable otherwise.
-
-    Raises:
-        OSError: the disk fails.
     """
     file = segment.file
     try:
@@ -106,9 +98,7 @@ class ProducerReplay:
     LogLoader.recoverSegment).
 
     Args:
-        files: the file system.
         directory: the partition's folder.
-        topic_partition: whose log it is.
         segments: all of the log, in order.
         log_start_offset: the first offset that may be read.
     """
@@ -130,11 +120,7 @@ class ProducerReplay:
         self._next_offset = -1
 
     def begin(self, segment: LogSegment) -> None:
-        """Bring the states to where a segment begins.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Bring the states to where a segment begins."""
         index = self._segments.index(segment)
         if index and self._segments[index - 1] is self._previous:
             return

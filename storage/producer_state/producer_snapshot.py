@@ -89,13 +89,9 @@ def take_snapshot(
     """Write the published states, unless the latest snapshot is as new.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
         producers: have taken in all batches before `offset` and none after.
         offset: where the log or the full segment ends.
-
-    Raises:
-        OSError: the disk fails.
     """
     if offset > producers.snapshot_offset:
         files.write_atomically(
@@ -110,9 +106,6 @@ def load_latest_snapshot(
     """The offset and the states of the latest usable snapshot of a range.
 
     One that is damaged is removed. The log's start and no states if there is none.
-
-    Raises:
-        OSError: the disk fails.
     """
     for offset in reversed(list_snapshots(files, directory)):
         if log_start_offset < offset <= log_end_offset:
@@ -138,9 +131,6 @@ def remove_stray_snapshots(
 
     Those from after the end of the log or from before its start, and those that belong to no
     segment, except the latest: a clean shutdown leaves one at the end of the log.
-
-    Raises:
-        OSError: the disk fails.
     """
     offsets = list_snapshots(files, directory)
     in_range = [offset for offset in offsets if log_start_offset < offset <= log_end_offset]

@@ -62,9 +62,7 @@ def load_log(
 
     Args:
         directory: the partition's folder.
-        topic_partition: whose log it is.
         config: the topic's settings.
-        files: the file system.
         now_ms: the wall time.
         clean_shutdown: whether all was written and closed properly.
         recovery_point: everything before it is on the disk.
@@ -74,7 +72,6 @@ def load_log(
             where that is not known.
 
     Raises:
-        OSError: the disk fails.
         KafkaError: INCONSISTENT_TOPIC_ID, the folder is of another topic of that name.
     """
     loader = _LogLoader(directory, topic_partition, config, files, now_ms)

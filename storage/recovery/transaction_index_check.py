@@ -16,11 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def find_corrupt_transaction_indexes(segments: Sequence[LogSegment]) -> set[int]:
-    """The base offsets of segments whose transaction index is not what was written.
-
-    Raises:
-        OSError: the disk fails.
-    """
+    """The base offsets of segments whose transaction index is not what was written."""
     corrupt = set()
     for index, segment in enumerate(segments):
         if segment.has_transaction_index:
@@ -44,7 +40,6 @@ def _check(segments: Sequence[LogSegment], index: int) -> None:
 
     Raises:
         CorruptIndexError: an entry names another producer's, or none.
-        OSError: the disk fails.
     """
     segment = segments[index]
     try:

@@ -65,7 +65,6 @@ class LogSegment:
     thousands of idle partitions holds neither.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
         base_offset: no batch in it begins before.
         config: interval and size limits.
@@ -279,7 +278,6 @@ class LogSegment:
         """Where the first batch lies that ends at `offset` or later; the size if none does.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, the file holds something that is no batch.
         """
         position = self._recent_positions.get(offset)
@@ -296,7 +294,6 @@ class LogSegment:
         may be damaged.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, the batch or something on the way to it is damaged.
         """
         position = self._recent_positions.get(offset)
@@ -321,7 +318,6 @@ class LogSegment:
         """The offset after the last batch, found from the last index entry on.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, the file does not end with a whole batch.
         """
         next_offset = self.base_offset
@@ -360,7 +356,6 @@ class LogSegment:
         """The first record from `start_offset` on that is not earlier than `timestamp`.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
         """
         noted = self._noted_timestamp(timestamp - 1)
@@ -377,11 +372,7 @@ class LogSegment:
     # --- indexes, checked against the batches ------------------------------------------
 
     def start_position(self, offset: int) -> int:
-        """Where to begin looking for an offset: at a batch that does not begin after it.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Where to begin looking for an offset: at a batch that does not begin after it."""
         index = self.offset_index
         try:
             slot = index.slot_of(offset)
@@ -437,9 +428,6 @@ class LogSegment:
         The first lookup by time in a log needs it of each segment, of which there may be
         thousands. The last entry of each index tells it, unless an entry does not agree with the
         last batches, or names one before them.
-
-        Raises:
-            OSError: the disk fails.
         """
         if self.max_timestamp == UNKNOWN_TIMESTAMP:
             peeked = self._peek()
@@ -503,7 +491,6 @@ class LogSegment:
         """The header of the first batch that ends at `offset` or later.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, something on the way is no batch.
         """
         start = self.start_position(offset)
@@ -523,9 +510,6 @@ class LogSegment:
         Returns:
             Whether that was possible. If the batches themselves are damaged, what the index says
             of those after the damage is all there is to find them by, and it stays.
-
-        Raises:
-            OSError: the disk cannot be read.
         """
         offset_index, time_index = self.offset_index, self.time_index
         if offset_index.cannot_be_rebuilt:

@@ -132,9 +132,6 @@ class LogSegments:
         Args:
             start_offset: the first offset of the range.
             upper_offset: the first one after it.
-
-        Raises:
-            OSError: the disk fails.
         """
         segments = self._with_aborted
         if segments is None:
@@ -162,7 +159,6 @@ class LogSegments:
         up to which the latest timestamp does.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
         """
         first = bisect_left(self._known_timestamps(), timestamp_ms)
@@ -181,7 +177,6 @@ class LogSegments:
         the first.
 
         Raises:
-            OSError: the disk fails.
             KafkaError: CORRUPT_MESSAGE, a batch cannot be decoded.
         """
         known = self._known_timestamps()

@@ -33,7 +33,6 @@ def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[i
     The batches' buffers hold no records. Stops before one that does not end by `end`.
 
     Raises:
-        OSError: the disk fails.
         KafkaError: CORRUPT_MESSAGE, something that is no batch lies there.
     """
     chunk = b""
@@ -62,7 +61,6 @@ def batch_size_at(file: StorageFile, position: int, end: int) -> int:
     """The bytes of the batch that begins somewhere; 0 if it does not end by `end`.
 
     Raises:
-        OSError: the disk fails.
         KafkaError: CORRUPT_MESSAGE, something that is no batch lies there.
     """
     if position + BATCH_HEADER_BYTES > end:
@@ -96,7 +94,6 @@ def find_batch(
         The position, or None where no batch reaches `offset`.
 
     Raises:
-        OSError: the disk fails.
         KafkaError: CORRUPT_MESSAGE, something on the way, or the batch itself, is not as it
             was written.
     """
@@ -141,7 +138,6 @@ def require_valid_batch(file: StorageFile, position: int, end: int) -> None:
     """Make sure that a batch begins somewhere and is as it was written.
 
     Raises:
-        OSError: the disk fails.
         KafkaError: CORRUPT_MESSAGE, it is not.
     """
     for _, batch in iter_headers(file, position, end):
@@ -169,7 +165,6 @@ def read_batch(file: StorageFile, position: int, size: int) -> RecordBatch:
     """One whole batch, records included.
 
     Raises:
-        OSError: the disk fails.
         struct.error: the file ends inside the batch's header.
     """
     return RecordBatch(file.read_at(size, position))
@@ -179,9 +174,6 @@ def iter_valid_batches(file: StorageFile, end: int) -> Iterator[tuple[int, Recor
     """Whole batches from the start of a file up to the first that is torn or corrupt.
 
     What a crash may leave at the end of a log is no error here, only the end.
-
-    Raises:
-        OSError: the disk fails.
     """
     position = 0
     chunk = b""

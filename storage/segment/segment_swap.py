@@ -37,7 +37,6 @@ def begin_swap(files: Files, directory: str, base_offset: int, suffixes: Sequenc
     """Rename a cleaned segment's files to `.swap`: from now on a start uses it.
 
     Args:
-        files: the file system.
         directory: the partition's folder.
         base_offset: the new segment's.
         suffixes: of its files, `.log` first.
@@ -80,11 +79,7 @@ def remove_cleaned(files: Files, directory: str, base_offset: int) -> None:
 
 
 def remove_unfinished(files: Files, directory: str) -> None:
-    """Remove what an interrupted cleaning left: a start would take it for part of the next swap.
-
-    Raises:
-        OSError: the disk fails.
-    """
+    """Remove what an interrupted cleaning left: a start would take it for part of the next swap."""
     names = files.list_directory(directory)
     for suffix in (SWAP_SUFFIX, CLEANED_SUFFIX):  # in this order: the second revoke the first
         _remove(files, directory, [name for name in names if name.endswith(suffix)])
@@ -95,9 +90,6 @@ def complete_swaps(files: Files, directory: str) -> list[str]:
 
     Returns:
         The names that are in the folder now.
-
-    Raises:
-        OSError: the disk fails.
     """
     names = files.list_directory(directory)
     if not any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)) for name in names):
