@@ -19,7 +19,6 @@ from .record_reader import RecordFormatError
 from .runtime import CoordinatorRuntime
 
 logger = logging.getLogger(__name__)
-
 LOAD_SLICE_BYTES = 64 * 1024
 """How much of a log is replayed before others get their turn: some milliseconds of work."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
-from ...coordinator.group.consumer.describing import (
+from ...coordinator.group.describing import (
     ConsumerGroupDescription,
     DescribedConsumer,
     DescribedPartitions,

@@ -10,7 +10,7 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
-from ...coordinator.group.answers import GroupDescription
+from ...coordinator.group.describing import GroupDescription
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request

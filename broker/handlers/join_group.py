@@ -15,8 +15,7 @@ when it is turned away by group.max.size.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
-from ...coordinator.group.answers import JoinAnswer
-from ...coordinator.group.classic.join_request import JoinRequest, MemberProtocol
+from ...coordinator.group.classic.messages import JoinAnswer, JoinRequest, MemberProtocol
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request

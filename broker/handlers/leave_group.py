@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
-from ...coordinator.group.answers import LeavingMember
+from ...coordinator.group.classic.messages import LeavingMember
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request

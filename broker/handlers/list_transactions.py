@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...coordinator.group.consumer.subscription.expression import compile_expression
+from ...coordinator.group.consumer.regular_expressions import compile_expression
 from ...coordinator.transaction.describing import TransactionFilter
 from ...protocol import messages
 from ..request.context import HandlerContext

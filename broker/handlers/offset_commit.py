@@ -20,7 +20,7 @@ from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
-from ...coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from ...coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request

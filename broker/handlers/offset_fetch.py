@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
-from ...coordinator.group.offsets.offsets import GroupOffsets, OffsetAndMetadata
+from ...coordinator.group.offsets import GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request

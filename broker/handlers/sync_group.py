@@ -11,8 +11,7 @@ REBALANCE_IN_PROGRESS; Kafka forgets it and lets it time out.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
-from ...coordinator.group.answers import SyncAnswer
-from ...coordinator.group.classic.syncing import SyncRequest
+from ...coordinator.group.classic.messages import SyncAnswer, SyncRequest
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request

@@ -22,7 +22,7 @@ from ...common.internal_topics import CONSUMER_OFFSETS
 from ...common.sentinels import NO_SEQUENCE, ZERO_UUID
 from ...common.topic_partition import TopicPartition
 from ...coordinator.append_errors import commit_error
-from ...coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from ...coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from ...coordinator.log import AppendInTransaction
 from ...protocol import messages
 from ..interbroker.transaction_verification import Guards, PartitionErrors, WriterInTransaction

@@ -11,41 +11,48 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from ...common.errors import ErrorCode, KafkaError
-from .answers import (
+from .admin_overrides import AdminOverrides
+from .classic.classic_groups import ClassicGroups
+from .classic.group import Group
+from .classic.messages import (
     UNKNOWN_MEMBER_ID,
-    GroupDescription,
-    GroupListing,
     JoinAnswer,
+    JoinCallback,
+    JoinRequest,
     LeavingMember,
     SyncAnswer,
+    SyncCallback,
+    SyncRequest,
 )
-from .classic.group import Group
-from .classic.join_request import JoinRequest
-from .classic.joining import Joining
-from .classic.leaving import Leaving
-from .classic.member import JoinCallback, SyncCallback
-from .classic.rebalancing import Rebalancing
 from .classic.states import GroupState
-from .classic.syncing import Syncing, SyncRequest
-from .consumer.commit_rules import check_fetch
+from .consumer.checks import check_fetch
 from .consumer.consumer_groups import ConsumerGroups, LeaveCallback
-from .consumer.describing import ConsumerGroupDescription
-from .consumer.environment import NO_SURROUNDINGS, ConsumerSurroundings
 from .consumer.group import ConsumerGroup
 from .consumer.heartbeat_request import HeartbeatRequest
 from .consumer.heartbeats import HeartbeatCallback
+from .consumer.settings import NO_SURROUNDINGS, ConsumerSurroundings
 from .consumer.states import ConsumerGroupState
-from .describing import describe, list_groups
-from .interventions import Interventions
-from .offsets.committing import CommitCallback, CommitRequest, Committing
-from .offsets.offset_expiry import OffsetExpiry
-from .offsets.offsets import GroupOffsets
-from .removing import AnyGroup, ErrorCallback, Removing
+from .describing import (
+    ConsumerGroupDescription,
+    GroupDescription,
+    GroupListing,
+    describe_classic_group,
+    list_groups,
+)
+from .offset_metadata_manager import (
+    AnyGroup,
+    CommitCallback,
+    CommitRequest,
+    Committing,
+    ErrorCallback,
+    OffsetExpiry,
+    Removing,
+)
+from .offsets import GroupOffsets
 from .runtime import GroupRuntime
 from .shards import GroupShards
 
 logger = logging.getLogger(__name__)
-
 NO_OFFSETS = GroupOffsets()
 """What a group that is not known has committed."""
 
@@ -66,7 +73,7 @@ class GroupCoordinator:
         surroundings: what consumer groups need besides.
 
     Attributes:
-        interventions: what may be done to groups from outside.
+        admin_overrides: what tests may do to groups from outside.
     """
 
     def __init__(
@@ -75,17 +82,14 @@ class GroupCoordinator:
         topic_partitions: Callable[[], int],
         surroundings: ConsumerSurroundings = NO_SURROUNDINGS,
     ) -> None:
-        rebalancing = Rebalancing(runtime)
+        classic = self._classic = ClassicGroups(runtime)
         self._runtime = runtime
         self._consumer = ConsumerGroups(runtime, surroundings)
-        self._shards = GroupShards(runtime, topic_partitions, rebalancing, self._consumer.sessions)
-        self._consumer.attach(self._shards, rebalancing)
+        self._shards = GroupShards(runtime, topic_partitions, classic, self._consumer.sessions)
+        self._consumer.attach(self._shards, classic)
         self._groups = self._shards.groups
-        self.interventions = Interventions(self._shards, rebalancing, self._consumer)
-        self._sessions = rebalancing.sessions
-        self._joining = Joining(runtime, rebalancing)
-        self._syncing = Syncing(rebalancing)
-        self._leaving = Leaving(rebalancing)
+        self.admin_overrides = AdminOverrides(self._shards, classic, self._consumer)
+        self._sessions = classic.sessions
         self._committing = Committing(runtime, self._sessions, self._shards.note_pending)
         self._removing = Removing(runtime, self._forget)
         self._expiry = OffsetExpiry(runtime, self._shards, self._removing)
@@ -117,7 +121,7 @@ class GroupCoordinator:
     # -- membership -----------------------------------------------------------------------
 
     def join_group(self, request: JoinRequest, respond: JoinCallback) -> None:
-        """JoinGroup; see `Joining`."""
+        """JoinGroup; see `ClassicGroups`."""
         _check_group_id(request.group_id)
         settings = self._runtime.settings
         if not (
@@ -139,10 +143,10 @@ class GroupCoordinator:
         if group is None:
             respond(JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         else:
-            self._joining.join(group, request, respond)
+            self._classic.join(group, request, respond)
 
     def sync_group(self, request: SyncRequest, respond: SyncCallback) -> None:
-        """SyncGroup; see `Syncing`."""
+        """SyncGroup; see `ClassicGroups`."""
         _check_group_id(request.group_id)
         consumer_group = self._shards.consumer_groups.get(request.group_id)
         if consumer_group is not None:
@@ -152,7 +156,7 @@ class GroupCoordinator:
         if group is None:
             respond(SyncAnswer(ErrorCode.UNKNOWN_MEMBER_ID))
         else:
-            self._syncing.sync(group, request, respond)
+            self._classic.sync(group, request, respond)
 
     def heartbeat(
         self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
@@ -193,7 +197,7 @@ class GroupCoordinator:
     def leave_group(
         self, group_id: str, members: Sequence[LeavingMember], respond: LeaveCallback
     ) -> None:
-        """LeaveGroup: `respond` gets the error of each member, in their order; see `Leaving`."""
+        """LeaveGroup: `respond` gets the error of each member, in their order."""
         _check_group_id(group_id)
         group = self._shards.find_any(group_id)
         if group is None:
@@ -201,7 +205,7 @@ class GroupCoordinator:
         elif isinstance(group, ConsumerGroup):
             self._consumer.leave_group(group, members, respond)
         else:
-            respond(self._leaving.leave(group, members))
+            respond(self._classic.leave(group, members))
 
     def consumer_group_heartbeat(
         self, request: HeartbeatRequest, respond: HeartbeatCallback
@@ -332,7 +336,7 @@ class GroupCoordinator:
         """DescribeGroups, for one group: GROUP_ID_NOT_FOUND if it is not known."""
         group = self._shards.find_any(group_id)
         if isinstance(group, Group):
-            return describe(group)
+            return describe_classic_group(group)
         message = f"Group {group_id} not found."
         if group is not None:
             message = f"Group {group_id} is not a classic group."

@@ -11,10 +11,13 @@ from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 from ..replicated_log import ReplicatedLog
 from ..runtime import ConfigurationValues
-from .consumer.environment import ConsumerSurroundings
-from .consumer.settings import ConsumerGroupSettings
-from .consumer.subscription.metadata_topics import MetadataTopics
-from .consumer.timings import ConfiguredTimings, GroupConfigValues
+from .consumer.metadata_topics import MetadataTopics
+from .consumer.settings import (
+    ConfiguredTimings,
+    ConsumerGroupSettings,
+    ConsumerSurroundings,
+    GroupConfigValues,
+)
 from .coordinator import GroupCoordinator
 from .runtime import GroupRuntime
 from .settings import GroupSettings

@@ -14,19 +14,24 @@ from ...common.sentinels import NO_PRODUCER_ID
 from ..log import LoggedRecord
 from ..record_reader import RecordFormatError
 from ..shards import Shard, ShardTable
-from .answers import JoinAnswer, SyncAnswer
+from .classic.classic_groups import ClassicGroups
 from .classic.group import Group
-from .classic.join_request import MemberProtocol
 from .classic.member import GroupMember
-from .classic.rebalancing import Rebalancing
+from .classic.messages import JoinAnswer, MemberProtocol, SyncAnswer
 from .classic.states import GroupEvent, GroupState
 from .consumer.group import ConsumerGroup
-from .consumer.records.record_values import ConsumerGroupRecord, read_record
-from .consumer.records.replaying import ends_group, is_tombstone, replay
+from .consumer.records import ConsumerGroupRecord, ends_group, is_tombstone, read_record, replay
 from .consumer.sessions import MemberSessions
-from .offsets.open_transactions import OpenTransactions
-from .record_values import read_group_value, read_key, read_offset_value
-from .records import GroupKey, OffsetKey, StoredGroup, StoredMember
+from .offsets import OpenTransactions
+from .records import (
+    GroupKey,
+    OffsetKey,
+    StoredGroup,
+    StoredMember,
+    read_group_value,
+    read_key,
+    read_offset_value,
+)
 from .runtime import GroupRuntime
 
 
@@ -176,7 +181,7 @@ class GroupShards(ShardTable[GroupShard]):
     Args:
         runtime: settings, time and the log.
         topic_partitions: how many partitions `__consumer_offsets` has, or will have.
-        rebalancing: owns the sessions of loaded members.
+        classic: the verbs on classic groups, and their sessions.
         consumer_sessions: those of members of consumer groups.
 
     Attributes:
@@ -188,7 +193,7 @@ class GroupShards(ShardTable[GroupShard]):
         self,
         runtime: GroupRuntime,
         topic_partitions: Callable[[], int],
-        rebalancing: Rebalancing,
+        classic: ClassicGroups,
         consumer_sessions: MemberSessions,
     ) -> None:
         super().__init__(runtime, topic_partitions, "groups")
@@ -197,7 +202,7 @@ class GroupShards(ShardTable[GroupShard]):
         self._consumer_sessions = consumer_sessions
         self._to_reassign: set[str] = set()
         self._runtime: GroupRuntime = runtime
-        self._rebalancing = rebalancing
+        self._classic = classic
 
     # -- finding a group --------------------------------------------------------------------
 
@@ -348,14 +353,14 @@ class GroupShards(ShardTable[GroupShard]):
         size_max = self._runtime.settings.max_size
         for group in groups:
             for member in group.members.values():
-                self._rebalancing.sessions.extend(group, member)
+                self._classic.sessions.extend(group, member)
             if len(group.members) > size_max:
-                self._rebalancing.prepare(group, f"more members than group.max.size, {size_max}")
+                self._classic.prepare(group, f"more members than group.max.size, {size_max}")
 
     def _mark_consumer_group_dead(self, group: ConsumerGroup) -> None:
         self._consumer_sessions.stop(group)
         group.mark_dead()
 
     def _mark_dead(self, group: Group) -> None:
-        self._rebalancing.sessions.stop(group)
+        self._classic.sessions.stop(group)
         group.take(GroupEvent.REMOVED, self._runtime.clock.now_ms())

@@ -47,7 +47,6 @@ from .states import (
 from .transaction import LAST_USABLE_EPOCH, Transaction, TransactionMetadata
 
 logger = logging.getLogger(__name__)
-
 FIRST = 0
 """How records name the first generation of the protocol."""
 

@@ -22,14 +22,12 @@ from .transaction import NO_PARTITIONS, Transaction
 
 KEY_VERSION = 0
 KNOWN_VALUE_VERSIONS = range(2)
-
 STORED_STATES = range(TransactionState.EMPTY, TransactionState.COMPLETE_ABORT + 1)
 """Of the other two only the changes to them are known, never the states themselves."""
 
 PREVIOUS_PRODUCER_ID_TAG = 0
 NEXT_PRODUCER_ID_TAG = 1
 CLIENT_VERSION_TAG = 2
-
 _pack_key = struct.Struct(">hh").pack
 _pack_head = struct.Struct(">hqhib").pack
 _pack_times = struct.Struct(">qq").pack

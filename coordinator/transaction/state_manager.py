@@ -24,7 +24,6 @@ from .states import AT_REST, TRANSITIONS, TransactionEvent
 from .transaction import Transaction, TransactionMetadata
 
 logger = logging.getLogger(__name__)
-
 AppendedCallback = Callable[[ErrorCode], None]
 """Called once: NONE when the change counts, else why it does not."""
 

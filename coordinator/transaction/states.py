@@ -65,10 +65,8 @@ _NOTHING_TO_ABORT = (
     "it gets the next epoch all the same (KIP-890)"
 )
 _UNUSED = "unused for transactional.id.expiration.ms: a tombstone removes it"
-
 _S = TransactionState
 _E = TransactionEvent
-
 TRANSITIONS = StateTable(
     "a transactional id",
     {

@@ -219,7 +219,7 @@ def _classic_group(broker: Broker, group: Group) -> GroupState:
 
 def _assigned(group: Group, assignment: bytes) -> tuple[TopicPartition, ...]:
     """The partitions of a member's assignment; none where it is in words of the members' own."""
-    from ...coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+    from ...coordinator.group.consumer_protocol import CONSUMER_PROTOCOL_TYPE
     from ...protocol.errors import ProtocolError
     from ...protocol.internal import find_message
     from ...protocol.internal.versioned import decode_versioned

@@ -44,7 +44,7 @@ def expire_session(target: ControlTarget, group: str, member: str | None = None)
         raise VerbError(f"group {group} has no member {member or ''}: in it is {there}")
     for member_id in expired:
         logger.warning("outage: the session of %s in group %s expires", member_id, group)
-        target.broker.coordinators.group.interventions.expire_session(group, member_id)
+        target.broker.coordinators.group.admin_overrides.expire_session(group, member_id)
     return expired
 
 
@@ -59,7 +59,7 @@ def force_rebalance(target: ControlTarget, group: str) -> None:
     if not _group(target, group).members:
         raise VerbError(f"group {group} has no members to share anything")
     logger.warning("outage: group %s rebalances", group)
-    target.broker.coordinators.group.interventions.rebalance(group, "a test asked for it")
+    target.broker.coordinators.group.admin_overrides.rebalance(group, "a test asked for it")
 
 
 def _group(target: ControlTarget, name: str) -> Group | ConsumerGroup:

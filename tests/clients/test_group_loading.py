@@ -10,7 +10,7 @@ from support.group_errors import group_error
 from support.group_peer import GroupPeer, until
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.group.offsets.offsets import OffsetAndMetadata
+from odradek.coordinator.group.offsets import OffsetAndMetadata
 from odradek.coordinator.group.records import offset_record
 from odradek.protocol import messages
 from odradek.protocol.records import build_batch

@@ -15,14 +15,19 @@ from support.pending import Pending
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
 from odradek.coordinator.group.classic.group import Group
-from odradek.coordinator.group.classic.join_request import JoinRequest, MemberProtocol
-from odradek.coordinator.group.classic.syncing import SyncRequest
-from odradek.coordinator.group.consumer.environment import ConsumerSurroundings
+from odradek.coordinator.group.classic.messages import (
+    JoinAnswer,
+    JoinRequest,
+    LeavingMember,
+    MemberProtocol,
+    SyncAnswer,
+    SyncRequest,
+)
+from odradek.coordinator.group.consumer.settings import ConsumerSurroundings
 from odradek.coordinator.group.coordinator import NO_SURROUNDINGS, GroupCoordinator
-from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
-from odradek.coordinator.group.offsets.offsets import GroupOffsets
+from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
+from odradek.coordinator.group.offsets import GroupOffsets
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.runtime.clock import ManualClock

@@ -12,10 +12,10 @@ from support.work import times_as_long
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
-from odradek.coordinator.group.consumer.subscription.expression import compile_expression
-from odradek.coordinator.group.consumer.subscription.regular_expressions import (
+from odradek.coordinator.group.consumer.regular_expressions import (
     BATCH_INTERVAL_MS,
     MATCHES_PER_TURN,
+    compile_expression,
 )
 
 REFRESH_MS = 600_000

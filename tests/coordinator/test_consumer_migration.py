@@ -12,9 +12,9 @@ from support.mixed_bench import MixedBench, assignment, subscription
 from support.pending import Pending
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.group.answers import JoinAnswer, LeavingMember
-from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
-from odradek.coordinator.group.offsets.offsets import GroupOffsets
+from odradek.coordinator.group.classic.messages import JoinAnswer, LeavingMember
+from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
+from odradek.coordinator.group.offsets import GroupOffsets
 
 EVERYTHING = {"a": {"orders": (0, 1)}, "b": {"orders": (2, 3)}}
 

@@ -9,9 +9,9 @@ from support.consumer_bench import GROUP, ORDERS, PAYMENTS, ConsumerBench
 from support.pending import Pending
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.coordinator.group.consumer.commit_rules import check_commit
-from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
-from odradek.coordinator.group.offsets.offsets import GroupOffsets
+from odradek.coordinator.group.consumer.checks import check_commit
+from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
+from odradek.coordinator.group.offsets import GroupOffsets
 
 WEEK_MS = 7 * 24 * 3_600_000
 CHECK_MS = 600_000

@@ -7,28 +7,30 @@ from pathlib import Path
 import pytest
 from support.memory_log import MemoryLog
 
+from odradek.coordinator.group.consumer import records
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.member import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupMember,
+    ResolvedExpression,
 )
-from odradek.coordinator.group.consumer.records import records
-from odradek.coordinator.group.consumer.records.record_values import (
+from odradek.coordinator.group.consumer.records import (
     ConsumerGroupRecord,
     GroupEpoch,
     Member,
     MemberAssignment,
+    MemberTarget,
     RegularExpression,
-    TargetAssignment,
     TargetEpoch,
     TopicsMetadata,
+    ends_group,
+    is_tombstone,
     read_record,
+    replay,
 )
-from odradek.coordinator.group.consumer.records.records import ResolvedExpression
-from odradek.coordinator.group.consumer.records.replaying import ends_group, is_tombstone, replay
 from odradek.coordinator.group.consumer.states import ConsumerGroupState, MemberState
-from odradek.coordinator.group.consumer.subscription.topics import Topic, group_hash, topic_hash
+from odradek.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
 from odradek.coordinator.log import CoordinatorRecord
 from odradek.coordinator.record_reader import RecordFormatError
 
@@ -90,9 +92,9 @@ def written(record: ConsumerGroupRecord) -> CoordinatorRecord:
             return records.target_epoch_tombstone(group_id)
         case TargetEpoch(assignment_epoch=int() as epoch):
             return records.target_epoch_record(group_id, epoch, record.assignment_timestamp_ms)
-        case TargetAssignment(partitions=None):
+        case MemberTarget(partitions=None):
             return records.target_assignment_tombstone(group_id, record.member_id)
-        case TargetAssignment():
+        case MemberTarget():
             return records.target_assignment_record(group_id, record.member_id, record.partitions)
         case MemberAssignment(current=None):
             return records.current_assignment_tombstone(group_id, record.member_id)
@@ -113,7 +115,7 @@ def test_what_kafka_wrote_is_written_again_byte_for_byte(kafkas: list[Coordinato
         TopicsMetadata,
         Member,
         TargetEpoch,
-        TargetAssignment,
+        MemberTarget,
         MemberAssignment,
         RegularExpression,
     }
@@ -121,7 +123,7 @@ def test_what_kafka_wrote_is_written_again_byte_for_byte(kafkas: list[Coordinato
         if found is None:
             continue
         ours = written(found)
-        if isinstance(found, TargetAssignment | MemberAssignment) and record.value is not None:
+        if isinstance(found, MemberTarget | MemberAssignment) and record.value is not None:
             # Kafka's partitions stand in a hash table's order, ours ascend.
             assert (ours.key, sorted(ours.value or b"")) == (record.key, sorted(record.value))
             assert read_record(*ours) == found
@@ -134,7 +136,7 @@ def test_the_metadata_hash_is_what_kafka_kept(kafkas: list[CoordinatorRecord]) -
     (topic_id,) = {
         topic_id
         for record in read
-        if isinstance(record, TargetAssignment)
+        if isinstance(record, MemberTarget)
         for topic_id in record.partitions or ()
     }
     hashes = {record.metadata_hash for record in read if isinstance(record, GroupEpoch)} - {0}

@@ -10,10 +10,7 @@ from support.consumer_bench import GROUP, ORDERS, PAYMENTS, ConsumerBench
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.state_table import IllegalTransitionError
-from odradek.coordinator.group.consumer.assignment.current_assignment import (
-    Reconciliation,
-    reconcile,
-)
+from odradek.coordinator.group.consumer.current_assignment import Reconciliation, reconcile
 from odradek.coordinator.group.consumer.member import ConsumerGroupMember
 from odradek.coordinator.group.consumer.states import (
     GROUP_TRANSITIONS,

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from odradek.coordinator.group.consumer.group import ConsumerGroup
-from odradek.coordinator.group.consumer.member import ConsumerGroupMember
-from odradek.coordinator.group.consumer.records.records import ResolvedExpression
+from odradek.coordinator.group.consumer.member import ConsumerGroupMember, ResolvedExpression
 
 TOPICS = ["a", "b", "c", "d"]
 EXPRESSION = "[ab]"

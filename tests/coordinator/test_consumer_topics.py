@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from odradek.common.live_broker import EndPoint, LiveBroker
 from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
-from odradek.coordinator.group.consumer.subscription.metadata_topics import MetadataTopics
-from odradek.coordinator.group.consumer.subscription.topics import (
+from odradek.coordinator.group.consumer.metadata_topics import MetadataTopics
+from odradek.coordinator.group.consumer.topics import (
     NO_TOPICS_HASH,
     Topic,
     TopicHashes,

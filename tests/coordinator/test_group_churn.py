@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.coordinator.group.answers import LeavingMember
+from odradek.coordinator.group.classic.messages import LeavingMember
 from odradek.coordinator.group.classic.states import GroupState
 
 SEEDS = range(60)

@@ -1,6 +1,6 @@
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.group.answers import LeavingMember
-from odradek.coordinator.group.record_values import read_group_value
+from odradek.coordinator.group.classic.messages import LeavingMember
+from odradek.coordinator.group.records import read_group_value
 
 
 def test_the_others_rebalance_when_a_member_leaves(bench) -> None:

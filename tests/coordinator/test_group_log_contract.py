@@ -13,7 +13,7 @@ from odradek.common.partition_state import PartitionState
 from odradek.common.sentinels import NO_PRODUCER_ID
 from odradek.common.topic_partition import TopicPartition
 from odradek.coordinator.group.coordinator import GroupCoordinator
-from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.coordinator.log import AppendInTransaction, CoordinatorLog, CoordinatorRecord

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from odradek.common.errors import KafkaError
-from odradek.coordinator.group.offsets.offsets import OffsetAndMetadata
-from odradek.coordinator.group.record_values import read_group_value, read_key, read_offset_value
+from odradek.coordinator.group.offsets import OffsetAndMetadata
 from odradek.coordinator.group.records import (
     GroupKey,
     OffsetKey,
@@ -16,6 +15,9 @@ from odradek.coordinator.group.records import (
     group_value,
     offset_key,
     offset_value,
+    read_group_value,
+    read_key,
+    read_offset_value,
 )
 from odradek.coordinator.record_reader import RecordFormatError
 from odradek.protocol.codec.wire import STRING_BYTES_MAX

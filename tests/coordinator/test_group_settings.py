@@ -12,7 +12,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.group_configs import GroupConfigs
 from odradek.coordinator.group.factory import create_group_coordinator
-from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.metadata.metadata_cache import MetadataCache
 from odradek.protocol.compression.codecs import Compression

@@ -3,12 +3,7 @@ import itertools
 import pytest
 
 from odradek.common.state_table import IllegalTransitionError
-from odradek.coordinator.group.classic.states import (
-    ANSWERS,
-    TRANSITIONS,
-    GroupEvent,
-    GroupState,
-)
+from odradek.coordinator.group.classic.states import ANSWERS, TRANSITIONS, GroupEvent, GroupState
 from odradek.tools.docs.state_diagram import pages
 
 CELLS = list(itertools.product(GroupState, GroupEvent))

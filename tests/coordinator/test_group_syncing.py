@@ -1,7 +1,7 @@
 import pytest
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.group.record_values import read_group_value
+from odradek.coordinator.group.records import read_group_value
 
 
 @pytest.fixture

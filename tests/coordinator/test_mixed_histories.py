@@ -18,11 +18,16 @@ from support.mixed_bench import MixedBench, assigned, assignment, subscription
 from support.pending import Pending
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.coordinator.group.answers import JoinAnswer, JoinedMember, SyncAnswer
-from odradek.coordinator.group.classic.join_request import JoinRequest, MemberProtocol
-from odradek.coordinator.group.classic.syncing import SyncRequest
+from odradek.coordinator.group.classic.messages import (
+    JoinAnswer,
+    JoinedMember,
+    JoinRequest,
+    MemberProtocol,
+    SyncAnswer,
+    SyncRequest,
+)
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
-from odradek.coordinator.group.consumer.migration.embedded_protocol import read_subscription
+from odradek.coordinator.group.consumer_protocol import read_subscription
 
 STEPS = 150
 PARTITIONS = 4

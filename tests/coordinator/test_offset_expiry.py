@@ -1,6 +1,6 @@
 """A round through all groups is taken in steps, and requests are served in between."""
 
-from odradek.coordinator.group.offsets.offset_expiry import GROUPS_PER_STEP
+from odradek.coordinator.group.offset_metadata_manager import GROUPS_PER_STEP
 
 GROUPS = 2 * GROUPS_PER_STEP + 1
 INTERVAL_MS = 60_000

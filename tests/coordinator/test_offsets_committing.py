@@ -1,9 +1,9 @@
 import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.coordinator.group.offsets.committing import PartitionCommit
-from odradek.coordinator.group.offsets.offsets import OffsetAndMetadata
-from odradek.coordinator.group.record_values import read_offset_value
+from odradek.coordinator.group.offset_metadata_manager import PartitionCommit
+from odradek.coordinator.group.offsets import OffsetAndMetadata
+from odradek.coordinator.group.records import read_offset_value
 from odradek.protocol.codec.wire import STRING_BYTES_MAX
 
 TOPIC_ID = bytes(range(16))

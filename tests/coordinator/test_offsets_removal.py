@@ -3,10 +3,9 @@ from collections.abc import Sequence
 import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.coordinator.group.offsets.offsets import OffsetAndMetadata
-from odradek.coordinator.group.record_values import read_key
-from odradek.coordinator.group.records import GroupKey, OffsetKey, offset_record
-from odradek.coordinator.group.removing import TOMBSTONES_PER_APPEND_MAX
+from odradek.coordinator.group.offset_metadata_manager import TOMBSTONES_PER_APPEND_MAX
+from odradek.coordinator.group.offsets import OffsetAndMetadata
+from odradek.coordinator.group.records import GroupKey, OffsetKey, offset_record, read_key
 
 HOUR_MS = 3_600_000
 

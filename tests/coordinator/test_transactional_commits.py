@@ -11,7 +11,7 @@ from support.pending import Pending
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.sentinels import ZERO_UUID
-from odradek.coordinator.group.offsets.committing import CommitRequest, PartitionCommit
+from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.log import AppendInTransaction
 from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 

@@ -10,7 +10,7 @@ from support.random_groups import AskedGroup, random_group
 
 from odradek.coordinator.group.assignor import find_assignor
 from odradek.coordinator.group.assignor.assignor import NewAssignment
-from odradek.coordinator.group.consumer.subscription.topics import Topic, group_hash, topic_hash
+from odradek.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

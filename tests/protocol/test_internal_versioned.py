@@ -12,8 +12,9 @@ from kafka.protocol.consumer.metadata import (
     ConsumerProtocolSubscription,
 )
 
-from odradek.coordinator.group import record_values, records
-from odradek.coordinator.group.offsets.offsets import OffsetAndMetadata
+from odradek.coordinator.group import records
+from odradek.coordinator.group import records as record_values
+from odradek.coordinator.group.offsets import OffsetAndMetadata
 from odradek.protocol import EncodeError, ProtocolError, UnsupportedVersionError, internal
 from odradek.protocol.internal import versioned
 from odradek.protocol.records.control import ControlRecordType, parse_end_transaction_marker

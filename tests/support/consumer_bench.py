@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.coordinator.group.consumer.environment import ConsumerSurroundings
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
-from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
-from odradek.coordinator.group.consumer.subscription.topics import Topic
+from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings, ConsumerSurroundings
+from odradek.coordinator.group.consumer.topics import Topic
 from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings

@@ -6,9 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.group.answers import JoinAnswer, LeavingMember, SyncAnswer
-from odradek.coordinator.group.classic.join_request import JoinRequest, MemberProtocol
-from odradek.coordinator.group.classic.syncing import SyncRequest
+from odradek.coordinator.group.classic.messages import (
+    JoinAnswer,
+    JoinRequest,
+    LeavingMember,
+    MemberProtocol,
+    SyncAnswer,
+    SyncRequest,
+)
 from odradek.protocol.internal import find_message
 from odradek.protocol.internal.consumer_protocol import (
     ConsumerProtocolAssignment,

@@ -1,7 +1,7 @@
 """A classic group: its members, its generation, its protocol, its leader.
 
 What is true of a group at any moment is kept true here; when and why it changes is for
-`joining`, `rebalancing` and their neighbours. Source: Kafka's ClassicGroup.
+`ClassicGroups`. Source: Kafka's ClassicGroup.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from collections.abc import Collection, Sequence
 
 from ....common.errors import ErrorCode, KafkaError
 from ....runtime.timers import Timer
-from ..answers import UNKNOWN_MEMBER_ID, JoinAnswer, JoinedMember, SyncAnswer
-from ..in_flight import InFlight
-from ..offsets.offsets import GroupOffsets
-from ..subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from .join_request import MemberProtocol
-from .member import GroupMember, JoinCallback
+from ..consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from ..offsets import GroupOffsets, InFlight
+from .member import GroupMember
+from .messages import (
+    UNKNOWN_MEMBER_ID,
+    JoinAnswer,
+    JoinCallback,
+    JoinedMember,
+    MemberProtocol,
+    SyncAnswer,
+)
 from .states import ANSWERS, TRANSITIONS, GroupEvent, GroupState
 
 
@@ -228,6 +233,22 @@ class Group:
     def rebalance_timeout_ms(self) -> int:
         """The longest time that any member asked to be given for rejoining."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def generation_answer(self, member: GroupMember, members: Sequence[JoinedMember]) -> JoinAnswer:
+        """The JoinGroup answer that puts a member into the generation; `members` for the leader."""
+        return JoinAnswer(
+            ErrorCode.NONE,
+            member.member_id,
+            self.generation_id,
+            self.protocol_type,
+            self.protocol_name,
+            self.leader_id or "",
+            members=members,
+        )
+
+    def sync_answer(self, member: GroupMember) -> SyncAnswer:
+        """The SyncGroup answer with a member's assignment."""
+        return SyncAnswer(ErrorCode.NONE, member.assignment, self.protocol_type, self.protocol_name)
 
     def joined_members(self) -> list[JoinedMember]:
         """The members as the leader is told of them, with metadata of the chosen protocol."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from ....runtime.timers import Timer
-from ..answers import JoinAnswer, SyncAnswer
-from .join_request import MemberProtocol
-
-JoinCallback = Callable[[JoinAnswer], None]
-SyncCallback = Callable[[SyncAnswer], None]
+from .messages import JoinCallback, MemberProtocol, SyncCallback
 
 
 class GroupMember:

@@ -42,7 +42,6 @@ class GroupEvent(Enum):
 
 _S = GroupState
 _E = GroupEvent
-
 TRANSITIONS = StateTable(
     "a group",
     {

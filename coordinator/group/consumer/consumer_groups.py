@@ -1,7 +1,9 @@
 """ConsumerGroups: the consumer groups kept here, and the verbs on them.
 
-Which groups are kept here is `GroupShards`' to know; the rules are in `checks`, `heartbeats`,
-`fencing` and `assigning`.
+Whoever goes releases what it owned, and the group's epoch counts up; the next heartbeat of another
+member computes the target without it. A static member may leave for a while instead: its place is
+kept until its session is over. Source: Kafka 4.3's GroupMetadataManager (consumerGroupLeave,
+consumerGroupFenceMembers), KIP-345.
 """
 
 from __future__ import annotations
@@ -12,31 +14,31 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ....common.errors import ErrorCode, KafkaError
-from ..answers import UNKNOWN_MEMBER_ID, LeavingMember
+from ..classic.classic_groups import ClassicGroups
 from ..classic.group import Group
-from ..classic.rebalancing import Rebalancing
+from ..classic.messages import UNKNOWN_MEMBER_ID, LeavingMember
+from ..describing import ConsumerGroupDescription, describe_consumer_group
 from ..runtime import GroupRuntime
-from .assignment.assigning import Assigning
-from .checks import check_instance, check_request, static_member
-from .describing import ConsumerGroupDescription, describe
-from .environment import ConsumerSurroundings
-from .fencing import Fencing, unknown_member
+from .checks import check_instance, check_request, static_member, unknown_member
+from .classic_members import ClassicMembers
 from .group import ConsumerGroup
+from .group_write import GroupWrite, Writer
 from .heartbeat_request import HeartbeatRequest
 from .heartbeats import HeartbeatCallback, Heartbeats
 from .member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from .migration.classic_members import ClassicMembers
-from .migration.classic_timers import ClassicTimers
-from .migration.migration import Migration
-from .records.write import GroupWrite, Writer
-from .sessions import MemberSessions
-from .subscription.regular_expressions import RegularExpressions
+from .migration import Migration
+from .regular_expressions import RegularExpressions
+from .sessions import ClassicTimers, MemberSessions
+from .settings import ConsumerSurroundings
+from .target_assignment import Assigning
 
 if TYPE_CHECKING:
     from ..shards import GroupShards
+from .heartbeat_request import HeartbeatAnswer
+from .member import NO_PARTITIONS, ConsumerGroupMember
+from .regular_expressions import Expressions
 
 logger = logging.getLogger(__name__)
-
 LeaveCallback = Callable[[Sequence[ErrorCode]], None]
 
 
@@ -93,10 +95,10 @@ class ConsumerGroups:
             self.migration,
         )
 
-    def attach(self, shards: GroupShards, rebalancing: Rebalancing) -> None:
+    def attach(self, shards: GroupShards, classic: ClassicGroups) -> None:
         """Learn of who keeps the groups, and of who moves classic ones."""
         self.shards = self.migration.shards = shards
-        self.migration.rebalancing = rebalancing
+        self.migration.classic = classic
 
     # -- verbs --------------------------------------------------------------------------
 
@@ -184,7 +186,7 @@ class ConsumerGroups:
             KafkaError: GROUP_ID_NOT_FOUND, NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
         """
         group = self._find(group_id)
-        return describe(group, self.assigning.assignor_names[0], self._topics())
+        return describe_consumer_group(group, self.assigning.assignor_names[0], self._topics())
 
     def topics_changed(self, topics: frozenset[str], *, has_new: bool) -> None:
         """Topics changed, came or went: groups that read them look at them again."""
@@ -199,7 +201,7 @@ class ConsumerGroups:
         logger.info("group %s is empty and becomes a classic group", group.group_id)
         write = GroupWrite(group)
         write.remove_group()
-        self.writer.submit(write, partial(_log_failure, group))
+        self.writer.submit(write, partial(_log_lost_end, group))
         return self.shards.make_classic(group)
 
     # -- finding a group ----------------------------------------------------------------
@@ -256,7 +258,7 @@ def _close_conversion(group: ConsumerGroup) -> None:
     group.is_conversion_open = False
 
 
-def _log_failure(group: ConsumerGroup, error: ErrorCode) -> None:
+def _log_lost_end(group: ConsumerGroup, error: ErrorCode) -> None:
     if error:
         logger.warning(
             "the end of consumer group %s could not be stored: %s", group.group_id, error.name
@@ -277,3 +279,115 @@ def _leaving_id(group: ConsumerGroup, leaving: LeavingMember) -> str:
 
 def _not_found(group_id: str, why: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {why}.")
+
+
+class Fencing:
+    """The rules of leaving and of being fenced.
+
+    Args:
+        writer: stores what changes.
+        assigning: counts the group's epoch up.
+        expressions: forgets those of members that went.
+        migration: what is left may be a classic group.
+    """
+
+    sessions: MemberSessions
+    """The timers of members; set by whoever puts both together, as each needs the other."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        assigning: Assigning,
+        expressions: Expressions,
+        migration: Migration,
+    ) -> None:
+        self._migration = migration
+        self._writer = writer
+        self._assigning = assigning
+        self._expressions = expressions
+
+    def leave(
+        self,
+        group: ConsumerGroup,
+        request: HeartbeatRequest,
+        respond: Callable[[HeartbeatAnswer], None],
+    ) -> None:
+        """A member says that it leaves; it is answered once that is stored.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
+        """
+        if request.instance_id is None:
+            member = group.members.get(request.member_id)
+            if member is None:
+                raise unknown_member(group, request.member_id)
+        else:
+            member = static_member(group, request.instance_id)
+            check_instance(member, request.member_id, request.instance_id)
+        write = GroupWrite(group)
+        if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
+            logger.info(
+                "group %s: static member %s leaves for a while", group.group_id, member.member_id
+            )
+            write.put_current(_left_for_a_while(member))
+        else:
+            logger.info("group %s: member %s leaves", group.group_id, member.member_id)
+            self.remove(write, [member.member_id])
+
+        def stored(error: ErrorCode) -> None:
+            if error:
+                respond(HeartbeatAnswer(error))
+            else:
+                respond(
+                    HeartbeatAnswer(
+                        ErrorCode.NONE,
+                        member_id=member.member_id,
+                        member_epoch=request.member_epoch,
+                    )
+                )
+
+        self._writer.submit(write, stored)
+
+    def fence(self, group: ConsumerGroup, member_id: str, reason: str) -> None:
+        """Remove a member whose time is over."""
+        logger.info("group %s gives up member %s: %s", group.group_id, member_id, reason)
+        write = GroupWrite(group)
+        self.remove(write, [member_id])
+        self._writer.submit(write, partial(_log_failure, group, member_id))
+
+    def remove(self, write: GroupWrite, member_ids: Sequence[str]) -> None:
+        """Remove members that are there, with all that they owned."""
+        group = write.group
+        if self._migration.may_downgrade(group, member_ids):
+            self._migration.downgrade(
+                write, member_ids, rebalance_for="its last member on the consumer protocol went"
+            )
+            return
+        for member_id in member_ids:
+            write.remove_member(member_id)
+        self._expressions.forget_unused(write)
+        write.put_epoch(group.epoch + 1, self._assigning.metadata_hash(group))
+        for member_id in member_ids:
+            self.sessions.forget(group, member_id)
+
+
+def _left_for_a_while(member: ConsumerGroupMember) -> ConsumerGroupMember:
+    """A static member that is away: it keeps what it owns, of no epoch any more."""
+    return member._replace(
+        member_epoch=LEAVE_STATIC_EPOCH,
+        assigned_partitions={
+            topic_id: dict.fromkeys(partitions, 0)
+            for topic_id, partitions in member.assigned_partitions.items()
+        },
+        partitions_pending_revocation=NO_PARTITIONS,
+    )
+
+
+def _log_failure(group: ConsumerGroup, member_id: str, error: ErrorCode) -> None:
+    if error:
+        logger.warning(
+            "group %s: the end of member %s could not be stored: %s",
+            group.group_id,
+            member_id,
+            error.name,
+        )

@@ -8,15 +8,17 @@ and what is taken back if the write fails. Source: KIP-848; Kafka's ConsumerGrou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import NamedTuple
 
-from ..in_flight import InFlight
-from ..offsets.offsets import GroupOffsets
-from .member import NO_TARGET, ConsumerGroupMember, OwnedPartitions, TargetAssignment
-from .member_timers import MemberTimers
-from .records.in_flight_writes import InFlightWrites
-from .records.records import ResolvedExpression
+from ..offsets import GroupOffsets, InFlight
+from .in_flight_writes import GroupImage, InFlightWrites, preferred_assignor
+from .member import (
+    NO_TARGET,
+    ConsumerGroupMember,
+    MemberTimers,
+    OwnedPartitions,
+    ResolvedExpression,
+    TargetAssignment,
+)
 from .states import GROUP_TRANSITIONS, ConsumerGroupState, state_of
 
 FIRST_EPOCH = 1
@@ -24,26 +26,6 @@ FIRST_EPOCH = 1
 
 NO_TARGET_EPOCH = -1
 """The target epoch of a group whose target record was deleted."""
-
-
-class GroupImage(NamedTuple):
-    """What a group held at one moment; nothing of it changes afterwards."""
-
-    state: ConsumerGroupState
-    epoch: int
-    metadata_hash: int
-    target_epoch: int
-    assignment_timestamp_ms: int
-    members: Mapping[str, ConsumerGroupMember]
-    static_members: Mapping[str, str]
-    targets: Mapping[str, TargetAssignment]
-    expressions: Mapping[str, ResolvedExpression]
-    owners: Mapping[tuple[bytes, int], str]
-
-    @property
-    def preferred_assignor(self) -> str | None:
-        """The assignor that most members wish for, if any member wishes for one."""
-        return preferred_assignor(self.members)
 
 
 class ConsumerGroup:
@@ -352,13 +334,3 @@ def _subscribe_alike(one: ConsumerGroupMember, other: ConsumerGroupMember) -> bo
         one.subscribed_topic_names == other.subscribed_topic_names
         and one.subscribed_topic_regex == other.subscribed_topic_regex
     )
-
-
-def preferred_assignor(members: Mapping[str, ConsumerGroupMember]) -> str | None:
-    """The assignor that most members wish for, if any member wishes for one."""
-    wishes = Counter(
-        member.server_assignor_name
-        for member in members.values()
-        if member.server_assignor_name is not None
-    )
-    return max(wishes, key=lambda name: (wishes[name], name), default=None)

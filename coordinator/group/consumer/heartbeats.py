@@ -16,21 +16,26 @@ from typing import Any
 from ....common.errors import ErrorCode
 from ....runtime.rng import random_uuid, uuid_to_text
 from ..runtime import GroupRuntime
-from .assignment.assigning import Assigning
-from .assignment.current_assignment import Reconciliation, reconcile
-from .checks import check_epoch, check_instance, check_released, check_room, static_member
-from .fencing import unknown_member
+from .checks import (
+    check_epoch,
+    check_instance,
+    check_released,
+    check_room,
+    static_member,
+    unknown_member,
+)
+from .current_assignment import Reconciliation, reconcile
 from .group import ConsumerGroup
+from .group_write import GroupWrite, Writer
 from .heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from .member import JOIN_EPOCH, NO_TIMEOUT, ConsumerGroupMember
-from .records.write import GroupWrite, Writer
+from .regular_expressions import Expressions
 from .sessions import MemberSessions
 from .settings import ConsumerGroupSettings, GroupTimings
 from .states import MemberState
-from .subscription.expressions import Expressions
+from .target_assignment import Assigning
 
 logger = logging.getLogger(__name__)
-
 HeartbeatCallback = Callable[[HeartbeatAnswer], None]
 
 

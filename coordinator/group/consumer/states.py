@@ -51,7 +51,6 @@ class MemberEvent(Enum):
 _G = ConsumerGroupState
 _M = MemberState
 _E = MemberEvent
-
 GROUP_TRANSITIONS = StateTable(
     "a consumer group",
     {

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from typing import NamedTuple
 
-from .....common.errors import ErrorCode, KafkaError
-from ..member import NO_PARTITIONS, ConsumerGroupMember, OwnedPartitions, TargetAssignment
-from ..states import MEMBER_TRANSITIONS, MemberEvent, MemberState
+from ....common.errors import ErrorCode, KafkaError
+from .member import NO_PARTITIONS, ConsumerGroupMember, OwnedPartitions, TargetAssignment
+from .states import MEMBER_TRANSITIONS, MemberEvent, MemberState
 
 
 class Reconciliation(NamedTuple):

@@ -9,18 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from .....common.errors import ErrorCode, KafkaError
-from ....append_errors import group_error
-from ....log import CoordinatorRecord
-from ...runtime import GroupRuntime
-from ..group import NO_TARGET_EPOCH, ConsumerGroup, GroupImage
-from ..member import ConsumerGroupMember, TargetAssignment
+from ....common.errors import ErrorCode, KafkaError
+from ...append_errors import group_error
+from ...log import CoordinatorRecord
+from ..runtime import GroupRuntime
 from . import records
-from .in_flight_writes import InFlightWrite
-from .records import ResolvedExpression
+from .group import NO_TARGET_EPOCH, ConsumerGroup
+from .in_flight_writes import GroupImage, InFlightWrite
+from .member import ConsumerGroupMember, ResolvedExpression, TargetAssignment
 
 logger = logging.getLogger(__name__)
-
 LATE_LOOK_MS = 100
 """How often is looked whether replicas have caught up with a change that was late."""
 

@@ -1,11 +1,51 @@
-"""Committed offsets: one position, and all positions of a group."""
+"""Committed offsets: one position, all positions of a group, and those of open transactions.
+
+A producer's marker stands in the partition of `__consumer_offsets`, and ends what it would
+commit for every group that is kept there. Source: Kafka's OffsetMetadataManager.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple, Protocol
 
-from ....common.sentinels import NO_EPOCH, ZERO_UUID
+from ...common.sentinels import NO_EPOCH, ZERO_UUID
+
+
+class InFlight:
+    """Counts the appends of one group, which end in the order in which they began."""
+
+    __slots__ = ("_begun", "_finished", "_waiting")
+
+    def __init__(self) -> None:
+        self._begun = 0
+        self._finished = 0
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way."""
+        return self._begun == self._finished
+
+    def begin(self) -> None:
+        """An append was handed to the log."""
+        self._begun += 1
+
+    def finish(self) -> None:
+        """An append ended, well or not."""
+        self._finished += 1
+        while self._waiting and self._waiting[0][0] <= self._finished:
+            self._waiting.popleft()[1]()
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when all that is on its way now has ended: at once if nothing is."""
+        if self.is_settled:
+            callback()
+        else:
+            self._waiting.append((self._begun, callback))
+
 
 NO_EXPIRY = -1
 
@@ -124,3 +164,43 @@ class GroupOffsets:
             current = self.get(topic, partition)
             if current is None or current.record_offset < position.record_offset:
                 self.put(topic, partition, position)
+
+
+class OffsetsOwner(Protocol):
+    """A group, as far as its offsets go."""
+
+    offsets: GroupOffsets
+    in_flight: InFlight
+
+
+FindGroup = Callable[[str], OffsetsOwner | None]
+"""The group of an id, None if there is none any more."""
+
+
+class OpenTransactions:
+    """The groups of one partition that each producer would commit offsets for."""
+
+    __slots__ = ("_group_ids",)
+
+    def __init__(self) -> None:
+        self._group_ids: dict[int, set[str]] = {}
+
+    def __len__(self) -> int:
+        """How many producers there are."""
+        return len(self._group_ids)
+
+    def note(self, producer_id: int, group_id: str) -> None:
+        """A producer's transaction has an offset for a group, or is about to."""
+        self._group_ids.setdefault(producer_id, set()).add(group_id)
+
+    def end(self, producer_id: int, find_group: FindGroup, *, committed: bool) -> None:
+        """A marker has ended the producer's transaction, if there was one.
+
+        What it would commit may be on its way still, since replicas tell of what they have in
+        any order: the end comes after it, as in the log.
+        """
+        for group_id in self._group_ids.pop(producer_id, ()):
+            group = find_group(group_id)
+            if group is not None:
+                end = partial(group.offsets.end_transaction, producer_id, committed=committed)
+                group.in_flight.when_settled(end)

@@ -9,14 +9,48 @@ Kafka's CoordinatorRuntime does with its timelines.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from .....common.errors import ErrorCode
+from ....common.errors import ErrorCode
+from .member import (
+    ConsumerGroupMember,
+    ResolvedExpression,
+    TargetAssignment,
+)
+from .states import ConsumerGroupState
 
-if TYPE_CHECKING:
-    from ..group import GroupImage
+
+class GroupImage(NamedTuple):
+    """What a group held at one moment; nothing of it changes afterwards."""
+
+    state: ConsumerGroupState
+    epoch: int
+    metadata_hash: int
+    target_epoch: int
+    assignment_timestamp_ms: int
+    members: Mapping[str, ConsumerGroupMember]
+    static_members: Mapping[str, str]
+    targets: Mapping[str, TargetAssignment]
+    expressions: Mapping[str, ResolvedExpression]
+    owners: Mapping[tuple[bytes, int], str]
+
+    @property
+    def preferred_assignor(self) -> str | None:
+        """The assignor that most members wish for, if any member wishes for one."""
+        return preferred_assignor(self.members)
+
+
+def preferred_assignor(members: Mapping[str, ConsumerGroupMember]) -> str | None:
+    """The assignor that most members wish for, if any member wishes for one."""
+    wishes = Counter(
+        member.server_assignor_name
+        for member in members.values()
+        if member.server_assignor_name is not None
+    )
+    return max(wishes, key=lambda name: (wishes[name], name), default=None)
+
 
 APPENDED_ALL_THE_SAME = frozenset(
     {

@@ -1,9 +1,12 @@
 """Subscriptions by regular expression: checked, resolved to topics, and resolved again.
 
-An expression in RE2's syntax is resolved once for all members of a group that subscribe by it,
-a while after the heartbeat that brought it; the group's epoch counts up if that changes what
-it reads. It is resolved again when topics have come, and from time to time, but not more often
-than each `BATCH_INTERVAL_MS`, which takes a heartbeat to notice. Source: KIP-848; Kafka's
+RE2 takes time linear in the name whatever a client sends, which Python's own expressions do not;
+and it is the syntax that KIP-848 names. It is imported when the first such subscription comes.
+
+An expression is resolved once for all members of a group that subscribe by it, a while after the
+heartbeat that brought it; the group's epoch counts up if that changes what it reads. It is
+resolved again when topics have come, and from time to time, but not more often than each
+`BATCH_INTERVAL_MS`, which takes a heartbeat to notice. Source: KIP-848; Kafka's
 `GroupMetadataManager.maybeUpdateRegularExpressions` and `TopicRegexResolver`.
 """
 
@@ -12,23 +15,92 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple, Protocol
 
-from .....common.errors import ErrorCode, KafkaError
-from ...runtime import GroupRuntime
-from ..group import ConsumerGroup
-from ..heartbeat_request import HeartbeatRequest
-from ..member import ConsumerGroupMember
-from ..records.records import ResolvedExpression
-from ..records.write import GroupWrite
-from ..states import ConsumerGroupState
-from .expression import compile_expression
-from .expressions import NO_UPDATE, ExpressionUpdate
+from ....common.errors import ErrorCode, KafkaError
+from ..runtime import GroupRuntime
+from .group import ConsumerGroup
+from .group_write import GroupWrite
+from .heartbeat_request import HeartbeatRequest
+from .member import ConsumerGroupMember, ResolvedExpression
+from .states import ConsumerGroupState
 from .topics import TopicsImage
 
-logger = logging.getLogger(__name__)
+COMPILED_MAX = 128
+"""How many compiled expressions are kept."""
 
+COMPILED_BYTES_MAX = 1 << 20
+"""What one may take, with what it has learnt of the names it saw; common ones take kilobytes."""
+
+
+@lru_cache(maxsize=COMPILED_MAX)
+def compile_expression(expression: str) -> Callable[[str], bool]:
+    """A function that tells whether a whole topic name matches.
+
+    Raises:
+        KafkaError: INVALID_REGULAR_EXPRESSION, with what is wrong with it.
+    """
+    # Only where such a subscription is made.
+    import re2  # type: ignore[import-untyped]  # it has no stubs
+
+    options = re2.Options()
+    options.max_mem = COMPILED_BYTES_MAX
+    options.log_errors = False  # a client's mistake is no line in our log
+    options.never_capture = True  # where each of many groups matched would take seconds to find
+    try:
+        fullmatch = re2.compile(expression, options).fullmatch
+    except re2.error as error:
+        reason = error.args[0] if error.args else "it cannot be compiled"
+        if isinstance(reason, bytes):
+            reason = reason.decode(errors="replace")
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex {expression!r} is no regular expression of RE2: {reason}.",
+        ) from None
+    return lambda name: fullmatch(name) is not None
+
+
+class ExpressionUpdate(NamedTuple):
+    """What a heartbeat changed about regular expressions.
+
+    Attributes:
+        is_changed: whether the member subscribes by another one than before.
+        is_resolved: whether the topics of the new one are known already, so that the group's
+            subscription changes with this heartbeat.
+    """
+
+    is_changed: bool = False
+    is_resolved: bool = False
+
+
+NO_UPDATE = ExpressionUpdate()
+
+
+class Expressions(Protocol):
+    """Resolves regular expressions to topics, at once or later."""
+
+    def update(
+        self,
+        write: GroupWrite,
+        before: ConsumerGroupMember,
+        member: ConsumerGroupMember,
+        request: HeartbeatRequest,
+    ) -> ExpressionUpdate:
+        """A member sent a heartbeat; it has been put into the group already.
+
+        Raises:
+            KafkaError: INVALID_REGULAR_EXPRESSION.
+        """
+
+    def is_settled(self, group: ConsumerGroup) -> bool:
+        """Whether a heartbeat that brings no other expression has nothing to be done for any."""
+
+    def forget_unused(self, write: GroupWrite) -> None:
+        """Members were removed: delete expressions that nobody subscribes by any more."""
+
+
+logger = logging.getLogger(__name__)
 BATCH_INTERVAL_MS = 10_000
 """A group's expressions are not resolved more often: many members may bring one at a time."""
 
@@ -36,7 +108,6 @@ MATCHES_PER_TURN = 2_000
 """How many names are held against one expression before others get their turn."""
 
 NEVER_MS = -(2**63)
-
 IsTopicAllowed = Callable[[str], bool]
 """Whether a client may know of a topic: expressions match no others."""
 

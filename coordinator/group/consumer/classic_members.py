@@ -13,31 +13,36 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from .....common.errors import ErrorCode, KafkaError
-from .....protocol.errors import ProtocolError
-from .....runtime.rng import random_uuid, uuid_to_text
-from ...answers import UNKNOWN_MEMBER_ID, JoinAnswer, SyncAnswer
-from ...classic.join_request import JoinRequest
-from ...classic.member import JoinCallback, SyncCallback
-from ...classic.syncing import SyncRequest
-from ...runtime import GroupRuntime
-from ...subscription import CONSUMER_PROTOCOL_TYPE
-from ..checks import check_instance, check_room, static_member
-from ..fencing import unknown_member
-from ..group import ConsumerGroup
-from ..heartbeat_request import HeartbeatRequest
-from ..heartbeats import Heartbeats
-from ..member import NO_TIMEOUT, ClassicMemberMetadata, ClassicProtocol, ConsumerGroupMember
-from ..records.write import GroupWrite, Writer
-from ..sessions import MemberSessions
-from ..settings import ConsumerGroupSettings
-from ..states import MemberState
-from ..subscription.topics import TopicsImage
-from .classic_timers import ClassicTimers
-from .downgrade import by_topic_name
-from .embedded_protocol import Subscription, read_subscription, write_assignment
-from .migration import Migration, common_protocols
-from .upgrade import by_topic_id
+from ....common.errors import ErrorCode, KafkaError
+from ....protocol.errors import ProtocolError
+from ....runtime.rng import random_uuid, uuid_to_text
+from ..classic.messages import (
+    UNKNOWN_MEMBER_ID,
+    JoinAnswer,
+    JoinCallback,
+    JoinRequest,
+    SyncAnswer,
+    SyncCallback,
+    SyncRequest,
+)
+from ..consumer_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    Subscription,
+    read_subscription,
+    write_assignment,
+)
+from ..runtime import GroupRuntime
+from .checks import check_instance, check_room, static_member, unknown_member
+from .group import ConsumerGroup
+from .group_write import GroupWrite, Writer
+from .heartbeat_request import HeartbeatRequest
+from .heartbeats import Heartbeats
+from .member import NO_TIMEOUT, ClassicMemberMetadata, ClassicProtocol, ConsumerGroupMember
+from .migration import Migration, by_topic_id, by_topic_name, common_protocols
+from .sessions import ClassicTimers, MemberSessions
+from .settings import ConsumerGroupSettings
+from .states import MemberState
+from .topics import TopicsImage
 
 logger = logging.getLogger(__name__)
 

@@ -1,33 +1,32 @@
-"""What is done to a group from outside its members: one is given up, all share anew.
+"""What tests may do to a group from outside: expire a session, set off a rebalance.
 
-Nothing of Kafka's asks for it; it is what a member's silence and a member's coming lead to, at
-the word of whoever tests how clients take it.
+Kafka has no such verbs; they do what a silent member, or a changed one, leads to.
 """
 
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
+from .classic.classic_groups import ClassicGroups
 from .classic.group import Group
-from .classic.rebalancing import Rebalancing
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
 from .shards import GroupShards
 
 
-class Interventions:
-    """Does it.
+class AdminOverrides:
+    """The verbs, for groups of both types.
 
     Args:
         shards: where groups are found.
-        rebalancing: of classic groups.
+        classic: the verbs on classic groups.
         consumer: the others.
     """
 
     def __init__(
-        self, shards: GroupShards, rebalancing: Rebalancing, consumer: ConsumerGroups
+        self, shards: GroupShards, classic: ClassicGroups, consumer: ConsumerGroups
     ) -> None:
         self._shards = shards
-        self._rebalancing = rebalancing
+        self._classic = classic
         self._consumer = consumer
 
     def expire_session(self, group_id: str, member_id: str) -> None:
@@ -42,7 +41,7 @@ class Interventions:
         if isinstance(group, ConsumerGroup):
             self._consumer.fencing.fence(group, member_id, "its session is over")
         else:
-            self._rebalancing.expire_member(group, group.members[member_id])
+            self._classic.expire_member(group, group.members[member_id])
 
     def rebalance(self, group_id: str, reason: str) -> None:
         """Have a group's members share its partitions anew, as when one of them has changed.
@@ -54,7 +53,7 @@ class Interventions:
         if isinstance(group, ConsumerGroup):
             group.invalidate_target_assignment()
         elif group.members:
-            self._rebalancing.prepare_or_complete(group, reason)
+            self._classic.prepare_or_complete(group, reason)
 
     def _find(self, group_id: str) -> Group | ConsumerGroup:
         group = self._shards.find_any(group_id)

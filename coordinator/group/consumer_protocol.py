@@ -1,19 +1,54 @@
-"""What consumers on the classic protocol tell each other, and a consumer group tells them.
+"""What consumers on the classic protocol tell each other within JoinGroup and SyncGroup.
 
-Within JoinGroup and SyncGroup a consumer's subscription and its assignment are bytes of
-clients' own, with a version of their own before them. A broker reads and writes them where such
-consumers are members of a consumer group. Source: Kafka's `ConsumerProtocol`.
+A consumer's subscription and its assignment are bytes of clients' own, with a version of their own
+before them. The broker reads the topics of a subscription, and reads and writes all of it where
+such consumers are members of a consumer group. Source: Kafka's `ConsumerProtocol`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import struct
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
-from .....protocol import internal as schemas  # a schema is imported at its first use
-from .....protocol.errors import ProtocolError
-from .....protocol.internal import find_message
-from .....protocol.internal.versioned import decode_versioned, encode_versioned
+from ...protocol import internal as schemas  # a schema is imported at its first use
+from ...protocol.errors import ProtocolError
+from ...protocol.internal import find_message
+from ...protocol.internal.versioned import decode_versioned, encode_versioned
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """The union of the topics in some members' subscriptions; None if one is unreadable."""
+    topics: set[str] = set()
+    for subscription in subscriptions:
+        names = _topics_of(subscription)
+        if names is None:
+            return None
+        topics.update(names)
+    return frozenset(topics)
+
+
+def _topics_of(subscription: bytes) -> list[str] | None:
+    try:
+        version, count = struct.unpack_from(">hi", subscription)
+        position = 6
+        # Each name takes two bytes at least, so a count beyond that is a lie.
+        if version < 0 or not 0 <= count <= (len(subscription) - position) // 2:
+            return None
+        names: list[str] = []
+        for _ in range(count):
+            (size,) = struct.unpack_from(">h", subscription, position)
+            end = position + 2 + size
+            if size < 0 or end > len(subscription):
+                return None
+            names.append(subscription[position + 2 : end].decode())
+            position = end
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return names
+
 
 TopicPartitions = Mapping[str, Set[int]]
 """Partitions by topic."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from .....metadata.metadata_cache import MetadataCache, MetadataSnapshot, PartitionStates
+from ....metadata.metadata_cache import MetadataCache, MetadataSnapshot, PartitionStates
 from .topics import Topic
 
 TopicsListener = Callable[[frozenset[str], bool], None]

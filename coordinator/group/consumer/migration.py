@@ -1,37 +1,214 @@
 """Groups that change their type while they have members: upgrade and downgrade (KIP-848).
 
 A classic group of consumers becomes a consumer group when the first member comes that speaks the
-consumer protocol; its classic members go on with what they have, and are called back to be
-assigned anew. A consumer group becomes a classic one when the last such member goes and only
-classic ones are left. The records of both types stand in one write. Source: Kafka 4.3's
-`convertToConsumerGroup`, `convertToClassicGroup` and `ConsumerGroupMigrationPolicy`.
+consumer protocol. Each member has what the leader assigned last, which is its target too, in the
+group's generation, so nothing moves before the first member of the new protocol is assigned
+something. What a cooperative member owned when it joined and nobody was assigned it has too, since
+it may not know yet that it is to give it up; Kafka does not look at that.
+
+A consumer group becomes a classic one when the last such member goes and only classic ones are
+left. It is stable in the consumer group's epoch. Where it goes on without a rebalance everybody is
+assigned its target. Where a rebalance follows everybody is assigned what it owns, although Kafka
+writes the target there too: a member of the consumer protocol that joins before the rebalance is
+over would get what others have not given up.
+
+The records of both types stand in one write. Source: Kafka 4.3's `convertToConsumerGroup`,
+`convertToClassicGroup`, `ConsumerGroup.fromClassicGroup`, `ClassicGroup.fromConsumerGroup` and
+`ConsumerGroupMigrationPolicy`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .....common.errors import ErrorCode, KafkaError
-from .....protocol.errors import ProtocolError
-from ...answers import JoinAnswer, SyncAnswer
-from ...classic.group import Group
-from ...classic.rebalancing import Rebalancing
-from ...classic.states import GroupState
-from ...records import group_record, group_tombstone
-from ...runtime import GroupRuntime
-from ..group import ConsumerGroup
-from ..member import ConsumerGroupMember
-from ..records.write import GroupWrite
-from ..settings import ConsumerGroupSettings
-from ..subscription.topics import TopicsImage
-from .downgrade import classic_group
-from .embedded_protocol import CustomAssignorError
-from .upgrade import consumer_members
+from ....common.errors import ErrorCode, KafkaError
+from ....protocol.errors import ProtocolError
+from ..classic.classic_groups import ClassicGroups
+from ..classic.group import Group
+from ..classic.member import GroupMember
+from ..classic.messages import JoinAnswer, MemberProtocol, SyncAnswer
+from ..classic.states import GroupState
+from ..consumer_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    CustomAssignorError,
+    Subscription,
+    TopicPartitions,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
+from ..records import group_record, group_tombstone
+from ..runtime import GroupRuntime
+from .group import ConsumerGroup
+from .group_write import GroupWrite
+from .member import ClassicMemberMetadata, ClassicProtocol, ConsumerGroupMember, TargetAssignment
+from .settings import ConsumerGroupSettings
+from .topics import TopicsImage
 
 if TYPE_CHECKING:
-    from ...shards import GroupShards
+    from ..shards import GroupShards
+
+
+def consumer_members(
+    classic: Group, image: TopicsImage
+) -> list[tuple[ConsumerGroupMember, TargetAssignment]]:
+    """The members, and the target of each.
+
+    Raises:
+        ProtocolError: a member's metadata or assignment cannot be read.
+        CustomAssignorError: an assignment has data of an assignor of the members' own.
+    """
+    if not classic.members:
+        return []
+    protocol_name = classic.protocol_name or classic.select_protocol()
+    members = list(classic.members.values())
+    said = [read_subscription(_metadata(member, protocol_name)) for member in members]
+    targets = [by_topic_id(read_assignment(member.assignment), image) for member in members]
+    owned = _owned_by_each(
+        targets, [by_topic_id(subscription.owned, image) for subscription in said]
+    )
+    return [
+        (_consumer_member(member, subscription, classic.generation_id, has), target)
+        for member, subscription, has, target in zip(members, said, owned, targets, strict=True)
+    ]
+
+
+def _owned_by_each(
+    targets: Sequence[TargetAssignment], claims: Sequence[TargetAssignment]
+) -> list[dict[bytes, set[int]]]:
+    """What each member has: its target, and what it claims and nobody else has."""
+    owned = [{topic_id: set(numbers) for topic_id, numbers in target.items()} for target in targets]
+    taken = {
+        (topic_id, number)
+        for target in targets
+        for topic_id, numbers in target.items()
+        for number in numbers
+    }
+    for has, claim in zip(owned, claims, strict=True):
+        for topic_id, numbers in claim.items():
+            free = {number for number in numbers if (topic_id, number) not in taken}
+            if free:
+                has.setdefault(topic_id, set()).update(free)
+                taken.update((topic_id, number) for number in free)
+    return owned
+
+
+def _consumer_member(
+    member: GroupMember,
+    subscription: Subscription,
+    generation_id: int,
+    owned: Mapping[bytes, Iterable[int]],
+) -> ConsumerGroupMember:
+    return ConsumerGroupMember(
+        member.member_id,
+        generation_id,
+        generation_id,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=subscription.topics,
+        assigned_partitions={
+            topic_id: dict.fromkeys(sorted(numbers), generation_id)
+            for topic_id, numbers in owned.items()
+        },
+        classic_member_metadata=ClassicMemberMetadata(
+            member.session_timeout_ms,
+            tuple(ClassicProtocol(name, metadata) for name, metadata in member.protocols),
+        ),
+    )
+
+
+def _metadata(member: GroupMember, protocol_name: str) -> bytes:
+    """The member's metadata; one that rejoins may have dropped the group's protocol, but each
+    of a consumer's protocols has the same subscription."""
+    by_name = dict(member.protocols)
+    return by_name.get(protocol_name, member.protocols[0].metadata)
+
+
+def by_topic_id(partitions: TopicPartitions, image: TopicsImage) -> dict[bytes, frozenset[int]]:
+    """Partitions by topic id; those of topics that are gone are not in it."""
+    result: dict[bytes, frozenset[int]] = {}
+    for name, numbers in partitions.items():
+        topic = image.find(name)
+        if topic is not None and numbers:
+            result[topic.topic_id] = frozenset(numbers)
+    return result
+
+
+def classic_group(
+    group: ConsumerGroup,
+    leaving: Collection[str],
+    image: TopicsImage,
+    now_ms: int,
+    *,
+    keeps_targets: bool,
+) -> Group:
+    """The classic group of a consumer group's members, but for those that leave.
+
+    Args:
+        group: of which the others are all on the classic protocol, one at least.
+        leaving: ids of members.
+        image: names topics.
+        now_ms: wall time.
+        keeps_targets: whether members are assigned their targets, not what they own.
+    """
+    classic = Group(group.group_id, group.partition, now_ms)
+    classic.offsets, classic.in_flight = group.offsets, group.in_flight
+    for member in group.members.values():
+        if member.member_id not in leaving:
+            classic.add(_classic_member(member), None)
+    classic.generation_id = group.epoch
+    classic.protocol_name = classic.select_protocol()
+    for classic_member in classic.members.values():
+        member_id = classic_member.member_id
+        share = group.target_of(member_id) if keeps_targets else _owned(group.members[member_id])
+        classic_member.assignment = write_assignment(
+            by_topic_name(share, image), classic_member.metadata(classic.protocol_name)
+        )
+    classic.enter(GroupState.STABLE, now_ms)
+    classic.update_subscribed_topics()
+    return classic
+
+
+def _owned(member: ConsumerGroupMember) -> dict[bytes, frozenset[int]]:
+    """What the member has, with what it was asked to give up and may have still."""
+    owned: dict[bytes, frozenset[int]] = {}
+    for partitions in (member.assigned_partitions, member.partitions_pending_revocation):
+        for topic_id, numbers in partitions.items():
+            owned[topic_id] = owned.get(topic_id, frozenset()) | numbers.keys()
+    return owned
+
+
+def _classic_member(member: ConsumerGroupMember) -> GroupMember:
+    said = member.classic_member_metadata
+    assert said is not None
+    return GroupMember(
+        member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=said.session_timeout_ms,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocols=[MemberProtocol(name, metadata) for name, metadata in said.supported_protocols],
+    )
+
+
+def by_topic_name(
+    partitions: Mapping[bytes, Iterable[int]], image: TopicsImage
+) -> dict[str, frozenset[int]]:
+    """Partitions by topic; those of topics that are gone are not in it."""
+    result: dict[str, frozenset[int]] = {}
+    for topic_id, numbers in partitions.items():
+        name = image.name_of(topic_id)
+        if name is not None:
+            result[name] = frozenset(numbers)
+    return result
+
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +248,7 @@ class Migration:
     shards: GroupShards
     """Keeps the groups; set by whoever puts both together."""
 
-    rebalancing: Rebalancing
+    classic: ClassicGroups
     """Moves classic groups; likewise."""
 
     def __init__(
@@ -202,9 +379,9 @@ class Migration:
             logger.info("group %s becomes a classic group", group.group_id)
             self.shards.exchange_for_classic(group, classic)
             for member in classic.members.values():
-                self.rebalancing.sessions.extend(classic, member)
+                self.classic.sessions.extend(classic, member)
             if rebalance_for is not None:
-                self.rebalancing.prepare(classic, rebalance_for)
+                self.classic.prepare(classic, rebalance_for)
 
         write.after_submit = exchange
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from .....common.errors import ErrorCode, KafkaError
-from ...assignor.assignor import Assignor, AssignorError, GroupSpec, MemberSpec
-from ...runtime import GroupRuntime
-from ..group import ConsumerGroup
-from ..member import NO_TARGET, ConsumerGroupMember
-from ..records.write import GroupWrite
-from ..settings import GroupTimings
-from ..subscription.topics import TopicHashes, TopicsImage
+from ....common.errors import ErrorCode, KafkaError
+from ..assignor.assignor import Assignor, AssignorError, GroupSpec, MemberSpec
+from ..runtime import GroupRuntime
+from .group import ConsumerGroup
+from .group_write import GroupWrite
+from .member import NO_TARGET, ConsumerGroupMember
+from .settings import GroupTimings
+from .topics import TopicHashes, TopicsImage
 
 logger = logging.getLogger(__name__)
 

@@ -1,1 +1,0 @@
-"""From members and topics to a target assignment, and towards it."""

@@ -1,1 +1,0 @@
-"""Groups that change their protocol while they have members (KIP-848)."""

@@ -1,0 +1,557 @@
+"""The records of a consumer group in `__consumer_offsets`: written, read and replayed.
+
+The key's number says which kind it is: 3 the group with its epoch, 4 the group's topics (no longer
+written; a tombstone deletes what an older Kafka left), 5 a member, 6 the target assignment's
+epoch, 7 a member's target assignment, 8 what a member has, 16 a regular expression with the topics
+it was found to match. Records may have been compacted: of each key the last is there, so what
+comes first for a member may be what it owns, before what it said of itself. Source: Kafka's
+`GroupCoordinatorRecordHelpers`, its message schemas as 4.3 writes them, and the `replay` methods
+of `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ....common.errors import ErrorCode, KafkaError
+from ....protocol import internal as schemas  # a schema is imported at its first use
+from ....protocol.codec.values import MessageValue
+from ....protocol.errors import EncodeError, ProtocolError
+from ....protocol.internal.versioned import CONSUMER_OFFSETS, decode_record, encode_record
+from ...log import CoordinatorRecord
+from ...record_reader import RecordFormatError
+from .group import NO_TARGET_EPOCH, ConsumerGroup
+from .member import (
+    LEAVE_EPOCH,
+    NO_PARTITIONS,
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMember,
+    OwnedPartitions,
+    ResolvedExpression,
+    TargetAssignment,
+)
+from .states import MemberState
+
+
+# -- the group ------------------------------------------------------------------------------
+def group_epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
+    """Kind 3: the group's epoch, and the hash of its topics' metadata, a signed int64."""
+    return _record(
+        schemas.ConsumerGroupMetadataKey(group_id=group_id),
+        schemas.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
+    )
+
+
+def group_epoch_tombstone(group_id: str) -> CoordinatorRecord:
+    """Kind 3: the group is gone."""
+    return _record(schemas.ConsumerGroupMetadataKey(group_id=group_id), None)
+
+
+def topics_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    """Kind 4: what Kafka 4.0 and before kept of the group's topics is gone."""
+    return _record(schemas.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+
+
+def target_epoch_record(
+    group_id: str, assignment_epoch: int, assignment_timestamp_ms: int
+) -> CoordinatorRecord:
+    """Kind 6: the group's epoch for which the target assignment was made, and when."""
+    return _record(
+        schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
+        schemas.ConsumerGroupTargetAssignmentMetadataValue(
+            assignment_epoch=assignment_epoch, assignment_timestamp=assignment_timestamp_ms
+        ),
+    )
+
+
+def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
+    """Kind 6: the group has no target assignment any more."""
+    return _record(schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+
+
+def expression_record(
+    group_id: str, expression: str, resolved: ResolvedExpression
+) -> CoordinatorRecord:
+    """Kind 16: the topics that a regular expression of some members matches."""
+    return _record(
+        schemas.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression),
+        schemas.ConsumerGroupRegularExpressionValue(
+            topics=sorted(resolved.topics),
+            version=resolved.version,
+            timestamp=resolved.timestamp_ms,
+        ),
+    )
+
+
+def expression_tombstone(group_id: str, expression: str) -> CoordinatorRecord:
+    """Kind 16: no member subscribes by that regular expression any more."""
+    return _record(
+        schemas.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression),
+        None,
+    )
+
+
+# -- a member -------------------------------------------------------------------------------
+def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
+    """Kind 5: what a member said of itself.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
+    """
+    value_type = schemas.ConsumerGroupMemberMetadataValue
+    classic = None
+    if member.classic_member_metadata is not None:
+        classic = value_type.ClassicMemberMetadata(
+            session_timeout_ms=member.classic_member_metadata.session_timeout_ms,
+            supported_protocols=[
+                value_type.ClassicProtocol(name=protocol.name, metadata=protocol.metadata)
+                for protocol in member.classic_member_metadata.supported_protocols
+            ],
+        )
+    return _record(
+        schemas.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
+        value_type(
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=sorted(member.subscribed_topic_names),
+            subscribed_topic_regex=member.subscribed_topic_regex,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            server_assignor=member.server_assignor_name,
+            classic_member_metadata=classic,
+        ),
+    )
+
+
+def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Kind 5: the member is gone."""
+    return _record(
+        schemas.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None
+    )
+
+
+def target_assignment_record(
+    group_id: str, member_id: str, assignment: TargetAssignment
+) -> CoordinatorRecord:
+    """Kind 7: what a member shall have, by topic id."""
+    value_type = schemas.ConsumerGroupTargetAssignmentMemberValue
+    return _record(
+        schemas.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+        value_type(
+            topic_partitions=[
+                value_type.TopicPartition(topic_id=topic_id, partitions=sorted(partitions))
+                for topic_id, partitions in sorted(assignment.items())
+            ]
+        ),
+    )
+
+
+def target_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Kind 7: the member shall have nothing, as it is gone."""
+    return _record(
+        schemas.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+        None,
+    )
+
+
+def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
+    """Kind 8: what a member has, and what it is asked to give up."""
+    return _record(
+        schemas.ConsumerGroupCurrentMemberAssignmentKey(
+            group_id=group_id, member_id=member.member_id
+        ),
+        schemas.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=member.member_epoch,
+            previous_member_epoch=member.previous_member_epoch,
+            state=member.state,
+            assigned_partitions=_with_epochs(member.assigned_partitions),
+            partitions_pending_revocation=_with_epochs(member.partitions_pending_revocation),
+        ),
+    )
+
+
+def current_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Kind 8: the member has nothing, as it is gone."""
+    return _record(
+        schemas.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
+        None,
+    )
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
+    """All that ends with a member, in Kafka's order: what it has, what it shall have, itself."""
+    return [
+        current_assignment_tombstone(group_id, member_id),
+        target_assignment_tombstone(group_id, member_id),
+        member_tombstone(group_id, member_id),
+    ]
+
+
+def group_tombstones(
+    group_id: str, member_ids: Iterable[str], expressions: Iterable[str]
+) -> list[CoordinatorRecord]:
+    """All that ends with a group, in Kafka's order, its members first."""
+    member_ids = tuple(member_ids)
+    records = [current_assignment_tombstone(group_id, member_id) for member_id in member_ids]
+    records += [target_assignment_tombstone(group_id, member_id) for member_id in member_ids]
+    records.append(target_epoch_tombstone(group_id))
+    records += [member_tombstone(group_id, member_id) for member_id in member_ids]
+    records += [expression_tombstone(group_id, expression) for expression in expressions]
+    records.append(topics_metadata_tombstone(group_id))
+    records.append(group_epoch_tombstone(group_id))
+    return records
+
+
+def _with_epochs(
+    partitions: OwnedPartitions,
+) -> list[schemas.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
+    topic_partitions = schemas.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+    result = []
+    for topic_id, epochs in sorted(partitions.items()):
+        numbers = sorted(epochs)
+        result.append(
+            topic_partitions(
+                topic_id=topic_id,
+                partitions=numbers,
+                assignment_epochs=[epochs[number] for number in numbers],
+            )
+        )
+    return result
+
+
+def _record(key: MessageValue, value: MessageValue | None) -> CoordinatorRecord:
+    try:
+        return CoordinatorRecord(*encode_record(CONSUMER_OFFSETS, key, value))
+    except EncodeError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+CONSUMER_GROUP_KINDS = frozenset((3, 4, 5, 6, 7, 8, 16))
+"""The numbers that a consumer group's keys begin with."""
+
+
+class MemberMetadata(NamedTuple):
+    """What a member said of itself; the fields are those of `ConsumerGroupMember`."""
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topic_names: frozenset[str]
+    subscribed_topic_regex: str
+    rebalance_timeout_ms: int
+    server_assignor_name: str | None
+    classic_member_metadata: ClassicMemberMetadata | None
+
+    def applied_to(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
+        """The member with this said of itself."""
+        return member._replace(**self._asdict())
+
+
+class CurrentAssignment(NamedTuple):
+    """What a member has, and what it has to give up; the fields are `ConsumerGroupMember`'s."""
+
+    member_epoch: int
+    previous_member_epoch: int
+    state: MemberState
+    assigned_partitions: OwnedPartitions
+    partitions_pending_revocation: OwnedPartitions
+
+    def applied_to(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
+        """The member with this assigned."""
+        return member._replace(**self._asdict())
+
+
+class GroupEpoch(NamedTuple):
+    """Kind 3. `epoch` is None where the group is gone; the hash is 0 if none was kept."""
+
+    group_id: str
+    epoch: int | None
+    metadata_hash: int = 0
+
+
+class TopicsMetadata(NamedTuple):
+    """Kind 4. Kafka 4.0 and before kept a group's topics so; all that counts is that it is there,
+    as it must be deleted with the group."""
+
+    group_id: str
+    is_there: bool
+
+
+class Member(NamedTuple):
+    """Kind 5. `metadata` is None where the member is gone."""
+
+    group_id: str
+    member_id: str
+    metadata: MemberMetadata | None
+
+
+class TargetEpoch(NamedTuple):
+    """Kind 6. `assignment_epoch` is None where there is no target assignment any more; the
+    timestamp is 0 where none was kept."""
+
+    group_id: str
+    assignment_epoch: int | None
+    assignment_timestamp_ms: int = 0
+
+
+class MemberTarget(NamedTuple):
+    """Kind 7. `partitions`, by topic id, is None where the member is gone."""
+
+    group_id: str
+    member_id: str
+    partitions: dict[bytes, frozenset[int]] | None
+
+
+class MemberAssignment(NamedTuple):
+    """Kind 8. `current` is None where the member is gone."""
+
+    group_id: str
+    member_id: str
+    current: CurrentAssignment | None
+
+
+class RegularExpression(NamedTuple):
+    """Kind 16. `resolved` is None where nobody subscribes by it any more."""
+
+    group_id: str
+    expression: str
+    resolved: ResolvedExpression | None
+
+
+ConsumerGroupRecord = (
+    GroupEpoch
+    | TopicsMetadata
+    | Member
+    | TargetEpoch
+    | MemberTarget
+    | MemberAssignment
+    | RegularExpression
+)
+
+
+def read_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
+    """A record of a consumer group; None for records of other kinds.
+
+    Args:
+        key: the record's.
+        value: the record's; None deletes what the key names.
+
+    Raises:
+        RecordFormatError: key or value is cut short, of an unknown version, or nonsense.
+    """
+    if len(key) < 2 or int.from_bytes(key[:2], "big") not in CONSUMER_GROUP_KINDS:
+        return None
+    try:
+        record = decode_record(CONSUMER_OFFSETS, key, value)
+    except ProtocolError as error:
+        raise RecordFormatError(str(error)) from None
+    assert record is not None
+    return _READERS[record.kind](record.key, record.value)
+
+
+def _group_epoch(
+    key: schemas.ConsumerGroupMetadataKey, value: schemas.ConsumerGroupMetadataValue | None
+) -> GroupEpoch:
+    if value is None:
+        return GroupEpoch(key.group_id, None)
+    return GroupEpoch(key.group_id, value.epoch, value.metadata_hash)
+
+
+def _topics_metadata(
+    key: schemas.ConsumerGroupPartitionMetadataKey,
+    value: schemas.ConsumerGroupPartitionMetadataValue | None,
+) -> TopicsMetadata:
+    return TopicsMetadata(key.group_id, value is not None)
+
+
+def _member(
+    key: schemas.ConsumerGroupMemberMetadataKey,
+    value: schemas.ConsumerGroupMemberMetadataValue | None,
+) -> Member:
+    if value is None:
+        return Member(key.group_id, key.member_id, None)
+    classic = None
+    if value.classic_member_metadata is not None:
+        classic = ClassicMemberMetadata(
+            value.classic_member_metadata.session_timeout_ms,
+            tuple(
+                ClassicProtocol(protocol.name, bytes(protocol.metadata))
+                for protocol in value.classic_member_metadata.supported_protocols
+            ),
+        )
+    metadata = MemberMetadata(
+        value.instance_id,
+        value.rack_id,
+        value.client_id,
+        value.client_host,
+        frozenset(value.subscribed_topic_names),
+        value.subscribed_topic_regex or "",
+        value.rebalance_timeout_ms,
+        value.server_assignor,
+        classic,
+    )
+    return Member(key.group_id, key.member_id, metadata)
+
+
+def _target_epoch(
+    key: schemas.ConsumerGroupTargetAssignmentMetadataKey,
+    value: schemas.ConsumerGroupTargetAssignmentMetadataValue | None,
+) -> TargetEpoch:
+    if value is None:
+        return TargetEpoch(key.group_id, None)
+    return TargetEpoch(key.group_id, value.assignment_epoch, value.assignment_timestamp)
+
+
+def _target_assignment(
+    key: schemas.ConsumerGroupTargetAssignmentMemberKey,
+    value: schemas.ConsumerGroupTargetAssignmentMemberValue | None,
+) -> MemberTarget:
+    partitions = None
+    if value is not None:
+        partitions = {
+            entry.topic_id: frozenset(entry.partitions) for entry in value.topic_partitions
+        }
+    return MemberTarget(key.group_id, key.member_id, partitions)
+
+
+def _member_assignment(
+    key: schemas.ConsumerGroupCurrentMemberAssignmentKey,
+    value: schemas.ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> MemberAssignment:
+    current = None
+    if value is not None:
+        current = CurrentAssignment(
+            value.member_epoch,
+            value.previous_member_epoch,
+            _member_state(value.state),
+            _partition_epochs(value.assigned_partitions, value.member_epoch),
+            _partition_epochs(value.partitions_pending_revocation, value.member_epoch),
+        )
+    return MemberAssignment(key.group_id, key.member_id, current)
+
+
+def _member_state(number: int) -> MemberState:
+    try:
+        return MemberState(number)
+    except ValueError:
+        return MemberState.UNKNOWN
+
+
+def _partition_epochs(
+    entries: list[schemas.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions],
+    member_epoch: int,
+) -> OwnedPartitions:
+    """Kafka 4.2 and before kept no epochs: the member's own stands in for them, and for epochs
+    that are not as many as the partitions."""
+    result: dict[bytes, dict[int, int]] = {}
+    for entry in entries:
+        epochs = entry.assignment_epochs
+        if epochs is None or len(epochs) != len(entry.partitions):
+            epochs = [max(member_epoch, 0)] * len(entry.partitions)
+        result[entry.topic_id] = dict(zip(entry.partitions, epochs, strict=True))
+    return result
+
+
+def _regular_expression(
+    key: schemas.ConsumerGroupRegularExpressionKey,
+    value: schemas.ConsumerGroupRegularExpressionValue | None,
+) -> RegularExpression:
+    resolved = None
+    if value is not None:
+        resolved = ResolvedExpression(frozenset(value.topics), value.version, value.timestamp)
+    return RegularExpression(key.group_id, key.regular_expression, resolved)
+
+
+_READERS: Mapping[str, Callable[[Any, Any], ConsumerGroupRecord]] = {
+    "ConsumerGroupMetadata": _group_epoch,
+    "ConsumerGroupPartitionMetadata": _topics_metadata,
+    "ConsumerGroupMemberMetadata": _member,
+    "ConsumerGroupTargetAssignmentMetadata": _target_epoch,
+    "ConsumerGroupTargetAssignmentMember": _target_assignment,
+    "ConsumerGroupCurrentMemberAssignment": _member_assignment,
+    "ConsumerGroupRegularExpression": _regular_expression,
+}
+
+
+def ends_group(record: ConsumerGroupRecord) -> bool:
+    """Whether nothing is left of the group after this record, but for its offsets."""
+    return isinstance(record, GroupEpoch) and record.epoch is None
+
+
+def is_tombstone(record: ConsumerGroupRecord) -> bool:
+    """Whether the record deletes something; of a group that is not known it says nothing."""
+    match record:
+        case GroupEpoch():
+            return record.epoch is None
+        case TopicsMetadata():
+            return not record.is_there
+        case Member():
+            return record.metadata is None
+        case TargetEpoch():
+            return record.assignment_epoch is None
+        case MemberTarget():
+            return record.partitions is None
+        case MemberAssignment():
+            return record.current is None
+        case RegularExpression():
+            return record.resolved is None
+
+
+def replay(group: ConsumerGroup, record: ConsumerGroupRecord) -> None:
+    """Let the group be what it is after this record; `ends_group` is for who keeps groups."""
+    match record:
+        case GroupEpoch():
+            group.epoch = record.epoch or 0
+            group.metadata_hash = record.metadata_hash
+        case TopicsMetadata():
+            group.has_topics_record = record.is_there
+        case Member():
+            _replay_member(group, record)
+        case TargetEpoch():
+            _replay_target_epoch(group, record)
+        case MemberTarget():
+            if record.partitions is None:
+                group.targets.pop(record.member_id, None)
+            else:
+                group.targets[record.member_id] = record.partitions
+        case MemberAssignment():
+            _replay_assignment(group, record)
+        case RegularExpression():
+            if record.resolved is None:
+                group.remove_expression(record.expression)
+            else:
+                group.put_expression(record.expression, record.resolved)
+
+
+def _replay_member(group: ConsumerGroup, record: Member) -> None:
+    if record.metadata is None:
+        group.remove_member(record.member_id)
+        return
+    member = group.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
+    group.put_member(record.metadata.applied_to(member))
+
+
+def _replay_assignment(group: ConsumerGroup, record: MemberAssignment) -> None:
+    member = group.members.get(record.member_id)
+    if record.current is not None:
+        member = member or ConsumerGroupMember(record.member_id)
+        group.put_member(record.current.applied_to(member))
+    elif member is not None:
+        group.put_member(
+            member._replace(
+                member_epoch=LEAVE_EPOCH,
+                previous_member_epoch=LEAVE_EPOCH,
+                assigned_partitions=NO_PARTITIONS,
+                partitions_pending_revocation=NO_PARTITIONS,
+            )
+        )
+
+
+def _replay_target_epoch(group: ConsumerGroup, record: TargetEpoch) -> None:
+    epoch = record.assignment_epoch
+    group.target_epoch = NO_TARGET_EPOCH if epoch is None else epoch
+    group.assignment_timestamp_ms = record.assignment_timestamp_ms

@@ -1,1 +1,0 @@
-"""What a group's members subscribe to: topics, regular expressions, hashes of them."""

@@ -1,0 +1,433 @@
+"""Offsets: committed, deleted and expired, with the groups that nothing is left of.
+
+A position is seen by OffsetFetch once its record is on enough replicas, and the commit is
+answered then. Ends are tombstones in the log first; memory follows when they are on enough
+replicas. Source: Kafka's OffsetMetadataManager, GroupCoordinatorShard and
+ClassicGroup.validateOffsetCommit; KIP-211 (expiry).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
+from ...runtime.timers import Timer
+from ..append_errors import commit_error, group_error
+from ..log import AppendInTransaction, CoordinatorRecord
+from .classic.group import Group
+from .classic.messages import UNKNOWN_MEMBER_ID
+from .classic.sessions import Sessions
+from .classic.states import GroupState
+from .consumer import records as consumer_records
+from .consumer.checks import check_commit
+from .consumer.group import ConsumerGroup
+from .consumer.states import ConsumerGroupState
+from .offsets import NO_EXPIRY, OffsetAndMetadata
+from .records import fits_string, group_tombstone, offset_record, offset_tombstone
+from .runtime import GroupRuntime
+from .shards import GroupShards
+
+DEFAULT_RETENTION = -1
+"""The retention of a commit that leaves it to the broker."""
+
+
+class PartitionCommit(NamedTuple):
+    """One position that a client wants to keep."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    topic_id: bytes = ZERO_UUID
+
+
+class CommitRequest(NamedTuple):
+    """What an OffsetCommit asks.
+
+    Attributes:
+        retention_ms: how long the positions are kept, -1 for the broker's setting (v2 to v4).
+        unknown_group_error: what a member of a group that is not known gets: v9 on it is
+            GROUP_ID_NOT_FOUND, before that ILLEGAL_GENERATION.
+        api_version: of OffsetCommit; members of a consumer group speak 9 at least.
+        transaction: of TxnOffsetCommit: the positions count once it is committed.
+    """
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    commits: Sequence[PartitionCommit]
+    retention_ms: int = DEFAULT_RETENTION
+    unknown_group_error: ErrorCode = ErrorCode.ILLEGAL_GENERATION
+    api_version: int = 10
+    transaction: AppendInTransaction | None = None
+
+
+CommitCallback = Callable[[Sequence[ErrorCode]], None]
+"""Called once with the error of each commit, in the request's order."""
+
+NotePending = Callable[[Group | ConsumerGroup, int], None]
+"""Told of a group for which the transaction of a producer id has an offset."""
+
+
+class Committing:
+    """The rules of OffsetCommit and TxnOffsetCommit.
+
+    Args:
+        runtime: settings, time and the log.
+        sessions: a commit keeps its member's session alive.
+        note_pending: keeps in mind whom the end of a transaction concerns.
+    """
+
+    def __init__(
+        self, runtime: GroupRuntime, sessions: Sessions, note_pending: NotePending
+    ) -> None:
+        self._runtime = runtime
+        self._sessions = sessions
+        self._note_pending = note_pending
+
+    def commit(
+        self, group: Group | ConsumerGroup, request: CommitRequest, respond: CommitCallback
+    ) -> None:
+        """Store positions; `respond` is called once they can be seen, or could not be stored.
+
+        Raises:
+            KafkaError: the client may not commit for this group, or not now.
+        """
+        if isinstance(group, ConsumerGroup):
+            _check_consumer(group, request)
+        elif request.transaction is not None:
+            _check_in_transaction(group, request)
+        else:
+            self._check(group, request)
+            if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+                member = group.members.get(request.member_id)
+                if member is not None:
+                    self._sessions.extend(group, member)
+        now_ms = self._runtime.clock.now_ms()
+        expire_timestamp_ms = NO_EXPIRY
+        if request.retention_ms != DEFAULT_RETENTION:
+            expire_timestamp_ms = now_ms + request.retention_ms
+        group_id = group.group_id
+        errors = [ErrorCode.NONE] * len(request.commits)
+        records: list[CoordinatorRecord] = []
+        stored: list[tuple[int, PartitionCommit, OffsetAndMetadata]] = []
+        for index, commit in enumerate(request.commits):
+            if self._is_too_large(commit.metadata):
+                errors[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                continue
+            position = OffsetAndMetadata(
+                commit.offset,
+                commit.leader_epoch,
+                commit.metadata,
+                now_ms,
+                expire_timestamp_ms,
+                # Kafka keeps no topic id of what a transaction commits.
+                commit.topic_id if request.transaction is None else ZERO_UUID,
+            )
+            records.append(offset_record(group_id, commit.topic, commit.partition, position))
+            stored.append((index, commit, position))
+        if records:
+            self._append(group, records, stored, errors, respond, request.transaction)
+        else:
+            respond(errors)
+
+    def _append(
+        self,
+        group: Group | ConsumerGroup,
+        records: Sequence[CoordinatorRecord],
+        stored: Sequence[tuple[int, PartitionCommit, OffsetAndMetadata]],
+        errors: list[ErrorCode],
+        respond: CommitCallback,
+        transaction: AppendInTransaction | None,
+    ) -> None:
+        in_flight = group.in_flight
+        offsets = group.offsets
+
+        def appended(error: ErrorCode, base_offset: int) -> None:
+            if error:
+                answer = commit_error(error)
+                for index, _, _ in stored:
+                    errors[index] = answer
+            else:
+                for number, (_, commit, position) in enumerate(stored):
+                    topic, partition = commit.topic, commit.partition
+                    position = OffsetAndMetadata(*position[:-1], base_offset + number)
+                    if transaction is None:
+                        offsets.put(topic, partition, position)
+                    else:
+                        offsets.put_pending(transaction.producer_id, topic, partition, position)
+            respond(errors)
+            in_flight.finish()
+
+        in_flight.begin()
+        if transaction is not None:
+            self._note_pending(group, transaction.producer_id)
+        self._runtime.append(group.partition, records, appended, transaction)
+
+    def _is_too_large(self, metadata: str) -> bool:
+        return len(metadata) > self._runtime.settings.offset_metadata_max_bytes or not fits_string(
+            metadata
+        )
+
+    def _check(self, group: Group, request: CommitRequest) -> None:
+        """Refuse a commit by the wrong client, of the wrong generation or at the wrong time."""
+        is_empty = group.state is GroupState.EMPTY
+        if is_empty and request.generation_id < 0:
+            return  # from an admin client, or a consumer that manages its partitions itself
+        if (
+            request.generation_id < 0
+            and request.member_id == UNKNOWN_MEMBER_ID
+            and request.group_instance_id is None
+        ):
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        group.check_member(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation_id:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if group.answers.commit:
+            raise KafkaError(group.answers.commit)
+
+
+def _check_in_transaction(group: Group, request: CommitRequest) -> None:
+    """Refuse a transaction's commit by the wrong client or of the wrong generation (KIP-447).
+
+    The group may be rebalancing, and a producer need not say for whom it commits.
+    """
+    is_of_nobody = (
+        request.generation_id < 0
+        and request.member_id == UNKNOWN_MEMBER_ID
+        and request.group_instance_id is None
+    )
+    if is_of_nobody or (group.state is GroupState.EMPTY and request.generation_id < 0):
+        return
+    group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+
+def _check_consumer(group: ConsumerGroup, request: CommitRequest) -> None:
+    """Refuse a commit for a consumer group by the wrong client or of the wrong epoch."""
+    try:
+        epochs = check_commit(
+            group,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            request.api_version,
+            is_transactional=request.transaction is not None,
+        )
+        epochs.check((commit.topic_id, commit.partition) for commit in request.commits)
+    except KafkaError as refusal:
+        if request.transaction is not None and refusal.code is ErrorCode.STALE_MEMBER_EPOCH:
+            # TxnOffsetCommit has no word of its own for it.
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, refusal.message) from None
+        raise
+
+
+TOMBSTONES_PER_APPEND_MAX = 1_000
+"""A batch of tombstones stays far below the longest batch that a log takes."""
+
+AnyGroup = Group | ConsumerGroup
+ErrorCallback = Callable[[ErrorCode], None]
+
+
+class Removing:
+    """Deletes offsets and groups.
+
+    Args:
+        runtime: settings, time and the log.
+        on_group_gone: called with a group of which nothing is left.
+    """
+
+    def __init__(self, runtime: GroupRuntime, on_group_gone: Callable[[AnyGroup], None]) -> None:
+        self._runtime = runtime
+        self._on_group_gone = on_group_gone
+
+    def remove(
+        self,
+        group: AnyGroup,
+        partitions: Iterable[tuple[str, int]],
+        respond: ErrorCallback,
+        *,
+        with_group: bool = False,
+    ) -> None:
+        """Delete committed offsets, and the group itself where nothing else is left of it.
+
+        `respond` is called once, with the first error if there was any.
+        """
+        entries: list[tuple[str, int] | None] = list(partitions)
+        if with_group:
+            entries.append(None)
+        chunks = [
+            entries[start : start + TOMBSTONES_PER_APPEND_MAX]
+            for start in range(0, len(entries), TOMBSTONES_PER_APPEND_MAX)
+        ]
+        if not chunks:
+            respond(ErrorCode.NONE)
+            return
+        outcomes: list[ErrorCode] = []
+
+        def removed(error: ErrorCode) -> None:
+            outcomes.append(error)
+            if len(outcomes) == len(chunks):
+                respond(next(filter(None, outcomes), ErrorCode.NONE))
+
+        for chunk in chunks:
+            self._append_tombstones(group, chunk, removed)
+
+    def _append_tombstones(
+        self, group: AnyGroup, chunk: Sequence[tuple[str, int] | None], removed: ErrorCallback
+    ) -> None:
+        records: list[CoordinatorRecord] = []
+        for entry in chunk:
+            if entry is not None:
+                records.append(offset_tombstone(group.group_id, *entry))
+            else:
+                records += _group_end(group)
+
+        def appended(error: ErrorCode, _offset: int) -> None:
+            if not error:
+                for entry in chunk:
+                    if entry is not None:
+                        group.offsets.remove(*entry)
+                    elif is_removable(group):
+                        self._on_group_gone(group)
+            removed(group_error(error))
+
+        self._runtime.append(group.partition, records, appended)
+
+    def expire(self, group: AnyGroup) -> None:
+        """Delete what is older than its retention, and the group if it is empty then.
+
+        Should the append fail, the next round tries again.
+        """
+        expired = self.expired_partitions(group)
+        with_group = (
+            _is_empty(group)
+            and len(expired) == len(group.offsets)
+            and not group.offsets.has_open_transactions
+        )
+        self.remove(group, expired, _ignore, with_group=with_group)
+
+    def expired_partitions(self, group: AnyGroup) -> list[tuple[str, int]]:
+        """The partitions whose committed offsets are past their retention.
+
+        Counted from the commit for consumers without a group and for topics that a stable
+        group of consumers no longer reads; from the moment the group became empty for groups
+        without members. Other groups keep everything. In a consumer group it is the commit
+        that counts, whatever state the group is in.
+        """
+        empty_since_ms = NO_TIMESTAMP
+        if isinstance(group, Group):
+            if not _may_expire(group):
+                return []
+            if group.state is GroupState.EMPTY and group.protocol_type is not None:
+                empty_since_ms = group.state_timestamp_ms
+        now_ms = self._runtime.clock.now_ms()
+        return [
+            (topic, partition)
+            for topic, partition, position in group.offsets
+            if self._is_expired(position, empty_since_ms, now_ms)
+            and not group.is_subscribed_to(topic)
+            and not group.offsets.is_pending(topic, partition)
+        ]
+
+    def _is_expired(self, position: OffsetAndMetadata, empty_since_ms: int, now_ms: int) -> bool:
+        if position.expire_timestamp_ms != NO_EXPIRY:
+            return now_ms >= position.expire_timestamp_ms
+        since_ms = position.commit_timestamp_ms
+        if empty_since_ms != NO_TIMESTAMP:
+            since_ms = empty_since_ms
+        return now_ms - since_ms >= self._runtime.settings.offsets_retention_ms
+
+
+def is_removable(group: AnyGroup) -> bool:
+    """Whether a group can go: nobody and nothing came to it since its end was decided."""
+    return _is_empty(group) and not group.offsets
+
+
+def _is_empty(group: AnyGroup) -> bool:
+    """Whether nobody is in the group or on the way into it, and no commit is on its way."""
+    if not group.in_flight.is_settled:
+        return False
+    if isinstance(group, ConsumerGroup):
+        return group.state is ConsumerGroupState.EMPTY and group.writes.is_settled
+    return group.state is GroupState.EMPTY and not group.pending_members
+
+
+def _may_expire(group: Group) -> bool:
+    """Whether a classic group's offsets may expire at all in its state."""
+    return (
+        group.protocol_type is None
+        or group.state is GroupState.EMPTY
+        or (
+            group.state is GroupState.STABLE
+            and group.uses_consumer_protocol
+            and group.subscribed_topics is not None
+        )
+    )
+
+
+def _group_end(group: AnyGroup) -> list[CoordinatorRecord]:
+    if isinstance(group, ConsumerGroup):
+        return consumer_records.group_tombstones(group.group_id, group.members, group.expressions)
+    return [group_tombstone(group.group_id)]
+
+
+def _ignore(_error: ErrorCode) -> None:
+    """Nobody asked for it, so nobody is told."""
+
+
+GROUPS_PER_STEP = 50
+"""After so many groups others get their turn; the loop is held for a few milliseconds."""
+
+
+class OffsetExpiry:
+    """The rounds through all groups.
+
+    Args:
+        runtime: settings and timers.
+        shards: the groups.
+        removing: removes what has expired of one.
+    """
+
+    def __init__(self, runtime: GroupRuntime, shards: GroupShards, removing: Removing) -> None:
+        self._runtime = runtime
+        self._shards = shards
+        self._removing = removing
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Begin a round after each interval."""
+        self._timer = self._runtime.schedule(
+            self._runtime.settings.offsets_retention_check_interval_ms,
+            lambda: self._take_step(iter(self._all_groups())),
+        )
+
+    def close(self) -> None:
+        """Begin no round any more, and end the one that is under way."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def run(self) -> None:
+        """A whole round at once."""
+        for group in self._all_groups():
+            self._removing.expire(group)
+
+    def _take_step(self, groups: Iterator[AnyGroup]) -> None:
+        step = list(islice(groups, GROUPS_PER_STEP))
+        # What comes next is arranged before anything can go wrong.
+        if len(step) < GROUPS_PER_STEP:
+            self.start()
+        else:
+            self._timer = self._runtime.schedule(0, lambda: self._take_step(groups))
+        for group in step:
+            if self._shards.find_known(group.group_id) is group:  # not gone since the round began
+                self._removing.expire(group)
+
+    def _all_groups(self) -> list[AnyGroup]:
+        return [*self._shards.groups.values(), *self._shards.consumer_groups.values()]

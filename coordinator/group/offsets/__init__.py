@@ -1,1 +1,0 @@
-"""Committed offsets: written, expired, pending in transactions."""
