@@ -46,7 +46,7 @@ help:
 	@echo 'make fuzz     atheris over the decoders, FUZZ_SECONDS=60 for each of its targets'
 	@echo 'make check    format, lint, types, architecture; under a minute'
 	@echo 'make format   format the code'
-	@echo 'make docs     write the generated pages and stubs anew'
+	@echo 'make docs     write the generated pages anew'
 	@echo 'make bench    odradek beside Apache Kafka and kfake on this machine, in turns'
 	@echo 'make bench-growth  cost as connections, partitions, segments and groups grow, plotted'
 	@echo 'make bench-goals  what each part costs, beside its goal'
@@ -152,7 +152,6 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.tools.docs.metrics_page > docs/metrics.md
 	$(BIN)/python -m odradek.tools.docs.faults_page > docs/faults.md
 	$(BIN)/python -m odradek.tools.docs.state_diagram
-	$(BIN)/python -m odradek.tools.docs.stubs
 
 bench: $(VENV)/test.stamp
 	@.ci/need java mvn go

@@ -41,7 +41,7 @@ from .network.trio_clock import TrioClock, trio_deadline
 from .settings import ClientSettings, check_settings
 
 if TYPE_CHECKING:
-    from ..protocol.codec.values import MessageValue
+    from ..protocol.codec.message import Message
 
 AUTO_CREATION_FROM = 4
 RELIABLE_EPOCHS_FROM = 9
@@ -264,7 +264,7 @@ class KafkaClient:
 
     # --- Requests ----------------------------------------------------------------------------
 
-    async def send(self, node_id: int, request: MessageValue, **options: Any) -> Any:
+    async def send(self, node_id: int, request: Message, **options: Any) -> Any:
         """Send a request to a node of the cluster and wait for its answer.
 
         Args:
@@ -283,7 +283,7 @@ class KafkaClient:
             raise UnknownNodeError(f"the metadata has no node {node_id}")
         return await self.network.send(node, request, **options)
 
-    async def send_to_any(self, request: MessageValue, **options: Any) -> Any:
+    async def send_to_any(self, request: Message, **options: Any) -> Any:
         """Send a request that any broker can answer to the one with the least to do.
 
         Raises:
@@ -299,7 +299,7 @@ class KafkaClient:
                 return await self.network.send(node, request, **options)
             await attempts.pause(MetadataTimeoutError("no broker can be connected to"))
 
-    async def send_to_controller(self, request: MessageValue, **options: Any) -> Any:
+    async def send_to_controller(self, request: Message, **options: Any) -> Any:
         """Send a request to the cluster's controller, as soon as one is known.
 
         Raises:

@@ -16,7 +16,7 @@ from .api_keys import ApiKey
 from .errors import EncodeError, ProtocolError, UnsupportedVersionError
 
 if TYPE_CHECKING:
-    from .codec.values import MessageValue
+    from .codec.message import Message
     from .varints import Buffer
 
 __all__ = [
@@ -55,11 +55,11 @@ def decode_body(api_key: int, version: int, body: Buffer, *, response: bool = Fa
     return message
 
 
-def encode_body(message: MessageValue, version: int) -> bytes:
+def encode_body(message: Message, version: int) -> bytes:
     """The bytes of a request's or response's body, records included.
 
     Raises:
         EncodeError: the version cannot carry what the message holds.
         UnsupportedVersionError: the message has no such version.
     """
-    return b"".join(message.schema.encoder(version)(message))
+    return b"".join(type(message).encoder(version)(message))

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from ..common.errors import ErrorCode
 from . import messages
 from .api_keys import ApiKey
-from .codec.message import Message
-from .codec.types import Array, Struct
+from .codec.types import Array, StructType
 from .codec.versions import parse_versions
 
 ERROR_CODE_FIELDS = ("error_code", "partition_error_code")
@@ -276,7 +275,7 @@ def error_response(
         if version in parse_versions(constant.versions):
             setattr(response, constant.field, constant.value)
     if key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
-        response.api_keys = [_own_versions(response_message)]
+        response.api_keys = [_own_versions()]
     if request_body is not None:
         if key == ApiKey.FETCH:
             response.session_id = request_body.session_id
@@ -285,10 +284,10 @@ def error_response(
     return response
 
 
-def _own_versions(response_message: Message) -> Any:
-    """What tells a client which ApiVersions it may ask for (KIP-511)."""
-    versions = response_message.versions
-    return response_message.ApiVersion(
+def _own_versions() -> Any:
+    """What tells a client which versions of ApiVersions there are (KIP-511)."""
+    versions = messages.ApiVersionsResponse.versions
+    return messages.ApiVersionsResponse.ApiVersion(
         api_key=ApiKey.API_VERSIONS, min_version=versions.start, max_version=versions.stop - 1
     )
 
@@ -298,7 +297,7 @@ class _Refusal(NamedTuple):
     code: int
     message: str | None
 
-    def mark(self, value: Any, struct: Struct) -> None:
+    def mark(self, value: Any, struct: StructType) -> None:
         """Set error code and message, where the version of the struct has them."""
         for field in struct.fields:
             if self.version in field.versions:
@@ -307,7 +306,7 @@ class _Refusal(NamedTuple):
                 elif field.name == ERROR_MESSAGE_FIELD and self.message is not None:
                     setattr(value, field.name, self.message)
 
-    def echo(self, echo: Echo, source: Any, target: Any, target_struct: Struct) -> None:
+    def echo(self, echo: Echo, source: Any, target: Any, target_struct: StructType) -> None:
         """Add to the target what answers each of the source's elements."""
         field = next(field for field in target_struct.fields if field.name == echo.target)
         versions = parse_versions(echo.versions)
@@ -315,10 +314,10 @@ class _Refusal(NamedTuple):
             return
         assert isinstance(field.type, Array)
         struct = field.type.element
-        assert isinstance(struct, Struct)
+        assert isinstance(struct, StructType)
         answers = getattr(target, echo.target)
         for element, around in _elements(source, echo.source):
-            answer = struct.value_class(**echo.constants)
+            answer = struct(**echo.constants)
             for name, value in _copied_fields(echo.copied, element, around):
                 if value is not None:  # As Kafka: a topic named by id alone has the name "".
                     setattr(answer, name, value)

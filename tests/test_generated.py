@@ -11,7 +11,6 @@ from odradek.tools.docs.configuration_page import configuration_page
 from odradek.tools.docs.faults_page import faults_page
 from odradek.tools.docs.metrics_page import metrics_page
 from odradek.tools.docs.state_diagram import pages as state_pages
-from odradek.tools.docs.stubs import PACKAGES, stub_files
 
 pytestmark = pytest.mark.slow  # `make check` runs these, and CI does both
 
@@ -37,10 +36,3 @@ def test_page_of_faults_is_current():
 @pytest.mark.parametrize(("page", "text"), state_pages().items())
 def test_drawing_of_states_is_current(page, text):
     assert (ROOT / "docs" / page).read_text() == text
-
-
-def test_stubs_are_current_and_none_is_left_over():
-    for package in PACKAGES:
-        folder = Path(str(package.__file__)).parent
-        committed = {path.name: path.read_text() for path in folder.glob("*.pyi")}
-        assert committed == stub_files(package)

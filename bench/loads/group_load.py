@@ -190,7 +190,7 @@ def _leave_classic(wire: Wire, group: str, ids: list[str]) -> None:
 
 def _ask_all(wires: list[Wire], requests: list[Any]) -> list[Any]:
     """Ask on all connections before the first answer, for they may depend on each other."""
-    api_key = ApiKey(requests[0].schema.api_key)
+    api_key = ApiKey(type(requests[0]).api_key)
     version = wires[0].version(api_key)
     for wire, request in zip(wires, requests, strict=True):
         wire.send(frame_of(request, version))

@@ -19,7 +19,7 @@ from ..errors import Unavailable
 from .wire import CORRELATION_ID, Wire, frame_of
 
 if TYPE_CHECKING:
-    from ...protocol.codec.values import MessageValue
+    from ...protocol.codec.message import Message
 
 PRODUCE_TIMEOUT_MS = 30_000
 VARINT_GROWTH_MAX = 4
@@ -33,12 +33,12 @@ def place_of(encode: Callable[[int], bytes]) -> int:
     return next(index for index, byte in enumerate(zeros) if byte != ones[index])
 
 
-def answer_bytes(answer: MessageValue, version: int) -> bytes:
+def answer_bytes(answer: Message, version: int) -> bytes:
     """An answer as a broker would send it, without its length."""
-    api_key = answer.schema.api_key
+    api_key = type(answer).api_key
     assert api_key is not None
     header = response_header(api_key, version, CORRELATION_ID)
-    return b"".join([header, *answer.schema.encoder(version)(answer)])
+    return b"".join([header, *type(answer).encoder(version)(answer)])
 
 
 def one_record(value_bytes: int) -> bytearray:

@@ -23,7 +23,7 @@ from ...protocol.headers import read_response_header, request_header
 from ..errors import BenchError, Unavailable
 
 if TYPE_CHECKING:
-    from ...protocol.codec.values import MessageValue
+    from ...protocol.codec.message import Message
 
 CLIENT_ID = "odradek-bench"
 CONNECT_SECONDS_MAX = 10.0
@@ -81,7 +81,7 @@ class Wire:
         except UnsupportedByBrokerError as error:
             raise Unavailable(f"{self.peer}: {error}") from error
 
-    def ask(self, request: MessageValue, version: int | None = None) -> Any:
+    def ask(self, request: Message, version: int | None = None) -> Any:
         """Send a request and return its answer, which may hold errors.
 
         Args:
@@ -91,7 +91,7 @@ class Wire:
         Raises:
             BenchError: the connection broke, or the answer is none.
         """
-        api_key = ApiKey(request.schema.api_key or 0)
+        api_key = ApiKey(type(request).api_key or 0)
         if version is None:
             version = self.version(api_key)
         return self.decode(self.exchange(frame_of(request, version)), api_key, version)
@@ -187,12 +187,12 @@ def wire_to(address: str) -> Wire:
     return Wire(host, int(port))
 
 
-def frame_of(request: MessageValue, version: int) -> bytes:
+def frame_of(request: Message, version: int) -> bytes:
     """A request as it is sent."""
-    api_key = request.schema.api_key
+    api_key = type(request).api_key
     assert api_key is not None
     header = request_header(api_key, version, CORRELATION_ID, CLIENT_ID)
-    body = b"".join([header, *request.schema.encoder(version)(request)])
+    body = b"".join([header, *type(request).encoder(version)(request)])
     return _pack_length(len(body)) + body
 
 

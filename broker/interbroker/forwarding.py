@@ -105,7 +105,7 @@ async def _send_on(context: HandlerContext, body: Any, version: int, timeout_ms:
         return None
     try:
         client_id = f"{FORWARDED_BY}{context.broker_id}"
-        versions = {body.schema.api_key: version}
+        versions = {type(body).api_key: version}
         async with context.links.to_broker(controller_id, versions, client_id) as connection:
             answer = await connection.request(
                 body, version=version, timeout_ms=timeout_ms + ANSWER_GRACE_MS

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...common.errors import ErrorCode
-from ...protocol.codec.types import Array, Struct
+from ...protocol.codec.types import Array, StructType
 from ...protocol.error_response import ERROR_CODE_FIELDS
 
 PRECISION_BITS = 5
@@ -142,7 +142,7 @@ class ErrorCounts:
 
     __slots__ = ("_paths", "counts")
 
-    def __init__(self, response: Struct, version: int) -> None:
+    def __init__(self, response: StructType, version: int) -> None:
         self.counts: dict[int, int] = {}
         self._paths = tuple(_paths(response, version))
 
@@ -166,12 +166,12 @@ class ErrorCounts:
             yield ErrorCode(code).name, count
 
 
-def _paths(struct: Struct, version: int) -> Iterator[Path]:
+def _paths(struct: StructType, version: int) -> Iterator[Path]:
     for field in struct.fields:
         if version not in field.versions:
             continue
         if field.name in ERROR_CODE_FIELDS:
             yield (field.slot,)
-        elif isinstance(field.type, Array) and isinstance(field.type.element, Struct):
+        elif isinstance(field.type, Array) and isinstance(field.type.element, StructType):
             for path in _paths(field.type.element, version):
                 yield (field.slot, *path)

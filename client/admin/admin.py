@@ -17,7 +17,7 @@ from ..errors import ConnectError
 from ..metadata.cluster import Node
 
 if TYPE_CHECKING:
-    from ...protocol.codec.values import MessageValue
+    from ...protocol.codec.message import Message
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
@@ -329,7 +329,7 @@ class Admin:
     # --- Inside ------------------------------------------------------------------------------
 
     async def _ask_controller(
-        self, request: MessageValue, outcomes: Callable[[Any], list[Outcome]]
+        self, request: Message, outcomes: Callable[[Any], list[Outcome]]
     ) -> None:
         """Ask the controller, and the next one if it is not the controller any more."""
         attempts = self._client.attempts(self._timeout_ms)
@@ -350,7 +350,7 @@ class Admin:
             else:
                 return
 
-    async def _send_for(self, resource: str, resource_type: int, request: MessageValue) -> Any:
+    async def _send_for(self, resource: str, resource_type: int, request: Message) -> Any:
         """Settings of a broker are its own to tell and change; those of topics anyone's."""
         if resource_type == BROKER_RESOURCE and resource:
             if self._client.cluster.is_bootstrap:

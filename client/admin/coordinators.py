@@ -12,7 +12,7 @@ from ..error_kinds import error_name, error_of
 from ..errors import DisconnectedError, UnknownNodeError
 
 if TYPE_CHECKING:
-    from ...protocol.codec.values import MessageValue
+    from ...protocol.codec.message import Message
 
 GROUP_KEYS: Final = 0
 TRANSACTION_KEYS: Final = 1
@@ -52,7 +52,7 @@ class Coordinators:
     async def ask(
         self,
         keys: Iterable[str],
-        request: Callable[[list[str]], MessageValue],
+        request: Callable[[list[str]], Message],
         items: Callable[[Any], Mapping[str, Any]],
         code: Callable[[Any], int] = lambda item: int(item.error_code),
         version_max: int | None = None,

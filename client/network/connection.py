@@ -28,7 +28,7 @@ from .pipeline import InFlight, RequestPipeline
 from .trio_clock import TrioClock, trio_deadline
 
 if TYPE_CHECKING:
-    from ...protocol.codec.values import MessageValue
+    from ...protocol.codec.message import Message
 
 RECEIVE_BYTES = 64 * 1024
 JOIN_BYTES_MAX = 16 * 1024
@@ -129,7 +129,7 @@ class Connection:
 
     async def request(
         self,
-        request: MessageValue,
+        request: Message,
         *,
         version: int | None = None,
         version_max: int | None = None,
@@ -154,7 +154,7 @@ class Connection:
             EncodeError: the version cannot carry the request.
             UnsupportedByBrokerError: no version that the broker serves will do.
         """
-        api_key = request.schema.api_key
+        api_key = type(request).api_key
         assert api_key is not None, f"{type(request).__name__} is no request"
         self._require_open()
         used = self.versions.usable(api_key, version=version, version_max=version_max)
@@ -189,7 +189,7 @@ class Connection:
     # --- Inside ------------------------------------------------------------------------------
 
     async def _exchange(
-        self, request: MessageValue, version: int, timeout_ms: int, expect_answer: bool
+        self, request: Message, version: int, timeout_ms: int, expect_answer: bool
     ) -> Any:
         await self._slots.acquire()
         done = trio.Event()

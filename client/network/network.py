@@ -33,7 +33,7 @@ from .throttling import client_must_wait
 from .trio_clock import TrioClock
 
 if TYPE_CHECKING:
-    from ...protocol.codec.values import MessageValue
+    from ...protocol.codec.message import Message
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class NetworkClient:
     async def send(
         self,
         node: Node,
-        request: MessageValue,
+        request: Message,
         *,
         version: int | None = None,
         version_max: int | None = None,
@@ -314,13 +314,13 @@ class NetworkClient:
         self,
         node_id: int,
         connection: Connection,
-        request: MessageValue,
+        request: Message,
         response: Any,
         version: int | None,
         version_max: int | None,
     ) -> None:
         throttle_ms: int = getattr(response, "throttle_time_ms", 0)
-        api_key = request.schema.api_key
+        api_key = type(request).api_key
         if throttle_ms <= 0 or api_key is None:
             return
         used = connection.versions.usable(api_key, version=version, version_max=version_max)

@@ -21,7 +21,7 @@ from ...protocol.headers import read_response_header, request_header
 from ..errors import ClientError, PeerProtocolError
 
 if TYPE_CHECKING:
-    from ...protocol.codec.values import MessageValue
+    from ...protocol.codec.message import Message
 
 CORRELATION_ID_MAX = 0x7FFFFFFF
 UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
@@ -104,7 +104,7 @@ class RequestPipeline:
 
     def start(
         self,
-        request: MessageValue,
+        request: Message,
         version: int,
         deadline_ms: int,
         on_done: Callable[[], None],
@@ -117,10 +117,10 @@ class RequestPipeline:
             EncodeError: the version cannot carry it.
             UnsupportedVersionError: there is no such version.
         """
-        api_key = request.schema.api_key
+        api_key = type(request).api_key
         assert api_key is not None, f"{type(request).__name__} is no request"
         correlation_id = self._next_correlation_id
-        buffers = request.schema.encoder(version)(request)
+        buffers = type(request).encoder(version)(request)
         header = request_header(api_key, version, correlation_id, self._client_id)
         size = len(header) + sum(len(buffer) for buffer in buffers)
         self._next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...common.errors import KafkaError
-from ...protocol.codec.types import Array, Struct, Uuid
-from ...protocol.codec.values import Value
+from ...protocol.codec.types import Array, Struct, StructType, uuid
 from ...protocol.errors import ProtocolError
 from ...protocol.internal import find_message
 from ...protocol.internal.versioned import (
@@ -70,7 +69,7 @@ def decode_control(record: Record) -> dict[str, Any]:
         decoded, _ = message.decoder(version)(value, start)
     except (ProtocolError, KafkaError) as error:
         return {"type": name, "problem": str(error)}
-    return {"type": name, **_plain_struct(decoded.schema, decoded, version)}
+    return {"type": name, **_plain_struct(decoded, version)}
 
 
 def decode_internal(decoder: str, record: Record) -> dict[str, Any]:
@@ -90,14 +89,14 @@ def decode_internal(decoder: str, record: Record) -> dict[str, Any]:
         return {"problem": "a kind of record that is not known"}
     value = None
     if found.value is not None and found.version is not None:
-        value = _plain_struct(found.value.schema, found.value, found.version)
+        value = _plain_struct(found.value, found.version)
     if value is not None and value.get("protocol_type") == CONSUMER_PROTOCOL:
         for member in value["members"]:
             _decode_member(member)
     return {
         "type": found.kind,
         "version": found.version,
-        "key": _plain_struct(found.key.schema, found.key, KEY_VERSION),
+        "key": _plain_struct(found.key, KEY_VERSION),
         "value": value,
     }
 
@@ -111,14 +110,14 @@ def _decode_member(member: dict[str, Any]) -> None:
             )
         except ProtocolError:
             continue  # it stays bytes
-        member[name] = _plain_struct(decoded.schema, decoded, version)
+        member[name] = _plain_struct(decoded, version)
 
 
-def _plain_struct(struct: Struct, value: Value, version: int) -> dict[str, Any]:
+def _plain_struct(value: Struct, version: int) -> dict[str, Any]:
     """The fields that the version has, by name."""
     return {
         field.name: _plain(field.type, getattr(value, field.name), version)
-        for field in struct.fields
+        for field in type(value).fields
         if version in field.versions
     }
 
@@ -128,8 +127,8 @@ def _plain(kind: Any, value: Any, version: int) -> Any:
         return None
     if isinstance(kind, Array):
         return [_plain(kind.element, each, version) for each in value]
-    if isinstance(kind, Struct):
-        return _plain_struct(kind, value, version)
-    if kind is Uuid:
+    if isinstance(kind, StructType):
+        return _plain_struct(value, version)
+    if kind is uuid:
         return uuid_to_text(bytes(value))
     return bytes(value) if isinstance(value, memoryview | bytearray) else value

@@ -34,8 +34,7 @@ from .decoding_failures import (
     too_much,
     unknown_tags,
 )
-from .types import Array, ResolvedStruct
-from .values import FRESH, UNKNOWN_TAGS
+from .types import FRESH, UNKNOWN_TAGS, Array, ResolvedStruct
 from .wire import (
     COMPACT_LENGTH,
     STRING_BYTES_MAX,
@@ -176,7 +175,7 @@ class _DecoderWriter:
     def _write_struct(self, resolved: ResolvedStruct, value: str) -> None:
         source = self.source
         declaration = resolved.declaration
-        value_class = source.constant(declaration.name, declaration.value_class)
+        value_class = source.constant(declaration.name, declaration)
         source.line(f"{value} = new({value_class})")
         self._write_defaults(resolved, value)
         slots = {field.name: field.slot for field in declaration.fields}

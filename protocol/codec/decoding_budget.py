@@ -21,7 +21,7 @@ so may responses, and records of internal topics: they come from who is trusted 
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from construct import Construct, Renamed
 
@@ -142,8 +142,8 @@ def cost_of(wire_type: Construct) -> Cost:
 
 
 def _cost_of_struct(resolved: ResolvedStruct) -> Cost:
-    value = object.__new__(resolved.declaration.value_class)
-    total = Cost(sys.getsizeof(value), STRUCT_NANOSECONDS)
+    value_class: Any = resolved.declaration
+    total = Cost(sys.getsizeof(object.__new__(value_class)), STRUCT_NANOSECONDS)
     read = set()
     for subcon in resolved.subcons:
         read.add(subcon.name)

@@ -19,8 +19,7 @@ from ..errors import EncodeError
 from ..varints import encode_unsigned_varint, encode_unsigned_varint_rest
 from .codegen import ARRAY_FORMATS, UUID_FORMAT, Source, array_codecs, fixed_format
 from .interpreter import container_of
-from .types import Array, Field, ResolvedStruct, Struct
-from .values import FRESH, UNKNOWN_TAGS
+from .types import FRESH, UNKNOWN_TAGS, Array, Field, ResolvedStruct, StructType
 from .wire import (
     COMPACT_LENGTH,
     STRING_BYTES_MAX,
@@ -178,7 +177,7 @@ class _EncoderWriter:
             return f"{target} is not None"
         if isinstance(field.type, Array):
             return f"{target} is None or {target}" if field.nullable else target
-        if isinstance(field.type, Struct):
+        if isinstance(field.type, StructType):
             parts = [f"{target} is None"] if field.nullable else []
             parts += [self._is_set(inner_field, target) for inner_field in field.type.fields]
             parts.append(f"{target}.{UNKNOWN_TAGS}")
@@ -275,7 +274,9 @@ class _EncoderWriter:
                 self._write_field(element, item)
                 self._flush()
 
-    def _write_tagged_fields(self, tagged: TaggedFields, declaration: Struct, value: str) -> None:
+    def _write_tagged_fields(
+        self, tagged: TaggedFields, declaration: StructType, value: str
+    ) -> None:
         """The count goes out with what is pending; the tagged fields, if any, after it."""
         source = self.source
         declared = {field.name: field for field in declaration.fields}

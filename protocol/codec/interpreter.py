@@ -7,15 +7,14 @@ from typing import Any
 from construct import Construct, Container, Renamed
 
 from ..errors import EncodeError
-from .types import ResolvedStruct, Struct
-from .values import UNKNOWN_TAGS, Value
+from .types import UNKNOWN_TAGS, ResolvedStruct, Struct, StructType
 from .wire import TAGGED_FIELDS, UNKNOWN, Presence, RecordsBlob, Repeated, TaggedFields
 
 
-def value_of(container: Any, resolved: ResolvedStruct) -> Value:
+def value_of(container: Any, resolved: ResolvedStruct) -> Struct:
     """The value for a parsed container; what the version lacks has its default."""
-    declaration: Struct = resolved.declaration
-    value = declaration.value_class()
+    declaration: StructType = resolved.declaration
+    value: Struct = declaration()
     for subcon in resolved.subcons:
         if subcon.name == TAGGED_FIELDS:
             tagged = container[TAGGED_FIELDS]
@@ -50,7 +49,7 @@ def check_carriable(value: Any, resolved: ResolvedStruct) -> None:
     Raises:
         EncodeError: it names the field.
     """
-    declaration: Struct = resolved.declaration
+    declaration: StructType = resolved.declaration
     for field in declaration.fields:
         absent = resolved.version not in field.versions
         if absent and not field.ignorable and not field.is_default(getattr(value, field.name)):

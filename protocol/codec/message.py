@@ -1,17 +1,15 @@
-"""A message: declared once, and a construct at every version."""
+"""A message: declared once, as a class, and a plain construct at every version."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, dataclass_transform
 
 import construct
 
 from ..errors import EncodeError, ProtocolError, UnsupportedVersionError
 from ..varints import Buffer
-from .types import Array, Field, ResolvedStruct, Struct
-from .values import MessageValue, Value
+from .types import Array, ResolvedStruct, Struct, StructType
 from .versions import format_versions, parse_versions
 
 Decoder = Callable[[Buffer, int], tuple[Any, int]]
@@ -19,99 +17,91 @@ StepwiseDecoder = Callable[[Buffer, int], Generator[None, None, tuple[Any, int]]
 Encoder = Callable[[Any], list[Any]]
 
 
-class Message(Struct):
-    """A request, a response, or other data that Kafka keeps versions of.
+@dataclass_transform(kw_only_default=True)
+class MessageType(StructType):
+    """The class of messages' classes: the codecs of a message, by version."""
 
-    Calling it makes a value: `MetadataRequest(topics=None)`. The structs in it are its
-    attributes: `MetadataRequest.MetadataRequestTopic(name="t")`. As a construct it is
-    interpreted, `MetadataRequest.parse(data, version=9)`; brokers and clients use the
-    codecs generated from the same declaration, `MetadataRequest.decoder(9)`.
+    _structs: tuple[StructType, ...]
+    _api_key: int | None
+    _versions: range
+    _flexible: range
+    _resolved: dict[int, ResolvedStruct]
+    _decoders: dict[int, Decoder]
+    _stepwise_decoders: dict[int, StepwiseDecoder]
+    _encoders: dict[int, Encoder]
 
-    Args:
-        name: Kafka's.
-        fields: in the order of the wire.
-        api_key: the API's number; None for data that is no request or response.
-        versions: those that there are.
-        flexible: those with varint lengths and tagged fields (KIP-482).
-    """
-
-    def __init__(
-        self,
+    def __new__(
+        cls,
         name: str,
-        *fields: Field,
-        versions: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        versions: str = "none",
         flexible: str = "none",
         api_key: int | None = None,
-    ) -> None:
-        super().__init__(name, *fields)
-        self.api_key = api_key
-        self.versions = parse_versions(versions)
-        self.flexible = parse_versions(flexible)
-        self.module: str = sys._getframe(1).f_globals["__name__"]
-        self._structs: tuple[Struct, ...] | None = None
-        self._resolved: dict[int, ResolvedStruct] = {}
-        self._decoders: dict[int, Decoder] = {}
-        self._stepwise_decoders: dict[int, StepwiseDecoder] = {}
-        self._encoders: dict[int, Encoder] = {}
+    ) -> MessageType:
+        """Make a message's class.
 
-    def __call__(self, **fields: Any) -> MessageValue:
-        """A value of this message; fields left out have their defaults."""
-        value: Any = (self._value_class or self.value_class)(**fields)
-        return value  # type: ignore[no-any-return]  # made by `make_value_class`
-
-    def __instancecheck__(self, value: object) -> bool:
-        """`isinstance` takes a message for the class of its values."""
-        return isinstance(value, self.value_class)
-
-    def __getattr__(self, name: str) -> Any:
-        """The class of values of a struct within this message."""
-        if not name.startswith("_"):
-            for struct in self.structs():
-                if struct.name == name:
-                    value_class = struct.value_class
-                    setattr(self, name, value_class)
-                    return value_class
-        raise AttributeError(f"{self.name} has neither an attribute nor a struct {name!r}")
-
-    def structs(self) -> tuple[Struct, ...]:
-        """The structs within this message, each once, outer ones first."""
-        if self._structs is None:
-            found: dict[str, Struct] = {}
-            pending: list[Struct] = [self]
-            while pending:
-                for field in pending.pop(0).fields:
-                    inner = field.type.element if isinstance(field.type, Array) else field.type
-                    if isinstance(inner, Struct) and inner.name not in found:
-                        found[inner.name] = inner
-                        inner.owner = self
-                        pending.append(inner)
-            self._structs = tuple(found.values())
-        return self._structs
+        Args:
+            name: Kafka's.
+            bases: `Message`.
+            namespace: the fields, and the structs in it.
+            versions: those that there are.
+            flexible: those with varint lengths and tagged fields (KIP-482).
+            api_key: the API's number; None for data that is no request or response.
+        """
+        made = super().__new__(cls, name, bases, namespace)
+        assert isinstance(made, MessageType)
+        made._api_key = api_key
+        made._versions = parse_versions(versions)
+        made._flexible = parse_versions(flexible)
+        made._structs = tuple(_bind_structs(made))
+        made._resolved = {}
+        made._decoders = {}
+        made._stepwise_decoders = {}
+        made._encoders = {}
+        return made
 
     @property
-    def value_class(self) -> type[Value]:
-        """The class of this message's values, the same for all versions."""
-        if self._value_class is None:
-            self.structs()  # From then on they know whose they are.
-        return super().value_class
+    def api_key(cls) -> int | None:
+        """The API's number; None for data that is no request or response."""
+        return cls._api_key
 
-    def version(self, version: int) -> ResolvedStruct:
-        """The plain construct of one version: what the bytes are.
+    @property
+    def versions(cls) -> range:
+        """Those that there are."""
+        return cls._versions
+
+    @property
+    def flexible(cls) -> range:
+        """The versions with varint lengths and tagged fields (KIP-482)."""
+        return cls._flexible
+
+    def structs(cls) -> tuple[StructType, ...]:
+        """The structs within this message, each once, outer ones first."""
+        return cls._structs
+
+    @property
+    def version(cls) -> Callable[[int], ResolvedStruct]:
+        """A function from a version to its plain construct: what the bytes are.
 
         Raises:
             UnsupportedVersionError: the message has no such version.
         """
-        resolved = self._resolved.get(version)
+        return cls._resolve_version
+
+    def _resolve_version(cls, version: int) -> ResolvedStruct:
+        resolved = cls._resolved.get(version)
         if resolved is None:
-            if version not in self.versions:
+            if version not in cls.versions:
                 raise UnsupportedVersionError(
-                    f"{self.name} has versions {format_versions(self.versions)}, not {version}"
+                    f"{cls.name} has versions {format_versions(cls.versions)}, not {version}"
                 )
-            resolved = self.resolve(version, version in self.flexible, False, False)
-            self._resolved[version] = resolved
+            resolved = cls.resolve(version, version in cls.flexible, False, False)
+            cls._resolved[version] = resolved
         return resolved
 
-    def decoder(self, version: int) -> Decoder:
+    def decoder(cls, version: int) -> Decoder:
         """A function from a buffer and a position to a value and the position after it.
 
         It raises `ProtocolError` for malformed bytes, and for more elements than a message of
@@ -121,16 +111,16 @@ class Message(Struct):
         Raises:
             UnsupportedVersionError: the message has no such version.
         """
-        decoder = self._decoders.get(version)
+        decoder = cls._decoders.get(version)
         if decoder is None:
             from .decoder_source import compile_decoder
             from .decoding_budget import limits_of
 
-            decoder = compile_decoder(self.version(version), limits_of(self.name, self.api_key))
-            self._decoders[version] = decoder
+            decoder = compile_decoder(cls.version(version), limits_of(cls.name, cls.api_key))
+            cls._decoders[version] = decoder
         return decoder
 
-    def stepwise_decoder(self, version: int) -> StepwiseDecoder:
+    def stepwise_decoder(cls, version: int) -> StepwiseDecoder:
         """The same, as a generator that yields before each struct of an array.
 
         It returns the value and the position after it. Who has many milliseconds of work to do
@@ -139,17 +129,17 @@ class Message(Struct):
         Raises:
             UnsupportedVersionError: the message has no such version.
         """
-        decoder = self._stepwise_decoders.get(version)
+        decoder = cls._stepwise_decoders.get(version)
         if decoder is None:
             from .decoder_source import compile_stepwise_decoder
             from .decoding_budget import limits_of
 
-            limits = limits_of(self.name, self.api_key)
-            decoder = compile_stepwise_decoder(self.version(version), limits)
-            self._stepwise_decoders[version] = decoder
+            limits = limits_of(cls.name, cls.api_key)
+            decoder = compile_stepwise_decoder(cls.version(version), limits)
+            cls._stepwise_decoders[version] = decoder
         return decoder
 
-    def encoder(self, version: int) -> Encoder:
+    def encoder(cls, version: int) -> Encoder:
         """A function from a value to the buffers that make up its bytes.
 
         Fields of type Records are handed through as buffers of their own. The function
@@ -158,33 +148,78 @@ class Message(Struct):
         Raises:
             UnsupportedVersionError: the message has no such version.
         """
-        encoder = self._encoders.get(version)
+        encoder = cls._encoders.get(version)
         if encoder is None:
             from .encoder_source import compile_encoder
 
-            encoder = self._encoders[version] = compile_encoder(self.version(version))
+            encoder = cls._encoders[version] = compile_encoder(cls.version(version))
         return encoder
 
-    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+    def parse(cls, data: Buffer, *, version: int) -> Any:
+        """The value in some bytes, read by the plain construct: slow, and the decoders' oracle.
+
+        Raises:
+            ProtocolError: the bytes are no such message.
+            UnsupportedVersionError: the message has no such version.
+        """
         from .interpreter import value_of
 
-        resolved = self.version(context._params.version)
+        resolved = cls.version(version)
         try:
-            container = resolved._parsereport(stream, context, path)
+            return value_of(resolved.parse(data), resolved)
         except construct.ConstructError as error:
             raise ProtocolError(str(error)) from error
-        return value_of(container, resolved)
 
-    def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:
+    def build(cls, value: Any, *, version: int) -> bytes:
+        """A value's bytes, written by the plain construct: slow, and the encoders' oracle.
+
+        Raises:
+            EncodeError: the version cannot carry what the value holds.
+            UnsupportedVersionError: the message has no such version.
+        """
         from .interpreter import container_of
 
-        resolved = self.version(context._params.version)
-        container = container_of(value, resolved)
+        resolved = cls.version(version)
         try:
-            resolved._build(container, stream, context, path)
+            encoded: bytes = resolved.build(container_of(value, resolved))
         except construct.ConstructError as error:
             raise EncodeError(str(error)) from error
-        return value
+        return encoded
 
-    def __repr__(self) -> str:
-        return f"<Message {self.name} {format_versions(self.versions)}>"
+    def __repr__(cls) -> str:
+        return f"<Message {cls.name} {format_versions(cls.versions)}>"
+
+
+def _bind_structs(message: MessageType) -> list[StructType]:
+    """Look up the structs that the fields' annotations name; gives them, outer ones first."""
+    declared = vars(message)
+    found: list[StructType] = []
+    pending: list[StructType] = [message]
+    while pending:
+        struct = pending.pop(0)
+        for field in struct.fields:
+            field.find_struct(struct.__annotations__[field.name], declared)
+            inner = field.type.element if isinstance(field.type, Array) else field.type
+            if isinstance(inner, StructType) and inner not in found:
+                found.append(inner)
+                pending.append(inner)
+    return found
+
+
+class Message(Struct, metaclass=MessageType):
+    """A request, a response, or other data that Kafka keeps versions of.
+
+    A subclass declares it, with the structs in it as nested classes:
+
+        class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
+            topics: list[MetadataRequestTopic] | None = array(nullable="1+")
+
+            class MetadataRequestTopic(Struct):
+                name: str = string()
+
+    Calling it makes a value, `MetadataRequest(topics=None)`; `MetadataRequest.version(9)` is its
+    plain construct at a version; brokers and clients use the codecs generated from that,
+    `MetadataRequest.decoder(9)`.
+    """
+
+    __slots__ = ()

@@ -1,14 +1,22 @@
-"""The types of fields: constructs whose bytes depend on the message's version.
+"""How a message is declared: types of fields, fields, and structs as classes of values.
 
+A struct is a class whose annotated fields are its schema, in the order of the wire:
+
+    class Voter(Struct):
+        voter_id: int = int32()
+        voter_directory_id: bytes = uuid("1+")
+
+For readers and type checkers it is a dataclass (PEP 681). Its values are plain objects with slots.
 `resolve` gives the plain construct (see `wire`) for one version, in which nothing is left
-to decide. Used as constructs themselves, types take version and flexibility as parameters:
-`String.parse(data, version=9, flexible=True)`.
+to decide: the codecs are generated from that, and tested against it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, dataclass_transform
 
 import construct
 from construct import Construct
@@ -26,19 +34,38 @@ from .wire import (
     Text,
 )
 
-if TYPE_CHECKING:
-    from .values import Value
+T = TypeVar("T")
+
+FieldType: TypeAlias = "Type[Any] | StructType"
+
+Records: TypeAlias = Any
+"""Batches of records: any buffer, or what the transport sends from a file. They stay bytes."""
+
+UNKNOWN_TAGS = "unknown_tags"
 
 
-class Type(Construct, ABC):  # type: ignore[misc]  # untyped
-    """A type of Kafka's protocol.
+class Fresh:
+    """The type of `FRESH`."""
+
+    def __repr__(self) -> str:
+        return "<a fresh one>"
+
+
+FRESH: Any = Fresh()
+"""Stands for an array or struct that is made anew for each value: arrays at once, structs
+at first use, since most that have a default are never looked at."""
+
+
+class Type(ABC, Generic[T]):
+    """A type of Kafka's protocol, whose values in Python are of type `T`.
+
+    Calling it declares a field of a struct: `acks: int = int16("3+")`. Type checkers see a default
+    value there, so that each field may be left out of a constructor's call.
 
     Attributes:
-        python_type: how an annotation names its values.
         default: the value of a field that is not given one.
     """
 
-    python_type: str
     default: Any
 
     @abstractmethod
@@ -51,60 +78,42 @@ class Type(Construct, ABC):  # type: ignore[misc]  # untyped
             nullable: whether the field may be null there.
             tagged: whether it is a tagged field there.
         """
-        raise AssertionError("every wire type says what it is at a version")
 
-    def _resolve_in(self, context: Any) -> Construct:
-        parameters = context._params
-        return self.resolve(
-            parameters.version,
-            parameters.get("flexible", False),
-            parameters.get("nullable", False),
-            False,
-        )
-
-    def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        return self._resolve_in(context)._parsereport(stream, context, path)
-
-    def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:
-        return self._resolve_in(context)._build(value, stream, context, path)
+    def __call__(self, versions: str = "0+", **options: Any) -> T:
+        """A field of this type; see `Field` for the options."""
+        field: Any = Field(self, versions, **options)
+        return field  # type: ignore[no-any-return]  # the class that it is in takes it for a field
 
 
-class FixedWidth(Type):
+class FixedWidth(Type[T]):
     """A type that takes the same bytes at every version.
 
     Args:
         wire_type: the construct of those bytes.
+        default: the value of a field that is not given one.
     """
 
-    def __init__(self, wire_type: Construct, python_type: str, default: Any) -> None:
-        super().__init__()
+    def __init__(self, wire_type: Construct, default: T) -> None:
         self.wire_type = wire_type
-        self.python_type = python_type
         self.default = default
 
     def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
         """The same construct always."""
         return self.wire_type
 
-    def _sizeof(self, context: Any, path: str) -> int:
-        return int(self.wire_type._sizeof(context, path))
 
-
-class VariableWidth(Type):
+class VariableWidth(Type[T]):
     """A type led by its length.
 
     Args:
         wire_type: a subclass of `wire.Sized`.
         length: the construct of its length where lengths are no varints.
+        default: the value of a field that is not given one.
     """
 
-    def __init__(
-        self, wire_type: type[Construct], length: Construct, python_type: str, default: Any
-    ) -> None:
-        super().__init__()
+    def __init__(self, wire_type: type[Construct], length: Construct, default: T) -> None:
         self.wire_type = wire_type
         self.length = length
-        self.python_type = python_type
         self.default = default
 
     def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
@@ -112,39 +121,89 @@ class VariableWidth(Type):
         return self.wire_type(COMPACT_LENGTH if flexible else self.length, nullable)
 
 
-Bool = FixedWidth(construct.Flag, "bool", False)
-Int8 = FixedWidth(construct.Int8sb, "int", 0)
-Int16 = FixedWidth(construct.Int16sb, "int", 0)
-Uint16 = FixedWidth(construct.Int16ub, "int", 0)
-Int32 = FixedWidth(construct.Int32sb, "int", 0)
-Uint32 = FixedWidth(construct.Int32ub, "int", 0)
-Int64 = FixedWidth(construct.Int64sb, "int", 0)
-Float64 = FixedWidth(construct.Float64b, "float", 0.0)
-Uuid = FixedWidth(construct.Bytes(16), "bytes", ZERO_UUID)
-String = VariableWidth(Text, construct.Int16sb, "str", "")
-Bytes = VariableWidth(Blob, construct.Int32sb, "bytes", b"")
-Records = VariableWidth(RecordsBlob, construct.Int32sb, "Records", None)
+bool_ = FixedWidth(construct.Flag, False)
+int8 = FixedWidth(construct.Int8sb, 0)
+int16 = FixedWidth(construct.Int16sb, 0)
+uint16 = FixedWidth(construct.Int16ub, 0)
+int32 = FixedWidth(construct.Int32sb, 0)
+uint32 = FixedWidth(construct.Int32ub, 0)
+int64 = FixedWidth(construct.Int64sb, 0)
+float64 = FixedWidth(construct.Float64b, 0.0)
+uuid = FixedWidth(construct.Bytes(16), ZERO_UUID)
+string = VariableWidth(Text, construct.Int16sb, "")
+bytes_ = VariableWidth(Blob, construct.Int32sb, b"")
+records: VariableWidth[Any] = VariableWidth(RecordsBlob, construct.Int32sb, None)
 
 
-class Field(Construct):  # type: ignore[misc]  # untyped
+class Array(Type[Any]):
+    """A sequence of values of one type.
+
+    Args:
+        element: their type.
+    """
+
+    default: Any = ()
+
+    def __init__(self, element: FieldType) -> None:
+        self.element = element
+
+    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
+        """A counted sequence of the element's plain construct."""
+        length = COMPACT_LENGTH if flexible else construct.Int32sb
+        return Repeated(length, nullable, self.element.resolve(version, flexible, False, False))
+
+
+def array(versions: str = "0+", *, of: Type[Any] | None = None, **options: Any) -> Any:
+    """A field that holds a list.
+
+    Args:
+        versions: see `Field`, as for the other options.
+        of: the elements' type; of structs the annotation names it.
+        options: of the field.
+    """
+    return Field(Array(of or PENDING), versions, **options)
+
+
+def struct(versions: str = "0+", **options: Any) -> Any:
+    """A field that holds a struct, which the annotation names; see `Field` for the options."""
+    return Field(PENDING, versions, **options)
+
+
+class Field:
     """A field of a struct, with the versions that have it.
 
     Args:
-        name: Kafka's, in snake case.
-        field_type: a type.
+        field_type: a type, or a struct's class.
         versions: those that carry the field, such as "3+" or "0-12".
         nullable: versions in which it may be null.
         default: the value where none is given or carried; the type's own if left out.
         tag: its number, where it is a tagged field in all of its versions.
         ignorable: whether a version without the field may lose a value silently.
         flexible: "none" where its length is a fixed-width one even in flexible versions.
+
+    Attributes:
+        name: Kafka's, in snake case; that of the attribute which it is.
+        is_lazy: whether the default is a struct, which a value makes at first use.
     """
+
+    __slots__ = (
+        "default",
+        "flexible",
+        "ignorable",
+        "is_lazy",
+        "name",
+        "nullable",
+        "tag",
+        "type",
+        "versions",
+    )
+
+    name: str
 
     def __init__(
         self,
-        name: str,
-        field_type: Type,
-        versions: str = "0+",
+        field_type: FieldType,
+        versions: str,
         *,
         nullable: str = "none",
         default: Any = ...,
@@ -152,8 +211,6 @@ class Field(Construct):  # type: ignore[misc]  # untyped
         ignorable: bool = False,
         flexible: str = "0+",
     ) -> None:
-        super().__init__()
-        self.name = name
         self.type = field_type
         self.versions = ALL_VERSIONS if versions == "0+" else parse_versions(versions)
         self.nullable = NO_VERSIONS if nullable == "none" else parse_versions(nullable)
@@ -161,6 +218,16 @@ class Field(Construct):  # type: ignore[misc]  # untyped
         self.tag = tag
         self.ignorable = ignorable
         self.flexible = ALL_VERSIONS if flexible == "0+" else parse_versions(flexible)
+        self.is_lazy = field_type is PENDING and default is not None
+
+    def find_struct(self, annotation: str, structs: Mapping[str, Any]) -> None:
+        """Take the struct that the field's annotation names for its type, or for its elements'."""
+        name = annotation.removesuffix(" | None").removeprefix("list[").removesuffix("]")
+        name = name.rpartition(".")[2]
+        if self.type is PENDING:
+            self.type = structs[name]
+        elif isinstance(self.type, Array) and self.type.element is PENDING:
+            self.type.element = structs[name]
 
     def resolve(self, version: int, flexible: bool) -> construct.Renamed:
         """The named plain construct of this field at one of its versions."""
@@ -173,11 +240,6 @@ class Field(Construct):  # type: ignore[misc]  # untyped
         return construct.Renamed(resolved, newname=self.name)
 
     @property
-    def is_lazy(self) -> bool:
-        """Whether the default is a struct, which a value makes at first use."""
-        return isinstance(self.type, Struct) and self.default is not None
-
-    @property
     def slot(self) -> str:
         """The attribute that holds a value as it is; its own name makes a missing struct."""
         return f"_{self.name}" if self.is_lazy else self.name
@@ -186,9 +248,7 @@ class Field(Construct):  # type: ignore[misc]  # untyped
         """Whether a value is what the field has where nothing is said."""
         if isinstance(self.type, Array) and self.default is not None:
             return value is not None and not len(value)
-        if isinstance(self.type, Struct) and self.default is not None:
-            return bool(value == self.type.value_class())
-        return bool(value == self.default)
+        return bool(value == self.default_value())
 
     def default_value(self) -> Any:
         """The default, an array or struct made afresh."""
@@ -196,23 +256,9 @@ class Field(Construct):  # type: ignore[misc]  # untyped
             return None
         if isinstance(self.type, Array):
             return []
-        if isinstance(self.type, Struct):
-            return self.type.value_class()
+        if isinstance(self.type, StructType):
+            return self.type()
         return self.default
-
-    def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        version = context._params.version
-        if version not in self.versions:
-            return self.default_value()
-        flexible = context._params.get("flexible", False)
-        return self.resolve(version, flexible)._parsereport(stream, context, path)
-
-    def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:
-        version = context._params.version
-        if version in self.versions:
-            flexible = context._params.get("flexible", False)
-            self.resolve(version, flexible)._build(value, stream, context, path)
-        return value
 
     def __repr__(self) -> str:
         return f"<Field {self.name} {format_versions(self.versions)}>"
@@ -226,33 +272,58 @@ class ResolvedStruct(construct.Struct):  # type: ignore[misc]  # untyped
         version: of the message.
     """
 
-    def __init__(self, declaration: Struct, version: int, *subcons: Construct) -> None:
+    def __init__(self, declaration: StructType, version: int, *subcons: Construct) -> None:
         super().__init__(*subcons)
         self.declaration = declaration
         self.version = version
 
 
-class Struct(Type):
-    """A sequence of fields, under Kafka's name for it.
+@dataclass_transform(kw_only_default=True)
+class StructType(type):
+    """The class of structs' classes: it takes the fields out of a class's body.
 
-    Args:
-        name: Kafka's, such as "PartitionProduceData".
-        fields: in the order of the wire.
+    What it says of a struct are properties here, so that a field may have the same name: the
+    class's attribute is the schema's, a value's attribute is the field's.
     """
 
     default: Any = ...
+    _fields: tuple[Field, ...]
 
-    def __init__(self, name: str, *fields: Field) -> None:
-        super().__init__()
-        self.name = name
-        self.fields = fields
-        self.python_type = name
-        self.owner: Struct | None = None
-        self._value_class: type[Value] | None = None
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_: Any
+    ) -> StructType:
+        """Make a struct's class.
 
-    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
-        """A plain struct of the fields that the version has."""
-        present = [field for field in self.fields if version in field.versions]
+        Args:
+            name: Kafka's, such as "PartitionProduceData".
+            bases: `Struct` or `Message`.
+            namespace: the fields, and the structs in it.
+        """
+        fields = {key: value for key, value in namespace.items() if isinstance(value, Field)}
+        for key, field in fields.items():
+            field.name = key
+            del namespace[key]
+        namespace.setdefault("__slots__", (*fields, UNKNOWN_TAGS))
+        namespace["_fields"] = tuple(fields.values())
+        made = super().__new__(cls, name, bases, namespace)
+        for field in made._fields:
+            if field.is_lazy:
+                _make_lazy(made, field)
+        return made
+
+    @property
+    def name(cls) -> str:
+        """Kafka's name, such as "PartitionProduceData"."""
+        return cls.__name__
+
+    @property
+    def fields(cls) -> tuple[Field, ...]:
+        """In the order of the wire."""
+        return cls._fields
+
+    def resolve(cls, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
+        """A plain struct of the fields that the version has; see `Type.resolve`."""
+        present = [field for field in cls.fields if version in field.versions]
         subcons = [field.resolve(version, flexible) for field in present if field.tag is None]
         if flexible:
             tagged_fields = TaggedFields(
@@ -263,34 +334,78 @@ class Struct(Type):
                 }
             )
             subcons.append(construct.Renamed(tagged_fields, newname=TAGGED_FIELDS))
-        resolved = ResolvedStruct(self, version, *subcons)
+        resolved = ResolvedStruct(cls, version, *subcons)
         return Presence(resolved, tagged) if nullable else resolved
 
-    @property
-    def value_class(self) -> type[Value]:
-        """The class of this struct's values, the same for all versions; made at first use."""
-        if self._value_class is None:
-            from .values import make_value_class
+    def _compile_init(cls) -> None:
+        """Write the class's own `__init__`, which takes keyword arguments only."""
+        namespace: dict[str, Any] = {"FRESH": FRESH}
+        parameters = []
+        lines = []
+        for index, field in enumerate(cls.fields):
+            name = field.name
+            is_fresh_array = isinstance(field.type, Array) and field.default is not None
+            is_fresh = is_fresh_array or field.is_lazy
+            namespace[f"default_{index}"] = FRESH if is_fresh else field.default
+            parameters.append(f"{name}=default_{index}")
+            value = f"[] if {name} is FRESH else {name}" if is_fresh_array else name
+            lines.append(f"    self.{field.slot} = {value}")
+        signature = ", ".join([*parameters, f"{UNKNOWN_TAGS}=None"])
+        lines.append(f"    self.{UNKNOWN_TAGS} = {UNKNOWN_TAGS}")
+        source = f"def __init__(self, *, {signature}):\n" + "\n".join(lines)
+        exec(compile(source, f"<odradek {cls.name}>", "exec"), namespace)
+        cls.__init__ = namespace["__init__"]  # type: ignore[misc]  # of this class alone
 
-            self._value_class = make_value_class(self)
-        return self._value_class
+
+def _make_lazy(struct: StructType, field: Field) -> None:
+    """Put a property before a slot, which moves to another name, to make its struct."""
+    slot: MemberDescriptorType = vars(struct)[field.name]
+    read, write = slot.__get__, slot.__set__
+
+    def get(self: Struct) -> Any:
+        value = read(self)
+        if value is FRESH:
+            make: Any = field.type
+            value = make()
+            write(self, value)
+        return value
+
+    setattr(struct, field.slot, slot)
+    setattr(struct, field.name, property(get, write))
 
 
-class Array(Type):
-    """A sequence of values of one type.
+class Struct(metaclass=StructType):
+    """A sequence of fields under Kafka's name for it; values with equal fields are equal.
 
-    Args:
-        element: their type, or the name of a struct whose fields follow.
+    Attributes:
+        unknown_tags: tagged fields that the schema does not know, by tag, or None.
     """
 
-    default: Any = ()
+    __slots__: tuple[str, ...] = ()
 
-    def __init__(self, element: Type | str, *fields: Field) -> None:
-        super().__init__()
-        self.element = Struct(element, *fields) if isinstance(element, str) else element
-        self.python_type = f"list[{self.element.python_type}]"
+    unknown_tags: dict[int, bytes] | None = None
 
-    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
-        """A counted sequence of the element's plain construct."""
-        length = COMPACT_LENGTH if flexible else construct.Int32sb
-        return Repeated(length, nullable, self.element.resolve(version, flexible, False, False))
+    if not TYPE_CHECKING:
+
+        def __init__(self, **fields: Any) -> None:
+            # Most classes never make a value but by decoding, so this is written at first use.
+            type(self)._compile_init()
+            self.__init__(**fields)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # values are mutable
+
+    def __repr__(self) -> str:
+        names = [name for name in type(self).__slots__ if name != UNKNOWN_TAGS]
+        if getattr(self, UNKNOWN_TAGS) is not None:
+            names.append(UNKNOWN_TAGS)
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__qualname__}({fields})"
+
+
+PENDING = Struct
+"""The type of a field whose struct, which the annotation names, is not looked up yet."""

@@ -5,8 +5,7 @@ control records, what members of a group tell each other, a forwarded request's 
 and headers. What is no schema of Kafka's stays out; whoever keeps such records decides what
 they mean. `versioned` reads and writes them with the version that goes before each.
 
-As in `messages`, a module is imported when one of its messages is first used, and what
-type checkers see are the stubs beside the modules.
+As in `messages`, a module is imported when one of its messages is first used.
 """
 
 from __future__ import annotations
@@ -15,7 +14,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..codec.message import Message
+    from ..codec.message import MessageType
+    from .classic_groups import *
+    from .consumer_groups import *
+    from .consumer_protocol import *
+    from .control_records import *
+    from .headers import *
+    from .offset_commits import *
+    from .principal import *
+    from .share_groups import *
+    from .share_state import *
+    from .streams_groups import *
+    from .transactions import *
 
 
 def _pairs(*names: str) -> tuple[str, ...]:
@@ -77,13 +87,13 @@ def message_names() -> list[str]:
     return [name for names in _NAMES_BY_MODULE.values() for name in names]
 
 
-def find_message(name: str) -> Message:
+def find_message(name: str) -> MessageType:
     """The message of a name.
 
     Raises:
         AttributeError: there is none.
     """
-    found: Message = globals().get(name) or __getattr__(name)
+    found: MessageType = globals().get(name) or __getattr__(name)
     return found
 
 

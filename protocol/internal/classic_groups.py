@@ -1,31 +1,29 @@
 """What `__consumer_offsets` keeps of classic groups."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bytes, Field, Int32, Int64, String
+from ..codec.types import Struct, array, bytes_, int32, int64, string
 
-GroupMetadataKey = Message("GroupMetadataKey", Field("group", String), versions="0")
 
-GroupMetadataValue = Message(
-    "GroupMetadataValue",
-    Field("protocol_type", String),
-    Field("generation", Int32),
-    Field("protocol", String, nullable="0+"),
-    Field("leader", String, nullable="0+"),
-    Field("current_state_timestamp", Int64, "2+", default=-1, ignorable=True),
-    Field(
-        "members",
-        Array(
-            "MemberMetadata",
-            Field("member_id", String),
-            Field("group_instance_id", String, "3+", nullable="3+", default=None, ignorable=True),
-            Field("client_id", String),
-            Field("client_host", String),
-            Field("rebalance_timeout", Int32, "1+", default=-1, ignorable=True),
-            Field("session_timeout", Int32),
-            Field("subscription", Bytes),
-            Field("assignment", Bytes),
-        ),
-    ),
-    versions="0-4",
-    flexible="4+",
-)
+class GroupMetadataKey(Message, versions="0"):
+    group: str = string()
+
+
+class GroupMetadataValue(Message, versions="0-4", flexible="4+"):
+    protocol_type: str = string()
+    generation: int = int32()
+    protocol: str | None = string(nullable="0+")
+    leader: str | None = string(nullable="0+")
+    current_state_timestamp: int = int64("2+", default=-1, ignorable=True)
+    members: list[MemberMetadata] = array()
+
+    class MemberMetadata(Struct):
+        member_id: str = string()
+        group_instance_id: str | None = string("3+", nullable="3+", default=None, ignorable=True)
+        client_id: str = string()
+        client_host: str = string()
+        rebalance_timeout: int = int32("1+", default=-1, ignorable=True)
+        session_timeout: int = int32()
+        subscription: bytes = bytes_()
+        assignment: bytes = bytes_()

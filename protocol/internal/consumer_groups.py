@@ -1,145 +1,109 @@
 """What `__consumer_offsets` keeps of groups of the consumer protocol (KIP-848)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bytes, Field, Int8, Int32, Int64, String, Struct, Uuid
+from ..codec.types import Struct, array, bytes_, int8, int32, int64, string, struct, uuid
 
-TOPIC_PARTITIONS = Struct(
-    "TopicPartitions",
-    Field("topic_id", Uuid),
-    Field("partitions", Array(Int32)),
-    Field("assignment_epochs", Array(Int32), nullable="0+", tag=0),
-)
 
-ConsumerGroupMetadataKey = Message(
-    "ConsumerGroupMetadataKey", Field("group_id", String), versions="0"
-)
+class ConsumerGroupMetadataKey(Message, versions="0"):
+    group_id: str = string()
 
-ConsumerGroupMetadataValue = Message(
-    "ConsumerGroupMetadataValue",
-    Field("epoch", Int32),
-    Field("metadata_hash", Int64, tag=0),
-    versions="0",
-    flexible="0+",
-)
 
-ConsumerGroupPartitionMetadataKey = Message(
-    "ConsumerGroupPartitionMetadataKey", Field("group_id", String), versions="0"
-)
+class ConsumerGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: int = int32()
+    metadata_hash: int = int64(tag=0)
 
-ConsumerGroupPartitionMetadataValue = Message(
-    "ConsumerGroupPartitionMetadataValue",
-    Field(
-        "topics",
-        Array(
-            "TopicMetadata",
-            Field("topic_id", Uuid),
-            Field("topic_name", String),
-            Field("num_partitions", Int32),
-            Field(
-                "partition_metadata",
-                Array(
-                    "PartitionMetadata", Field("partition", Int32), Field("racks", Array(String))
-                ),
-            ),
-        ),
-    ),
-    versions="0",
-    flexible="0+",
-)
 
-ConsumerGroupMemberMetadataKey = Message(
-    "ConsumerGroupMemberMetadataKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
+class ConsumerGroupPartitionMetadataKey(Message, versions="0"):
+    group_id: str = string()
 
-ConsumerGroupMemberMetadataValue = Message(
-    "ConsumerGroupMemberMetadataValue",
-    Field("instance_id", String, nullable="0+"),
-    Field("rack_id", String, nullable="0+"),
-    Field("client_id", String),
-    Field("client_host", String),
-    Field("subscribed_topic_names", Array(String)),
-    Field("subscribed_topic_regex", String, nullable="0+"),
-    Field("rebalance_timeout_ms", Int32, default=-1),
-    Field("server_assignor", String, nullable="0+"),
-    Field(
-        "classic_member_metadata",
-        Struct(
-            "ClassicMemberMetadata",
-            Field("session_timeout_ms", Int32),
-            Field(
-                "supported_protocols",
-                Array("ClassicProtocol", Field("name", String), Field("metadata", Bytes)),
-            ),
-        ),
-        nullable="0+",
-        tag=0,
-    ),
-    versions="0",
-    flexible="0+",
-)
 
-ConsumerGroupTargetAssignmentMetadataKey = Message(
-    "ConsumerGroupTargetAssignmentMetadataKey", Field("group_id", String), versions="0"
-)
+class ConsumerGroupPartitionMetadataValue(Message, versions="0", flexible="0+"):
+    topics: list[TopicMetadata] = array()
 
-ConsumerGroupTargetAssignmentMetadataValue = Message(
-    "ConsumerGroupTargetAssignmentMetadataValue",
-    Field("assignment_epoch", Int32),
-    Field("assignment_timestamp", Int64, tag=0),
-    versions="0",
-    flexible="0+",
-)
+    class TopicMetadata(Struct):
+        topic_id: bytes = uuid()
+        topic_name: str = string()
+        num_partitions: int = int32()
+        partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata] = array()
 
-ConsumerGroupTargetAssignmentMemberKey = Message(
-    "ConsumerGroupTargetAssignmentMemberKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
+    class PartitionMetadata(Struct):
+        partition: int = int32()
+        racks: list[str] = array(of=string)
 
-ConsumerGroupTargetAssignmentMemberValue = Message(
-    "ConsumerGroupTargetAssignmentMemberValue",
-    Field(
-        "topic_partitions",
-        Array("TopicPartition", Field("topic_id", Uuid), Field("partitions", Array(Int32))),
-    ),
-    versions="0",
-    flexible="0+",
-)
 
-ConsumerGroupCurrentMemberAssignmentKey = Message(
-    "ConsumerGroupCurrentMemberAssignmentKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
+class ConsumerGroupMemberMetadataKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
 
-ConsumerGroupCurrentMemberAssignmentValue = Message(
-    "ConsumerGroupCurrentMemberAssignmentValue",
-    Field("member_epoch", Int32),
-    Field("previous_member_epoch", Int32),
-    Field("state", Int8),
-    Field("assigned_partitions", Array(TOPIC_PARTITIONS)),
-    Field("partitions_pending_revocation", Array(TOPIC_PARTITIONS)),
-    versions="0",
-    flexible="0+",
-)
 
-ConsumerGroupRegularExpressionKey = Message(
-    "ConsumerGroupRegularExpressionKey",
-    Field("group_id", String),
-    Field("regular_expression", String),
-    versions="0",
-)
+class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
+    instance_id: str | None = string(nullable="0+")
+    rack_id: str | None = string(nullable="0+")
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: list[str] = array(of=string)
+    subscribed_topic_regex: str | None = string(nullable="0+")
+    rebalance_timeout_ms: int = int32(default=-1)
+    server_assignor: str | None = string(nullable="0+")
+    classic_member_metadata: ClassicMemberMetadata | None = struct(nullable="0+", tag=0)
 
-ConsumerGroupRegularExpressionValue = Message(
-    "ConsumerGroupRegularExpressionValue",
-    Field("topics", Array(String)),
-    Field("version", Int64),
-    Field("timestamp", Int64),
-    versions="0",
-    flexible="0+",
-)
+    class ClassicMemberMetadata(Struct):
+        session_timeout_ms: int = int32()
+        supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol] = array()
+
+    class ClassicProtocol(Struct):
+        name: str = string()
+        metadata: bytes = bytes_()
+
+
+class ConsumerGroupTargetAssignmentMetadataKey(Message, versions="0"):
+    group_id: str = string()
+
+
+class ConsumerGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
+    assignment_epoch: int = int32()
+    assignment_timestamp: int = int64(tag=0)
+
+
+class ConsumerGroupTargetAssignmentMemberKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
+
+
+class ConsumerGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"):
+    topic_partitions: list[TopicPartition] = array()
+
+    class TopicPartition(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[int] = array(of=int32)
+
+
+class ConsumerGroupCurrentMemberAssignmentKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
+
+
+class ConsumerGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
+    member_epoch: int = int32()
+    previous_member_epoch: int = int32()
+    state: int = int8()
+    assigned_partitions: list[TopicPartitions] = array()
+    partitions_pending_revocation: list[TopicPartitions] = array()
+
+    class TopicPartitions(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[int] = array(of=int32)
+        assignment_epochs: list[int] | None = array(of=int32, nullable="0+", tag=0)
+
+
+class ConsumerGroupRegularExpressionKey(Message, versions="0"):
+    group_id: str = string()
+    regular_expression: str = string()
+
+
+class ConsumerGroupRegularExpressionValue(Message, versions="0", flexible="0+"):
+    topics: list[str] = array(of=string)
+    version: int = int64()
+    timestamp: int = int64()

@@ -1,31 +1,27 @@
 """What members of classic groups tell each other within JoinGroup and SyncGroup."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bytes, Field, Int32, String
+from ..codec.types import Struct, array, bytes_, int32, string
 
-ConsumerProtocolSubscription = Message(
-    "ConsumerProtocolSubscription",
-    Field("topics", Array(String)),
-    Field("user_data", Bytes, nullable="0+", default=None),
-    Field(
-        "owned_partitions",
-        Array(
-            "TopicPartition", Field("topic", String, "1+"), Field("partitions", Array(Int32), "1+")
-        ),
-        "1+",
-        ignorable=True,
-    ),
-    Field("generation_id", Int32, "2+", default=-1, ignorable=True),
-    Field("rack_id", String, "3+", nullable="3+", default=None, ignorable=True),
-    versions="0-3",
-)
 
-ConsumerProtocolAssignment = Message(
-    "ConsumerProtocolAssignment",
-    Field(
-        "assigned_partitions",
-        Array("TopicPartition", Field("topic", String), Field("partitions", Array(Int32))),
-    ),
-    Field("user_data", Bytes, nullable="0+", default=None),
-    versions="0-3",
-)
+class ConsumerProtocolSubscription(Message, versions="0-3"):
+    topics: list[str] = array(of=string)
+    user_data: bytes | None = bytes_(nullable="0+", default=None)
+    owned_partitions: list[TopicPartition] = array("1+", ignorable=True)
+    generation_id: int = int32("2+", default=-1, ignorable=True)
+    rack_id: str | None = string("3+", nullable="3+", default=None, ignorable=True)
+
+    class TopicPartition(Struct):
+        topic: str = string("1+")
+        partitions: list[int] = array("1+", of=int32)
+
+
+class ConsumerProtocolAssignment(Message, versions="0-3"):
+    assigned_partitions: list[TopicPartition] = array()
+    user_data: bytes | None = bytes_(nullable="0+", default=None)
+
+    class TopicPartition(Struct):
+        topic: str = string()
+        partitions: list[int] = array(of=int32)

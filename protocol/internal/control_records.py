@@ -1,69 +1,59 @@
 """Keys and values of control records: ends of transactions, and KRaft's own."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String, Struct, Uint16, Uuid
+from ..codec.types import Struct, array, int16, int32, int64, string, struct, uint16, uuid
 
-VOTER = Struct("Voter", Field("voter_id", Int32), Field("voter_directory_id", Uuid, "1+"))
 
-ControlRecordTypeSchema = Message("ControlRecordTypeSchema", Field("type", Int16), versions="0")
+class ControlRecordTypeSchema(Message, versions="0"):
+    type: int = int16()
 
-EndTxnMarker = Message("EndTxnMarker", Field("coordinator_epoch", Int32), versions="0")
 
-LeaderChangeMessage = Message(
-    "LeaderChangeMessage",
-    Field("version", Int16),
-    Field("leader_id", Int32),
-    Field("voters", Array(VOTER)),
-    Field("granting_voters", Array(VOTER)),
-    versions="0-1",
-    flexible="0+",
-)
+class EndTxnMarker(Message, versions="0"):
+    coordinator_epoch: int = int32()
 
-SnapshotHeaderRecord = Message(
-    "SnapshotHeaderRecord",
-    Field("version", Int16),
-    Field("last_contained_log_timestamp", Int64),
-    versions="0",
-    flexible="0+",
-)
 
-SnapshotFooterRecord = Message(
-    "SnapshotFooterRecord", Field("version", Int16), versions="0", flexible="0+"
-)
+class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
+    version: int = int16()
+    leader_id: int = int32()
+    voters: list[Voter] = array()
+    granting_voters: list[Voter] = array()
 
-KRaftVersionRecord = Message(
-    "KRaftVersionRecord",
-    Field("version", Int16),
-    Field("kraft_version", Int16),
-    versions="0",
-    flexible="0+",
-)
+    class Voter(Struct):
+        voter_id: int = int32()
+        voter_directory_id: bytes = uuid("1+")
 
-VotersRecord = Message(
-    "VotersRecord",
-    Field("version", Int16),
-    Field(
-        "voters",
-        Array(
-            "Voter",
-            Field("voter_id", Int32),
-            Field("voter_directory_id", Uuid),
-            Field(
-                "endpoints",
-                Array(
-                    "Endpoint", Field("name", String), Field("host", String), Field("port", Uint16)
-                ),
-            ),
-            Field(
-                "kraft_version_feature",
-                Struct(
-                    "KRaftVersionFeature",
-                    Field("min_supported_version", Int16),
-                    Field("max_supported_version", Int16),
-                ),
-            ),
-        ),
-    ),
-    versions="0",
-    flexible="0+",
-)
+
+class SnapshotHeaderRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+    last_contained_log_timestamp: int = int64()
+
+
+class SnapshotFooterRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+
+
+class KRaftVersionRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+    kraft_version: int = int16()
+
+
+class VotersRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+    voters: list[Voter] = array()
+
+    class Voter(Struct):
+        voter_id: int = int32()
+        voter_directory_id: bytes = uuid()
+        endpoints: list[VotersRecord.Endpoint] = array()
+        kraft_version_feature: VotersRecord.KRaftVersionFeature = struct()
+
+    class Endpoint(Struct):
+        name: str = string()
+        host: str = string()
+        port: int = uint16()
+
+    class KRaftVersionFeature(Struct):
+        min_supported_version: int = int16()
+        max_supported_version: int = int16()

@@ -1,40 +1,33 @@
 """What `__consumer_offsets` keeps of committed offsets."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Field, Int32, Int64, String, Uuid
+from ..codec.types import int32, int64, string, uuid
 
-OffsetCommitKey = Message(
-    "OffsetCommitKey",
-    Field("group", String),
-    Field("topic", String),
-    Field("partition", Int32),
-    versions="0",
-)
 
-OffsetCommitValue = Message(
-    "OffsetCommitValue",
-    Field("offset", Int64),
-    Field("leader_epoch", Int32, "3+", default=-1, ignorable=True),
-    Field("metadata", String),
-    Field("commit_timestamp", Int64),
-    Field("expire_timestamp", Int64, "1", default=-1, ignorable=True),
-    Field("topic_id", Uuid, "4+", tag=0, ignorable=True),
-    versions="0-4",
-    flexible="4+",
-)
+class OffsetCommitKey(Message, versions="0"):
+    group: str = string()
+    topic: str = string()
+    partition: int = int32()
 
-LegacyOffsetCommitKey = Message(
-    "LegacyOffsetCommitKey",
-    Field("group", String),
-    Field("topic", String),
-    Field("partition", Int32),
-    versions="0",
-)
 
-LegacyOffsetCommitValue = Message(
-    "LegacyOffsetCommitValue",
-    Field("offset", Int64),
-    Field("metadata", String),
-    Field("commit_timestamp", Int64),
-    versions="0",
-)
+class OffsetCommitValue(Message, versions="0-4", flexible="4+"):
+    offset: int = int64()
+    leader_epoch: int = int32("3+", default=-1, ignorable=True)
+    metadata: str = string()
+    commit_timestamp: int = int64()
+    expire_timestamp: int = int64("1", default=-1, ignorable=True)
+    topic_id: bytes = uuid("4+", tag=0, ignorable=True)
+
+
+class LegacyOffsetCommitKey(Message, versions="0"):
+    group: str = string()
+    topic: str = string()
+    partition: int = int32()
+
+
+class LegacyOffsetCommitValue(Message, versions="0"):
+    offset: int = int64()
+    metadata: str = string()
+    commit_timestamp: int = int64()

@@ -1,13 +1,12 @@
 """Who sent a request, as Envelope carries it to the controller (KIP-590)."""
 
-from ..codec.message import Message
-from ..codec.types import Bool, Field, String
+from __future__ import annotations
 
-DefaultPrincipalData = Message(
-    "DefaultPrincipalData",
-    Field("type", String),
-    Field("name", String),
-    Field("token_authenticated", Bool),
-    versions="0",
-    flexible="0+",
-)
+from ..codec.message import Message
+from ..codec.types import bool_, string
+
+
+class DefaultPrincipalData(Message, versions="0", flexible="0+"):
+    type: str = string()
+    name: str = string()
+    token_authenticated: bool = bool_()

@@ -1,102 +1,84 @@
 """What `__consumer_offsets` keeps of share groups (KIP-932)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int32, Int64, String, Struct, Uuid
+from ..codec.types import Struct, array, int8, int32, int64, string, uuid
 
-TOPIC_PARTITIONS_INFO = Struct(
-    "TopicPartitionsInfo",
-    Field("topic_id", Uuid),
-    Field("topic_name", String),
-    Field("partitions", Array(Int32)),
-)
 
-ShareGroupMetadataKey = Message("ShareGroupMetadataKey", Field("group_id", String), versions="0")
+class ShareGroupMetadataKey(Message, versions="0"):
+    group_id: str = string()
 
-ShareGroupMetadataValue = Message(
-    "ShareGroupMetadataValue",
-    Field("epoch", Int32),
-    Field("metadata_hash", Int64),
-    versions="0",
-    flexible="0+",
-)
 
-ShareGroupMemberMetadataKey = Message(
-    "ShareGroupMemberMetadataKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
+class ShareGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: int = int32()
+    metadata_hash: int = int64()
 
-ShareGroupMemberMetadataValue = Message(
-    "ShareGroupMemberMetadataValue",
-    Field("rack_id", String, nullable="0+"),
-    Field("client_id", String),
-    Field("client_host", String),
-    Field("subscribed_topic_names", Array(String)),
-    versions="0",
-    flexible="0+",
-)
 
-ShareGroupTargetAssignmentMetadataKey = Message(
-    "ShareGroupTargetAssignmentMetadataKey", Field("group_id", String), versions="0"
-)
+class ShareGroupMemberMetadataKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
 
-ShareGroupTargetAssignmentMetadataValue = Message(
-    "ShareGroupTargetAssignmentMetadataValue",
-    Field("assignment_epoch", Int32),
-    Field("assignment_timestamp", Int64, tag=0),
-    versions="0",
-    flexible="0+",
-)
 
-ShareGroupTargetAssignmentMemberKey = Message(
-    "ShareGroupTargetAssignmentMemberKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
+class ShareGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
+    rack_id: str | None = string(nullable="0+")
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: list[str] = array(of=string)
 
-ShareGroupTargetAssignmentMemberValue = Message(
-    "ShareGroupTargetAssignmentMemberValue",
-    Field(
-        "topic_partitions",
-        Array("TopicPartition", Field("topic_id", Uuid), Field("partitions", Array(Int32))),
-    ),
-    versions="0",
-    flexible="0+",
-)
 
-ShareGroupCurrentMemberAssignmentKey = Message(
-    "ShareGroupCurrentMemberAssignmentKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
+class ShareGroupTargetAssignmentMetadataKey(Message, versions="0"):
+    group_id: str = string()
 
-ShareGroupCurrentMemberAssignmentValue = Message(
-    "ShareGroupCurrentMemberAssignmentValue",
-    Field("member_epoch", Int32),
-    Field("previous_member_epoch", Int32),
-    Field("state", Int8),
-    Field(
-        "assigned_partitions",
-        Array("TopicPartitions", Field("topic_id", Uuid), Field("partitions", Array(Int32))),
-    ),
-    versions="0",
-    flexible="0+",
-)
 
-ShareGroupStatePartitionMetadataKey = Message(
-    "ShareGroupStatePartitionMetadataKey", Field("group_id", String), versions="0"
-)
+class ShareGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
+    assignment_epoch: int = int32()
+    assignment_timestamp: int = int64(tag=0)
 
-ShareGroupStatePartitionMetadataValue = Message(
-    "ShareGroupStatePartitionMetadataValue",
-    Field("initializing_topics", Array(TOPIC_PARTITIONS_INFO)),
-    Field("initialized_topics", Array(TOPIC_PARTITIONS_INFO)),
-    Field(
-        "deleting_topics", Array("TopicInfo", Field("topic_id", Uuid), Field("topic_name", String))
-    ),
-    versions="0",
-    flexible="0+",
-)
+
+class ShareGroupTargetAssignmentMemberKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
+
+
+class ShareGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"):
+    topic_partitions: list[TopicPartition] = array()
+
+    class TopicPartition(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[int] = array(of=int32)
+
+
+class ShareGroupCurrentMemberAssignmentKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
+
+
+class ShareGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
+    member_epoch: int = int32()
+    previous_member_epoch: int = int32()
+    state: int = int8()
+    assigned_partitions: list[TopicPartitions] = array()
+
+    class TopicPartitions(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[int] = array(of=int32)
+
+
+class ShareGroupStatePartitionMetadataKey(Message, versions="0"):
+    group_id: str = string()
+
+
+class ShareGroupStatePartitionMetadataValue(Message, versions="0", flexible="0+"):
+    initializing_topics: list[TopicPartitionsInfo] = array()
+    initialized_topics: list[TopicPartitionsInfo] = array()
+    deleting_topics: list[TopicInfo] = array()
+
+    class TopicPartitionsInfo(Struct):
+        topic_id: bytes = uuid()
+        topic_name: str = string()
+        partitions: list[int] = array(of=int32)
+
+    class TopicInfo(Struct):
+        topic_id: bytes = uuid()
+        topic_name: str = string()

@@ -1,63 +1,49 @@
 """What `__share_group_state` keeps of share partitions (KIP-932)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
+from ..codec.types import Struct, array, int8, int16, int32, int64, string, uuid
 
-ShareSnapshotKey = Message(
-    "ShareSnapshotKey",
-    Field("group_id", String),
-    Field("topic_id", Uuid),
-    Field("partition", Int32),
-    versions="0",
-)
 
-ShareSnapshotValue = Message(
-    "ShareSnapshotValue",
-    Field("snapshot_epoch", Int32),
-    Field("state_epoch", Int32),
-    Field("leader_epoch", Int32),
-    Field("start_offset", Int64),
-    Field("delivery_complete_count", Int32, default=-1, tag=0),
-    Field("create_timestamp", Int64),
-    Field("write_timestamp", Int64),
-    Field(
-        "state_batches",
-        Array(
-            "StateBatch",
-            Field("first_offset", Int64),
-            Field("last_offset", Int64),
-            Field("delivery_state", Int8),
-            Field("delivery_count", Int16),
-        ),
-    ),
-    versions="0",
-    flexible="0+",
-)
+class ShareSnapshotKey(Message, versions="0"):
+    group_id: str = string()
+    topic_id: bytes = uuid()
+    partition: int = int32()
 
-ShareUpdateKey = Message(
-    "ShareUpdateKey",
-    Field("group_id", String),
-    Field("topic_id", Uuid),
-    Field("partition", Int32),
-    versions="0",
-)
 
-ShareUpdateValue = Message(
-    "ShareUpdateValue",
-    Field("snapshot_epoch", Int32),
-    Field("leader_epoch", Int32),
-    Field("start_offset", Int64),
-    Field("delivery_complete_count", Int32, default=-1, tag=0),
-    Field(
-        "state_batches",
-        Array(
-            "StateBatch",
-            Field("first_offset", Int64),
-            Field("last_offset", Int64),
-            Field("delivery_state", Int8),
-            Field("delivery_count", Int16),
-        ),
-    ),
-    versions="0",
-    flexible="0+",
-)
+class ShareSnapshotValue(Message, versions="0", flexible="0+"):
+    snapshot_epoch: int = int32()
+    state_epoch: int = int32()
+    leader_epoch: int = int32()
+    start_offset: int = int64()
+    delivery_complete_count: int = int32(default=-1, tag=0)
+    create_timestamp: int = int64()
+    write_timestamp: int = int64()
+    state_batches: list[StateBatch] = array()
+
+    class StateBatch(Struct):
+        first_offset: int = int64()
+        last_offset: int = int64()
+        delivery_state: int = int8()
+        delivery_count: int = int16()
+
+
+class ShareUpdateKey(Message, versions="0"):
+    group_id: str = string()
+    topic_id: bytes = uuid()
+    partition: int = int32()
+
+
+class ShareUpdateValue(Message, versions="0", flexible="0+"):
+    snapshot_epoch: int = int32()
+    leader_epoch: int = int32()
+    start_offset: int = int64()
+    delivery_complete_count: int = int32(default=-1, tag=0)
+    state_batches: list[StateBatch] = array()
+
+    class StateBatch(Struct):
+        first_offset: int = int64()
+        last_offset: int = int64()
+        delivery_state: int = int8()
+        delivery_count: int = int16()

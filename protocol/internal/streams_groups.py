@@ -1,158 +1,125 @@
 """What `__consumer_offsets` keeps of streams groups (KIP-1071)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String, Struct, Uint16
+from ..codec.types import Struct, array, int8, int16, int32, int64, string, struct, uint16
 
-TASK_IDS = Struct("TaskIds", Field("subtopology_id", String), Field("partitions", Array(Int32)))
 
-TASK_IDS_WITH_EPOCHS = Struct(
-    "TaskIds",
-    Field("subtopology_id", String),
-    Field("partitions", Array(Int32)),
-    Field("assignment_epochs", Array(Int32), nullable="0+", tag=0),
-)
+class StreamsGroupMetadataKey(Message, versions="0"):
+    group_id: str = string()
 
-TOPIC_INFO = Struct(
-    "TopicInfo",
-    Field("name", String),
-    Field("partitions", Int32),
-    Field("replication_factor", Int16),
-    Field("topic_configs", Array("TopicConfig", Field("key", String), Field("value", String))),
-)
 
-StreamsGroupMetadataKey = Message(
-    "StreamsGroupMetadataKey", Field("group_id", String), versions="0"
-)
+class StreamsGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: int = int32()
+    metadata_hash: int = int64()
+    validated_topology_epoch: int = int32(default=-1, tag=0)
+    last_assignment_configs: list[LastAssignmentConfig] | None = array(nullable="0+", tag=1)
 
-StreamsGroupMetadataValue = Message(
-    "StreamsGroupMetadataValue",
-    Field("epoch", Int32),
-    Field("metadata_hash", Int64),
-    Field("validated_topology_epoch", Int32, default=-1, tag=0),
-    Field(
-        "last_assignment_configs",
-        Array("LastAssignmentConfig", Field("key", String), Field("value", String)),
-        nullable="0+",
-        tag=1,
-    ),
-    versions="0",
-    flexible="0+",
-)
+    class LastAssignmentConfig(Struct):
+        key: str = string()
+        value: str = string()
 
-StreamsGroupMemberMetadataKey = Message(
-    "StreamsGroupMemberMetadataKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
 
-StreamsGroupMemberMetadataValue = Message(
-    "StreamsGroupMemberMetadataValue",
-    Field("instance_id", String, nullable="0+"),
-    Field("rack_id", String, nullable="0+"),
-    Field("client_id", String),
-    Field("client_host", String),
-    Field("rebalance_timeout_ms", Int32, default=-1),
-    Field("topology_epoch", Int32),
-    Field("process_id", String),
-    Field(
-        "user_endpoint",
-        Struct("Endpoint", Field("host", String), Field("port", Uint16)),
-        nullable="0+",
-        default=None,
-    ),
-    Field("client_tags", Array("KeyValue", Field("key", String), Field("value", String))),
-    versions="0",
-    flexible="0+",
-)
+class StreamsGroupMemberMetadataKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
 
-StreamsGroupTargetAssignmentMetadataKey = Message(
-    "StreamsGroupTargetAssignmentMetadataKey", Field("group_id", String), versions="0"
-)
 
-StreamsGroupTargetAssignmentMetadataValue = Message(
-    "StreamsGroupTargetAssignmentMetadataValue",
-    Field("assignment_epoch", Int32),
-    Field("assignment_timestamp", Int64, tag=0),
-    versions="0",
-    flexible="0+",
-)
+class StreamsGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
+    instance_id: str | None = string(nullable="0+")
+    rack_id: str | None = string(nullable="0+")
+    client_id: str = string()
+    client_host: str = string()
+    rebalance_timeout_ms: int = int32(default=-1)
+    topology_epoch: int = int32()
+    process_id: str = string()
+    user_endpoint: Endpoint | None = struct(nullable="0+", default=None)
+    client_tags: list[KeyValue] = array()
 
-StreamsGroupTargetAssignmentMemberKey = Message(
-    "StreamsGroupTargetAssignmentMemberKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
+    class Endpoint(Struct):
+        host: str = string()
+        port: int = uint16()
 
-StreamsGroupTargetAssignmentMemberValue = Message(
-    "StreamsGroupTargetAssignmentMemberValue",
-    Field("active_tasks", Array(TASK_IDS)),
-    Field("standby_tasks", Array(TASK_IDS)),
-    Field("warmup_tasks", Array(TASK_IDS)),
-    versions="0",
-    flexible="0+",
-)
+    class KeyValue(Struct):
+        key: str = string()
+        value: str = string()
 
-StreamsGroupCurrentMemberAssignmentKey = Message(
-    "StreamsGroupCurrentMemberAssignmentKey",
-    Field("group_id", String),
-    Field("member_id", String),
-    versions="0",
-)
 
-StreamsGroupCurrentMemberAssignmentValue = Message(
-    "StreamsGroupCurrentMemberAssignmentValue",
-    Field("member_epoch", Int32),
-    Field("previous_member_epoch", Int32),
-    Field("state", Int8),
-    Field("active_tasks", Array(TASK_IDS_WITH_EPOCHS)),
-    Field("standby_tasks", Array(TASK_IDS_WITH_EPOCHS)),
-    Field("warmup_tasks", Array(TASK_IDS_WITH_EPOCHS)),
-    Field(
-        "active_tasks_pending_revocation",
-        Array(TASK_IDS_WITH_EPOCHS),
-    ),
-    Field(
-        "standby_tasks_pending_revocation",
-        Array(TASK_IDS_WITH_EPOCHS),
-    ),
-    Field(
-        "warmup_tasks_pending_revocation",
-        Array(TASK_IDS_WITH_EPOCHS),
-    ),
-    versions="0",
-    flexible="0+",
-)
+class StreamsGroupTargetAssignmentMetadataKey(Message, versions="0"):
+    group_id: str = string()
 
-StreamsGroupTopologyKey = Message(
-    "StreamsGroupTopologyKey", Field("group_id", String), versions="0"
-)
 
-StreamsGroupTopologyValue = Message(
-    "StreamsGroupTopologyValue",
-    Field("epoch", Int32),
-    Field(
-        "subtopologies",
-        Array(
-            "Subtopology",
-            Field("subtopology_id", String),
-            Field("source_topics", Array(String)),
-            Field("source_topic_regex", Array(String)),
-            Field("state_changelog_topics", Array(TOPIC_INFO)),
-            Field("repartition_sink_topics", Array(String)),
-            Field("repartition_source_topics", Array(TOPIC_INFO)),
-            Field(
-                "copartition_groups",
-                Array(
-                    "CopartitionGroup",
-                    Field("source_topics", Array(Int16)),
-                    Field("source_topic_regex", Array(Int16)),
-                    Field("repartition_source_topics", Array(Int16)),
-                ),
-            ),
-        ),
-    ),
-    versions="0",
-    flexible="0+",
-)
+class StreamsGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
+    assignment_epoch: int = int32()
+    assignment_timestamp: int = int64(tag=0)
+
+
+class StreamsGroupTargetAssignmentMemberKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
+
+
+class StreamsGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"):
+    active_tasks: list[TaskIds] = array()
+    standby_tasks: list[TaskIds] = array()
+    warmup_tasks: list[TaskIds] = array()
+
+    class TaskIds(Struct):
+        subtopology_id: str = string()
+        partitions: list[int] = array(of=int32)
+
+
+class StreamsGroupCurrentMemberAssignmentKey(Message, versions="0"):
+    group_id: str = string()
+    member_id: str = string()
+
+
+class StreamsGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
+    member_epoch: int = int32()
+    previous_member_epoch: int = int32()
+    state: int = int8()
+    active_tasks: list[TaskIds] = array()
+    standby_tasks: list[TaskIds] = array()
+    warmup_tasks: list[TaskIds] = array()
+    active_tasks_pending_revocation: list[TaskIds] = array()
+    standby_tasks_pending_revocation: list[TaskIds] = array()
+    warmup_tasks_pending_revocation: list[TaskIds] = array()
+
+    class TaskIds(Struct):
+        subtopology_id: str = string()
+        partitions: list[int] = array(of=int32)
+        assignment_epochs: list[int] | None = array(of=int32, nullable="0+", tag=0)
+
+
+class StreamsGroupTopologyKey(Message, versions="0"):
+    group_id: str = string()
+
+
+class StreamsGroupTopologyValue(Message, versions="0", flexible="0+"):
+    epoch: int = int32()
+    subtopologies: list[Subtopology] = array()
+
+    class Subtopology(Struct):
+        subtopology_id: str = string()
+        source_topics: list[str] = array(of=string)
+        source_topic_regex: list[str] = array(of=string)
+        state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo] = array()
+        repartition_sink_topics: list[str] = array(of=string)
+        repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo] = array()
+        copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup] = array()
+
+    class TopicInfo(Struct):
+        name: str = string()
+        partitions: int = int32()
+        replication_factor: int = int16()
+        topic_configs: list[StreamsGroupTopologyValue.TopicConfig] = array()
+
+    class CopartitionGroup(Struct):
+        source_topics: list[int] = array(of=int16)
+        source_topic_regex: list[int] = array(of=int16)
+        repartition_source_topics: list[int] = array(of=int16)
+
+    class TopicConfig(Struct):
+        key: str = string()
+        value: str = string()

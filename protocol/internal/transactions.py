@@ -1,27 +1,28 @@
 """What `__transaction_state` keeps of transactions."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int8, int16, int32, int64, string
 
-TransactionLogKey = Message("TransactionLogKey", Field("transactional_id", String), versions="0")
 
-TransactionLogValue = Message(
-    "TransactionLogValue",
-    Field("producer_id", Int64),
-    Field("previous_producer_id", Int64, "1+", default=-1, tag=0),
-    Field("next_producer_id", Int64, "1+", default=-1, tag=1),
-    Field("producer_epoch", Int16),
-    Field("next_producer_epoch", Int16, "1+", default=-1, tag=3),
-    Field("transaction_timeout_ms", Int32),
-    Field("transaction_status", Int8),
-    Field(
-        "transaction_partitions",
-        Array("PartitionsSchema", Field("topic", String), Field("partition_ids", Array(Int32))),
-        nullable="0+",
-    ),
-    Field("transaction_last_update_timestamp_ms", Int64),
-    Field("transaction_start_timestamp_ms", Int64),
-    Field("client_transaction_version", Int16, "1+", tag=2),
-    versions="0-1",
-    flexible="1+",
-)
+class TransactionLogKey(Message, versions="0"):
+    transactional_id: str = string()
+
+
+class TransactionLogValue(Message, versions="0-1", flexible="1+"):
+    producer_id: int = int64()
+    previous_producer_id: int = int64("1+", default=-1, tag=0)
+    next_producer_id: int = int64("1+", default=-1, tag=1)
+    producer_epoch: int = int16()
+    next_producer_epoch: int = int16("1+", default=-1, tag=3)
+    transaction_timeout_ms: int = int32()
+    transaction_status: int = int8()
+    transaction_partitions: list[PartitionsSchema] | None = array(nullable="0+")
+    transaction_last_update_timestamp_ms: int = int64()
+    transaction_start_timestamp_ms: int = int64()
+    client_transaction_version: int = int16("1+", tag=2)
+
+    class PartitionsSchema(Struct):
+        topic: str = string()
+        partition_ids: list[int] = array(of=int32)

@@ -11,8 +11,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..codec.message import Message
-from ..codec.values import MessageValue
+from ..codec.message import Message, MessageType
 from ..codec.versions import format_versions
 from ..errors import ProtocolError
 from ..varints import Buffer
@@ -69,18 +68,18 @@ class CoordinatorRecord(NamedTuple):
     version: int | None
 
 
-def encode_versioned(value: MessageValue, version: int) -> bytes:
+def encode_versioned(value: Message, version: int) -> bytes:
     """A message's bytes with its version before them.
 
     Raises:
         EncodeError: the version cannot carry what the message holds.
         UnsupportedVersionError: the message has no such version.
     """
-    return b"".join((_version.pack(version), *value.schema.encoder(version)(value)))
+    return b"".join((_version.pack(version), *type(value).encoder(version)(value)))
 
 
 def decode_versioned(
-    message: Message, data: Buffer, *, newer_as_newest: bool = False
+    message: MessageType, data: Buffer, *, newer_as_newest: bool = False
 ) -> tuple[Any, int]:
     """A message, and its version, which goes before it.
 
@@ -103,7 +102,7 @@ def decode_versioned(
 
 
 def encode_record(
-    kinds: Mapping[int, str], key: MessageValue, value: MessageValue | None, version: int = 0
+    kinds: Mapping[int, str], key: Message, value: Message | None, version: int = 0
 ) -> tuple[bytes, bytes | None]:
     """Key and value of a record.
 
@@ -119,13 +118,13 @@ def encode_record(
         ValueError: the topic has no such record.
     """
     numbers = {kind + "Key": number for number, kind in kinds.items()}
-    number = numbers.get(key.schema.name)
+    number = numbers.get(type(key).name)
     if number is None:
-        raise ValueError(f"no record of this topic has a {key.schema.name}")
+        raise ValueError(f"no record of this topic has a {type(key).name}")
     kind = kinds[number]
-    if value is not None and value.schema.name != kind + "Value":
-        raise ValueError(f"a {key.schema.name} has no {value.schema.name}")
-    encoded_key = b"".join((_version.pack(number), *key.schema.encoder(0)(key)))
+    if value is not None and type(value).name != kind + "Value":
+        raise ValueError(f"a {type(key).name} has no {type(value).name}")
+    encoded_key = b"".join((_version.pack(number), *type(key).encoder(0)(key)))
     return encoded_key, None if value is None else encode_versioned(value, version)
 
 

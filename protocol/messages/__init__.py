@@ -1,7 +1,8 @@
 """Every request and response of Kafka's protocol, by name: `messages.FetchRequest`.
 
 One module per API; a module is imported when one of its messages is first used, and
-with the first of them construct. What type checkers see are the stubs beside the modules.
+with the first of them construct. Type checkers, which see no
+`__getattr__`, find the messages by the imports below.
 """
 
 from __future__ import annotations
@@ -12,12 +13,105 @@ from typing import TYPE_CHECKING, Any
 from ..api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from ..codec.message import Message
+    from ..codec.message import MessageType
+    from .add_offsets_to_txn import *
+    from .add_partitions_to_txn import *
+    from .add_raft_voter import *
+    from .allocate_producer_ids import *
+    from .alter_client_quotas import *
+    from .alter_configs import *
+    from .alter_partition import *
+    from .alter_partition_reassignments import *
+    from .alter_replica_log_dirs import *
+    from .alter_share_group_offsets import *
+    from .alter_user_scram_credentials import *
+    from .api_versions import *
+    from .assign_replicas_to_dirs import *
+    from .begin_quorum_epoch import *
+    from .broker_heartbeat import *
+    from .broker_registration import *
+    from .consumer_group_describe import *
+    from .consumer_group_heartbeat import *
+    from .controlled_shutdown import *
+    from .controller_registration import *
+    from .create_acls import *
+    from .create_delegation_token import *
+    from .create_partitions import *
+    from .create_topics import *
+    from .delete_acls import *
+    from .delete_groups import *
+    from .delete_records import *
+    from .delete_share_group_offsets import *
+    from .delete_share_group_state import *
+    from .delete_topics import *
+    from .describe_acls import *
+    from .describe_client_quotas import *
+    from .describe_cluster import *
+    from .describe_configs import *
+    from .describe_delegation_token import *
+    from .describe_groups import *
+    from .describe_log_dirs import *
+    from .describe_producers import *
+    from .describe_quorum import *
+    from .describe_share_group_offsets import *
+    from .describe_topic_partitions import *
+    from .describe_transactions import *
+    from .describe_user_scram_credentials import *
+    from .elect_leaders import *
+    from .end_quorum_epoch import *
+    from .end_txn import *
+    from .envelope import *
+    from .expire_delegation_token import *
+    from .fetch import *
+    from .fetch_snapshot import *
+    from .find_coordinator import *
+    from .get_telemetry_subscriptions import *
+    from .heartbeat import *
+    from .incremental_alter_configs import *
+    from .init_producer_id import *
+    from .initialize_share_group_state import *
+    from .join_group import *
+    from .leader_and_isr import *
+    from .leave_group import *
+    from .list_config_resources import *
+    from .list_groups import *
+    from .list_offsets import *
+    from .list_partition_reassignments import *
+    from .list_transactions import *
+    from .metadata import *
+    from .offset_commit import *
+    from .offset_delete import *
+    from .offset_fetch import *
+    from .offset_for_leader_epoch import *
+    from .produce import *
+    from .push_telemetry import *
+    from .read_share_group_state import *
+    from .read_share_group_state_summary import *
+    from .remove_raft_voter import *
+    from .renew_delegation_token import *
+    from .sasl_authenticate import *
+    from .sasl_handshake import *
+    from .share_acknowledge import *
+    from .share_fetch import *
+    from .share_group_describe import *
+    from .share_group_heartbeat import *
+    from .stop_replica import *
+    from .streams_group_describe import *
+    from .streams_group_heartbeat import *
+    from .sync_group import *
+    from .txn_offset_commit import *
+    from .unregister_broker import *
+    from .update_features import *
+    from .update_metadata import *
+    from .update_raft_voter import *
+    from .vote import *
+    from .write_share_group_state import *
+    from .write_txn_markers import *
 
 SIDES = ("Request", "Response")
 
 
-def request_message(api_key: int) -> Message:
+def request_message(api_key: int) -> MessageType:
     """The request of an API.
 
     Raises:
@@ -26,7 +120,7 @@ def request_message(api_key: int) -> Message:
     return _find(_base_name(ApiKey(api_key)) + "Request")
 
 
-def response_message(api_key: int) -> Message:
+def response_message(api_key: int) -> MessageType:
     """The response of an API.
 
     Raises:
@@ -69,8 +163,8 @@ def _modules_by_message() -> dict[str, str]:
     return _modules
 
 
-def _find(name: str) -> Message:
-    found: Message = globals().get(name) or __getattr__(name)
+def _find(name: str) -> MessageType:
+    found: MessageType = globals().get(name) or __getattr__(name)
     return found
 
 

@@ -1,24 +1,18 @@
 """AddOffsetsToTxn: a group's offsets join a transaction."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Field, Int16, Int32, Int64, String
+from ..codec.types import int16, int32, int64, string
 
-AddOffsetsToTxnRequest = Message(
-    "AddOffsetsToTxnRequest",
-    Field("transactional_id", String),
-    Field("producer_id", Int64),
-    Field("producer_epoch", Int16),
-    Field("group_id", String),
-    api_key=25,
-    versions="0-4",
-    flexible="3+",
-)
 
-AddOffsetsToTxnResponse = Message(
-    "AddOffsetsToTxnResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    api_key=25,
-    versions="0-4",
-    flexible="3+",
-)
+class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+"):
+    transactional_id: str = string()
+    producer_id: int = int64()
+    producer_epoch: int = int16()
+    group_id: str = string()
+
+
+class AddOffsetsToTxnResponse(Message, api_key=25, versions="0-4", flexible="3+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()

@@ -1,30 +1,26 @@
 """AddRaftVoter: a voter joins a KRaft quorum (KIP-853)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, String, Uint16, Uuid
+from ..codec.types import Struct, array, bool_, int16, int32, string, uint16, uuid
 
-AddRaftVoterRequest = Message(
-    "AddRaftVoterRequest",
-    Field("cluster_id", String, nullable="0+"),
-    Field("timeout_ms", Int32),
-    Field("voter_id", Int32),
-    Field("voter_directory_id", Uuid),
-    Field(
-        "listeners",
-        Array("Listener", Field("name", String), Field("host", String), Field("port", Uint16)),
-    ),
-    Field("ack_when_committed", Bool, "1+", default=True),
-    api_key=80,
-    versions="0-1",
-    flexible="0+",
-)
 
-AddRaftVoterResponse = Message(
-    "AddRaftVoterResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    api_key=80,
-    versions="0-1",
-    flexible="0+",
-)
+class AddRaftVoterRequest(Message, api_key=80, versions="0-1", flexible="0+"):
+    cluster_id: str | None = string(nullable="0+")
+    timeout_ms: int = int32()
+    voter_id: int = int32()
+    voter_directory_id: bytes = uuid()
+    listeners: list[Listener] = array()
+    ack_when_committed: bool = bool_("1+", default=True)
+
+    class Listener(Struct):
+        name: str = string()
+        host: str = string()
+        port: int = uint16()
+
+
+class AddRaftVoterResponse(Message, api_key=80, versions="0-1", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)

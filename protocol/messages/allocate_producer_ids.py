@@ -1,24 +1,18 @@
 """AllocateProducerIds: a broker takes a block of producer ids."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Field, Int16, Int32, Int64
+from ..codec.types import int16, int32, int64
 
-AllocateProducerIdsRequest = Message(
-    "AllocateProducerIdsRequest",
-    Field("broker_id", Int32),
-    Field("broker_epoch", Int64, default=-1),
-    api_key=67,
-    versions="0",
-    flexible="0+",
-)
 
-AllocateProducerIdsResponse = Message(
-    "AllocateProducerIdsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("producer_id_start", Int64),
-    Field("producer_id_len", Int32),
-    api_key=67,
-    versions="0",
-    flexible="0+",
-)
+class AllocateProducerIdsRequest(Message, api_key=67, versions="0", flexible="0+"):
+    broker_id: int = int32()
+    broker_epoch: int = int64(default=-1)
+
+
+class AllocateProducerIdsResponse(Message, api_key=67, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    producer_id_start: int = int64()
+    producer_id_len: int = int32()

@@ -1,56 +1,38 @@
 """AlterClientQuotas: set or remove quotas."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Float64, Int16, Int32, String
+from ..codec.types import Struct, array, bool_, float64, int16, int32, string
 
-AlterClientQuotasRequest = Message(
-    "AlterClientQuotasRequest",
-    Field(
-        "entries",
-        Array(
-            "EntryData",
-            Field(
-                "entity",
-                Array(
-                    "EntityData",
-                    Field("entity_type", String),
-                    Field("entity_name", String, nullable="0+"),
-                ),
-            ),
-            Field(
-                "ops",
-                Array(
-                    "OpData", Field("key", String), Field("value", Float64), Field("remove", Bool)
-                ),
-            ),
-        ),
-    ),
-    Field("validate_only", Bool),
-    api_key=49,
-    versions="0-1",
-    flexible="1+",
-)
 
-AlterClientQuotasResponse = Message(
-    "AlterClientQuotasResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "entries",
-        Array(
-            "EntryData",
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-            Field(
-                "entity",
-                Array(
-                    "EntityData",
-                    Field("entity_type", String),
-                    Field("entity_name", String, nullable="0+"),
-                ),
-            ),
-        ),
-    ),
-    api_key=49,
-    versions="0-1",
-    flexible="1+",
-)
+class AlterClientQuotasRequest(Message, api_key=49, versions="0-1", flexible="1+"):
+    entries: list[EntryData] = array()
+    validate_only: bool = bool_()
+
+    class EntryData(Struct):
+        entity: list[AlterClientQuotasRequest.EntityData] = array()
+        ops: list[AlterClientQuotasRequest.OpData] = array()
+
+    class EntityData(Struct):
+        entity_type: str = string()
+        entity_name: str | None = string(nullable="0+")
+
+    class OpData(Struct):
+        key: str = string()
+        value: float = float64()
+        remove: bool = bool_()
+
+
+class AlterClientQuotasResponse(Message, api_key=49, versions="0-1", flexible="1+"):
+    throttle_time_ms: int = int32()
+    entries: list[EntryData] = array()
+
+    class EntryData(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        entity: list[AlterClientQuotasResponse.EntityData] = array()
+
+    class EntityData(Struct):
+        entity_type: str = string()
+        entity_name: str | None = string(nullable="0+")

@@ -1,49 +1,31 @@
 """AlterReplicaLogDirs: move replicas between a broker's log directories."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String
+from ..codec.types import Struct, array, int16, int32, string
 
-AlterReplicaLogDirsRequest = Message(
-    "AlterReplicaLogDirsRequest",
-    Field(
-        "dirs",
-        Array(
-            "AlterReplicaLogDir",
-            Field("path", String),
-            Field(
-                "topics",
-                Array(
-                    "AlterReplicaLogDirTopic",
-                    Field("name", String),
-                    Field("partitions", Array(Int32)),
-                ),
-            ),
-        ),
-    ),
-    api_key=34,
-    versions="0-2",
-    flexible="2+",
-)
 
-AlterReplicaLogDirsResponse = Message(
-    "AlterReplicaLogDirsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "results",
-        Array(
-            "AlterReplicaLogDirTopicResult",
-            Field("topic_name", String),
-            Field(
-                "partitions",
-                Array(
-                    "AlterReplicaLogDirPartitionResult",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                ),
-            ),
-        ),
-    ),
-    api_key=34,
-    versions="0-2",
-    flexible="2+",
-)
+class AlterReplicaLogDirsRequest(Message, api_key=34, versions="0-2", flexible="2+"):
+    dirs: list[AlterReplicaLogDir] = array()
+
+    class AlterReplicaLogDir(Struct):
+        path: str = string()
+        topics: list[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic] = array()
+
+    class AlterReplicaLogDirTopic(Struct):
+        name: str = string()
+        partitions: list[int] = array(of=int32)
+
+
+class AlterReplicaLogDirsResponse(Message, api_key=34, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32()
+    results: list[AlterReplicaLogDirTopicResult] = array()
+
+    class AlterReplicaLogDirTopicResult(Struct):
+        topic_name: str = string()
+        partitions: list[AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult] = array()
+
+    class AlterReplicaLogDirPartitionResult(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()

@@ -1,57 +1,36 @@
 """ApiVersions: which APIs and versions a broker serves."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, bool_, int16, int32, int64, string
 
-ApiVersionsRequest = Message(
-    "ApiVersionsRequest",
-    Field("client_software_name", String, "3+", ignorable=True),
-    Field("client_software_version", String, "3+", ignorable=True),
-    api_key=18,
-    versions="0-4",
-    flexible="3+",
-)
 
-ApiVersionsResponse = Message(
-    "ApiVersionsResponse",
-    Field("error_code", Int16),
-    Field(
-        "api_keys",
-        Array(
-            "ApiVersion",
-            Field("api_key", Int16),
-            Field("min_version", Int16),
-            Field("max_version", Int16),
-        ),
-    ),
-    Field("throttle_time_ms", Int32, "1+", ignorable=True),
-    Field(
-        "supported_features",
-        Array(
-            "SupportedFeatureKey",
-            Field("name", String, "3+"),
-            Field("min_version", Int16, "3+"),
-            Field("max_version", Int16, "3+"),
-        ),
-        "3+",
-        tag=0,
-        ignorable=True,
-    ),
-    Field("finalized_features_epoch", Int64, "3+", default=-1, tag=1, ignorable=True),
-    Field(
-        "finalized_features",
-        Array(
-            "FinalizedFeatureKey",
-            Field("name", String, "3+"),
-            Field("max_version_level", Int16, "3+"),
-            Field("min_version_level", Int16, "3+"),
-        ),
-        "3+",
-        tag=2,
-        ignorable=True,
-    ),
-    Field("zk_migration_ready", Bool, "3+", tag=3, ignorable=True),
-    api_key=18,
-    versions="0-4",
-    flexible="3+",
-)
+class ApiVersionsRequest(Message, api_key=18, versions="0-4", flexible="3+"):
+    client_software_name: str = string("3+", ignorable=True)
+    client_software_version: str = string("3+", ignorable=True)
+
+
+class ApiVersionsResponse(Message, api_key=18, versions="0-4", flexible="3+"):
+    error_code: int = int16()
+    api_keys: list[ApiVersion] = array()
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    supported_features: list[SupportedFeatureKey] = array("3+", tag=0, ignorable=True)
+    finalized_features_epoch: int = int64("3+", default=-1, tag=1, ignorable=True)
+    finalized_features: list[FinalizedFeatureKey] = array("3+", tag=2, ignorable=True)
+    zk_migration_ready: bool = bool_("3+", tag=3, ignorable=True)
+
+    class ApiVersion(Struct):
+        api_key: int = int16()
+        min_version: int = int16()
+        max_version: int = int16()
+
+    class SupportedFeatureKey(Struct):
+        name: str = string("3+")
+        min_version: int = int16("3+")
+        max_version: int = int16("3+")
+
+    class FinalizedFeatureKey(Struct):
+        name: str = string("3+")
+        max_version_level: int = int16("3+")
+        min_version_level: int = int16("3+")

@@ -1,77 +1,49 @@
 """BeginQuorumEpoch: a KRaft leader announces itself."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String, Uint16, Uuid
+from ..codec.types import Struct, array, int16, int32, string, uint16, uuid
 
-BeginQuorumEpochRequest = Message(
-    "BeginQuorumEpochRequest",
-    Field("cluster_id", String, nullable="0+", default=None),
-    Field("voter_id", Int32, "1+", default=-1, ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "TopicData",
-            Field("topic_name", String),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionData",
-                    Field("partition_index", Int32),
-                    Field("voter_directory_id", Uuid, "1+", ignorable=True),
-                    Field("leader_id", Int32),
-                    Field("leader_epoch", Int32),
-                ),
-            ),
-        ),
-    ),
-    Field(
-        "leader_endpoints",
-        Array(
-            "LeaderEndpoint",
-            Field("name", String, "1+"),
-            Field("host", String, "1+"),
-            Field("port", Uint16, "1+"),
-        ),
-        "1+",
-        ignorable=True,
-    ),
-    api_key=53,
-    versions="0-1",
-    flexible="1+",
-)
 
-BeginQuorumEpochResponse = Message(
-    "BeginQuorumEpochResponse",
-    Field("error_code", Int16),
-    Field(
-        "topics",
-        Array(
-            "TopicData",
-            Field("topic_name", String),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionData",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                    Field("leader_id", Int32),
-                    Field("leader_epoch", Int32),
-                ),
-            ),
-        ),
-    ),
-    Field(
-        "node_endpoints",
-        Array(
-            "NodeEndpoint",
-            Field("node_id", Int32, "1+"),
-            Field("host", String, "1+"),
-            Field("port", Uint16, "1+"),
-        ),
-        "1+",
-        tag=0,
-    ),
-    api_key=53,
-    versions="0-1",
-    flexible="1+",
-)
+class BeginQuorumEpochRequest(Message, api_key=53, versions="0-1", flexible="1+"):
+    cluster_id: str | None = string(nullable="0+", default=None)
+    voter_id: int = int32("1+", default=-1, ignorable=True)
+    topics: list[TopicData] = array()
+    leader_endpoints: list[LeaderEndpoint] = array("1+", ignorable=True)
+
+    class TopicData(Struct):
+        topic_name: str = string()
+        partitions: list[BeginQuorumEpochRequest.PartitionData] = array()
+
+    class LeaderEndpoint(Struct):
+        name: str = string("1+")
+        host: str = string("1+")
+        port: int = uint16("1+")
+
+    class PartitionData(Struct):
+        partition_index: int = int32()
+        voter_directory_id: bytes = uuid("1+", ignorable=True)
+        leader_id: int = int32()
+        leader_epoch: int = int32()
+
+
+class BeginQuorumEpochResponse(Message, api_key=53, versions="0-1", flexible="1+"):
+    error_code: int = int16()
+    topics: list[TopicData] = array()
+    node_endpoints: list[NodeEndpoint] = array("1+", tag=0)
+
+    class TopicData(Struct):
+        topic_name: str = string()
+        partitions: list[BeginQuorumEpochResponse.PartitionData] = array()
+
+    class NodeEndpoint(Struct):
+        node_id: int = int32("1+")
+        host: str = string("1+")
+        port: int = uint16("1+")
+
+    class PartitionData(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()
+        leader_id: int = int32()
+        leader_epoch: int = int32()

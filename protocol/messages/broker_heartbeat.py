@@ -1,30 +1,24 @@
 """BrokerHeartbeat: a broker is alive, says so to a KRaft controller."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, Uuid
+from ..codec.types import array, bool_, int16, int32, int64, uuid
 
-BrokerHeartbeatRequest = Message(
-    "BrokerHeartbeatRequest",
-    Field("broker_id", Int32),
-    Field("broker_epoch", Int64, default=-1),
-    Field("current_metadata_offset", Int64),
-    Field("want_fence", Bool),
-    Field("want_shut_down", Bool),
-    Field("offline_log_dirs", Array(Uuid), "1+", tag=0),
-    Field("cordoned_log_dirs", Array(Uuid), "2+", nullable="2+", default=None, tag=1),
-    api_key=63,
-    versions="0-2",
-    flexible="0+",
-)
 
-BrokerHeartbeatResponse = Message(
-    "BrokerHeartbeatResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("is_caught_up", Bool),
-    Field("is_fenced", Bool, default=True),
-    Field("should_shut_down", Bool),
-    api_key=63,
-    versions="0-2",
-    flexible="0+",
-)
+class BrokerHeartbeatRequest(Message, api_key=63, versions="0-2", flexible="0+"):
+    broker_id: int = int32()
+    broker_epoch: int = int64(default=-1)
+    current_metadata_offset: int = int64()
+    want_fence: bool = bool_()
+    want_shut_down: bool = bool_()
+    offline_log_dirs: list[bytes] = array("1+", of=uuid, tag=0)
+    cordoned_log_dirs: list[bytes] | None = array("2+", of=uuid, nullable="2+", default=None, tag=1)
+
+
+class BrokerHeartbeatResponse(Message, api_key=63, versions="0-2", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    is_caught_up: bool = bool_()
+    is_fenced: bool = bool_(default=True)
+    should_shut_down: bool = bool_()

@@ -1,47 +1,35 @@
 """BrokerRegistration: a broker registers with a KRaft controller."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Uint16, Uuid
+from ..codec.types import Struct, array, bool_, int16, int32, int64, string, uint16, uuid
 
-BrokerRegistrationRequest = Message(
-    "BrokerRegistrationRequest",
-    Field("broker_id", Int32),
-    Field("cluster_id", String),
-    Field("incarnation_id", Uuid),
-    Field(
-        "listeners",
-        Array(
-            "Listener",
-            Field("name", String),
-            Field("host", String),
-            Field("port", Uint16),
-            Field("security_protocol", Int16),
-        ),
-    ),
-    Field(
-        "features",
-        Array(
-            "Feature",
-            Field("name", String),
-            Field("min_supported_version", Int16),
-            Field("max_supported_version", Int16),
-        ),
-    ),
-    Field("rack", String, nullable="0+"),
-    Field("is_migrating_zk_broker", Bool, "1+"),
-    Field("log_dirs", Array(Uuid), "2+", ignorable=True),
-    Field("previous_broker_epoch", Int64, "3+", default=-1, ignorable=True),
-    api_key=62,
-    versions="0-4",
-    flexible="0+",
-)
 
-BrokerRegistrationResponse = Message(
-    "BrokerRegistrationResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("broker_epoch", Int64, default=-1),
-    api_key=62,
-    versions="0-4",
-    flexible="0+",
-)
+class BrokerRegistrationRequest(Message, api_key=62, versions="0-4", flexible="0+"):
+    broker_id: int = int32()
+    cluster_id: str = string()
+    incarnation_id: bytes = uuid()
+    listeners: list[Listener] = array()
+    features: list[Feature] = array()
+    rack: str | None = string(nullable="0+")
+    is_migrating_zk_broker: bool = bool_("1+")
+    log_dirs: list[bytes] = array("2+", of=uuid, ignorable=True)
+    previous_broker_epoch: int = int64("3+", default=-1, ignorable=True)
+
+    class Listener(Struct):
+        name: str = string()
+        host: str = string()
+        port: int = uint16()
+        security_protocol: int = int16()
+
+    class Feature(Struct):
+        name: str = string()
+        min_supported_version: int = int16()
+        max_supported_version: int = int16()
+
+
+class BrokerRegistrationResponse(Message, api_key=62, versions="0-4", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    broker_epoch: int = int64(default=-1)

@@ -1,49 +1,40 @@
 """ConsumerGroupHeartbeat: membership in a group of the consumer protocol (KIP-848)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String, Struct, Uuid
+from ..codec.types import Struct, array, int16, int32, string, struct, uuid
 
-TOPIC_PARTITIONS = Struct(
-    "TopicPartitions", Field("topic_id", Uuid), Field("partitions", Array(Int32))
-)
 
-ConsumerGroupHeartbeatRequest = Message(
-    "ConsumerGroupHeartbeatRequest",
-    Field("group_id", String),
-    Field("member_id", String),
-    Field("member_epoch", Int32),
-    Field("instance_id", String, nullable="0+", default=None),
-    Field("rack_id", String, nullable="0+", default=None),
-    Field("rebalance_timeout_ms", Int32, default=-1),
-    Field("subscribed_topic_names", Array(String), nullable="0+", default=None),
-    Field("subscribed_topic_regex", String, "1+", nullable="1+", default=None),
-    Field("server_assignor", String, nullable="0+", default=None),
-    Field(
-        "topic_partitions",
-        Array("TopicPartitions", Field("topic_id", Uuid), Field("partitions", Array(Int32))),
-        nullable="0+",
-        default=None,
-    ),
-    api_key=68,
-    versions="0-1",
-    flexible="0+",
-)
+class ConsumerGroupHeartbeatRequest(Message, api_key=68, versions="0-1", flexible="0+"):
+    group_id: str = string()
+    member_id: str = string()
+    member_epoch: int = int32()
+    instance_id: str | None = string(nullable="0+", default=None)
+    rack_id: str | None = string(nullable="0+", default=None)
+    rebalance_timeout_ms: int = int32(default=-1)
+    subscribed_topic_names: list[str] | None = array(of=string, nullable="0+", default=None)
+    subscribed_topic_regex: str | None = string("1+", nullable="1+", default=None)
+    server_assignor: str | None = string(nullable="0+", default=None)
+    topic_partitions: list[TopicPartitions] | None = array(nullable="0+", default=None)
 
-ConsumerGroupHeartbeatResponse = Message(
-    "ConsumerGroupHeartbeatResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field("member_id", String, nullable="0+", default=None),
-    Field("member_epoch", Int32),
-    Field("heartbeat_interval_ms", Int32),
-    Field(
-        "assignment",
-        Struct("Assignment", Field("topic_partitions", Array(TOPIC_PARTITIONS))),
-        nullable="0+",
-        default=None,
-    ),
-    api_key=68,
-    versions="0-1",
-    flexible="0+",
-)
+    class TopicPartitions(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[int] = array(of=int32)
+
+
+class ConsumerGroupHeartbeatResponse(Message, api_key=68, versions="0-1", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    member_id: str | None = string(nullable="0+", default=None)
+    member_epoch: int = int32()
+    heartbeat_interval_ms: int = int32()
+    assignment: Assignment | None = struct(nullable="0+", default=None)
+
+    class Assignment(Struct):
+        topic_partitions: list[ConsumerGroupHeartbeatResponse.TopicPartitions] = array()
+
+    class TopicPartitions(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[int] = array(of=int32)

@@ -1,25 +1,20 @@
 """ControlledShutdown: a broker asks the controller to take its leaderships (until 3.9)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int16, int32, int64, string
 
-ControlledShutdownRequest = Message(
-    "ControlledShutdownRequest",
-    Field("broker_id", Int32),
-    Field("broker_epoch", Int64, "2+", default=-1, ignorable=True),
-    api_key=7,
-    versions="0-3",
-    flexible="3+",
-)
 
-ControlledShutdownResponse = Message(
-    "ControlledShutdownResponse",
-    Field("error_code", Int16),
-    Field(
-        "remaining_partitions",
-        Array("RemainingPartition", Field("topic_name", String), Field("partition_index", Int32)),
-    ),
-    api_key=7,
-    versions="0-3",
-    flexible="3+",
-)
+class ControlledShutdownRequest(Message, api_key=7, versions="0-3", flexible="3+"):
+    broker_id: int = int32()
+    broker_epoch: int = int64("2+", default=-1, ignorable=True)
+
+
+class ControlledShutdownResponse(Message, api_key=7, versions="0-3", flexible="3+"):
+    error_code: int = int16()
+    remaining_partitions: list[RemainingPartition] = array()
+
+    class RemainingPartition(Struct):
+        topic_name: str = string()
+        partition_index: int = int32()

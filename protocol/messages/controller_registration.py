@@ -1,43 +1,31 @@
 """ControllerRegistration: a KRaft controller registers."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, String, Uint16, Uuid
+from ..codec.types import Struct, array, bool_, int16, int32, string, uint16, uuid
 
-ControllerRegistrationRequest = Message(
-    "ControllerRegistrationRequest",
-    Field("controller_id", Int32),
-    Field("incarnation_id", Uuid),
-    Field("zk_migration_ready", Bool),
-    Field(
-        "listeners",
-        Array(
-            "Listener",
-            Field("name", String),
-            Field("host", String),
-            Field("port", Uint16),
-            Field("security_protocol", Int16),
-        ),
-    ),
-    Field(
-        "features",
-        Array(
-            "Feature",
-            Field("name", String),
-            Field("min_supported_version", Int16),
-            Field("max_supported_version", Int16),
-        ),
-    ),
-    api_key=70,
-    versions="0",
-    flexible="0+",
-)
 
-ControllerRegistrationResponse = Message(
-    "ControllerRegistrationResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    api_key=70,
-    versions="0",
-    flexible="0+",
-)
+class ControllerRegistrationRequest(Message, api_key=70, versions="0", flexible="0+"):
+    controller_id: int = int32()
+    incarnation_id: bytes = uuid()
+    zk_migration_ready: bool = bool_()
+    listeners: list[Listener] = array()
+    features: list[Feature] = array()
+
+    class Listener(Struct):
+        name: str = string()
+        host: str = string()
+        port: int = uint16()
+        security_protocol: int = int16()
+
+    class Feature(Struct):
+        name: str = string()
+        min_supported_version: int = int16()
+        max_supported_version: int = int16()
+
+
+class ControllerRegistrationResponse(Message, api_key=70, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)

@@ -1,40 +1,28 @@
 """CreateAcls: add access rules."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, int8, int16, int32, string
 
-CreateAclsRequest = Message(
-    "CreateAclsRequest",
-    Field(
-        "creations",
-        Array(
-            "AclCreation",
-            Field("resource_type", Int8),
-            Field("resource_name", String),
-            Field("resource_pattern_type", Int8, "1+", default=3),
-            Field("principal", String),
-            Field("host", String),
-            Field("operation", Int8),
-            Field("permission_type", Int8),
-        ),
-    ),
-    api_key=30,
-    versions="0-3",
-    flexible="2+",
-)
 
-CreateAclsResponse = Message(
-    "CreateAclsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "results",
-        Array(
-            "AclCreationResult",
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-        ),
-    ),
-    api_key=30,
-    versions="0-3",
-    flexible="2+",
-)
+class CreateAclsRequest(Message, api_key=30, versions="0-3", flexible="2+"):
+    creations: list[AclCreation] = array()
+
+    class AclCreation(Struct):
+        resource_type: int = int8()
+        resource_name: str = string()
+        resource_pattern_type: int = int8("1+", default=3)
+        principal: str = string()
+        host: str = string()
+        operation: int = int8()
+        permission_type: int = int8()
+
+
+class CreateAclsResponse(Message, api_key=30, versions="0-3", flexible="2+"):
+    throttle_time_ms: int = int32()
+    results: list[AclCreationResult] = array()
+
+    class AclCreationResult(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)

@@ -1,38 +1,31 @@
 """CreateDelegationToken: a token to authenticate with in one's stead."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bytes, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, bytes_, int16, int32, int64, string
 
-CreateDelegationTokenRequest = Message(
-    "CreateDelegationTokenRequest",
-    Field("owner_principal_type", String, "3+", nullable="3+"),
-    Field("owner_principal_name", String, "3+", nullable="3+"),
-    Field(
-        "renewers",
-        Array(
-            "CreatableRenewers", Field("principal_type", String), Field("principal_name", String)
-        ),
-    ),
-    Field("max_lifetime_ms", Int64),
-    api_key=38,
-    versions="0-3",
-    flexible="2+",
-)
 
-CreateDelegationTokenResponse = Message(
-    "CreateDelegationTokenResponse",
-    Field("error_code", Int16),
-    Field("principal_type", String),
-    Field("principal_name", String),
-    Field("token_requester_principal_type", String, "3+"),
-    Field("token_requester_principal_name", String, "3+"),
-    Field("issue_timestamp_ms", Int64),
-    Field("expiry_timestamp_ms", Int64),
-    Field("max_timestamp_ms", Int64),
-    Field("token_id", String),
-    Field("hmac", Bytes),
-    Field("throttle_time_ms", Int32),
-    api_key=38,
-    versions="0-3",
-    flexible="2+",
-)
+class CreateDelegationTokenRequest(Message, api_key=38, versions="0-3", flexible="2+"):
+    owner_principal_type: str | None = string("3+", nullable="3+")
+    owner_principal_name: str | None = string("3+", nullable="3+")
+    renewers: list[CreatableRenewers] = array()
+    max_lifetime_ms: int = int64()
+
+    class CreatableRenewers(Struct):
+        principal_type: str = string()
+        principal_name: str = string()
+
+
+class CreateDelegationTokenResponse(Message, api_key=38, versions="0-3", flexible="2+"):
+    error_code: int = int16()
+    principal_type: str = string()
+    principal_name: str = string()
+    token_requester_principal_type: str = string("3+")
+    token_requester_principal_name: str = string("3+")
+    issue_timestamp_ms: int = int64()
+    expiry_timestamp_ms: int = int64()
+    max_timestamp_ms: int = int64()
+    token_id: str = string()
+    hmac: bytes = bytes_()
+    throttle_time_ms: int = int32()

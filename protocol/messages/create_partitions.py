@@ -1,43 +1,32 @@
 """CreatePartitions: give topics more partitions."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, String
+from ..codec.types import Struct, array, bool_, int16, int32, string
 
-CreatePartitionsRequest = Message(
-    "CreatePartitionsRequest",
-    Field(
-        "topics",
-        Array(
-            "CreatePartitionsTopic",
-            Field("name", String),
-            Field("count", Int32),
-            Field(
-                "assignments",
-                Array("CreatePartitionsAssignment", Field("broker_ids", Array(Int32))),
-                nullable="0+",
-            ),
-        ),
-    ),
-    Field("timeout_ms", Int32),
-    Field("validate_only", Bool),
-    api_key=37,
-    versions="0-3",
-    flexible="2+",
-)
 
-CreatePartitionsResponse = Message(
-    "CreatePartitionsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "results",
-        Array(
-            "CreatePartitionsTopicResult",
-            Field("name", String),
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-        ),
-    ),
-    api_key=37,
-    versions="0-3",
-    flexible="2+",
-)
+class CreatePartitionsRequest(Message, api_key=37, versions="0-3", flexible="2+"):
+    topics: list[CreatePartitionsTopic] = array()
+    timeout_ms: int = int32()
+    validate_only: bool = bool_()
+
+    class CreatePartitionsTopic(Struct):
+        name: str = string()
+        count: int = int32()
+        assignments: list[CreatePartitionsRequest.CreatePartitionsAssignment] | None = array(
+            nullable="0+"
+        )
+
+    class CreatePartitionsAssignment(Struct):
+        broker_ids: list[int] = array(of=int32)
+
+
+class CreatePartitionsResponse(Message, api_key=37, versions="0-3", flexible="2+"):
+    throttle_time_ms: int = int32()
+    results: list[CreatePartitionsTopicResult] = array()
+
+    class CreatePartitionsTopicResult(Struct):
+        name: str = string()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)

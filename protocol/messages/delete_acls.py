@@ -1,55 +1,40 @@
 """DeleteAcls: remove the access rules that match filters."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, int8, int16, int32, string
 
-DeleteAclsRequest = Message(
-    "DeleteAclsRequest",
-    Field(
-        "filters",
-        Array(
-            "DeleteAclsFilter",
-            Field("resource_type_filter", Int8),
-            Field("resource_name_filter", String, nullable="0+"),
-            Field("pattern_type_filter", Int8, "1+", default=3),
-            Field("principal_filter", String, nullable="0+"),
-            Field("host_filter", String, nullable="0+"),
-            Field("operation", Int8),
-            Field("permission_type", Int8),
-        ),
-    ),
-    api_key=31,
-    versions="0-3",
-    flexible="2+",
-)
 
-DeleteAclsResponse = Message(
-    "DeleteAclsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "filter_results",
-        Array(
-            "DeleteAclsFilterResult",
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-            Field(
-                "matching_acls",
-                Array(
-                    "DeleteAclsMatchingAcl",
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                    Field("resource_type", Int8),
-                    Field("resource_name", String),
-                    Field("pattern_type", Int8, "1+", default=3),
-                    Field("principal", String),
-                    Field("host", String),
-                    Field("operation", Int8),
-                    Field("permission_type", Int8),
-                ),
-            ),
-        ),
-    ),
-    api_key=31,
-    versions="0-3",
-    flexible="2+",
-)
+class DeleteAclsRequest(Message, api_key=31, versions="0-3", flexible="2+"):
+    filters: list[DeleteAclsFilter] = array()
+
+    class DeleteAclsFilter(Struct):
+        resource_type_filter: int = int8()
+        resource_name_filter: str | None = string(nullable="0+")
+        pattern_type_filter: int = int8("1+", default=3)
+        principal_filter: str | None = string(nullable="0+")
+        host_filter: str | None = string(nullable="0+")
+        operation: int = int8()
+        permission_type: int = int8()
+
+
+class DeleteAclsResponse(Message, api_key=31, versions="0-3", flexible="2+"):
+    throttle_time_ms: int = int32()
+    filter_results: list[DeleteAclsFilterResult] = array()
+
+    class DeleteAclsFilterResult(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        matching_acls: list[DeleteAclsResponse.DeleteAclsMatchingAcl] = array()
+
+    class DeleteAclsMatchingAcl(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        resource_type: int = int8()
+        resource_name: str = string()
+        pattern_type: int = int8("1+", default=3)
+        principal: str = string()
+        host: str = string()
+        operation: int = int8()
+        permission_type: int = int8()

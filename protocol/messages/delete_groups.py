@@ -1,24 +1,19 @@
 """DeleteGroups: remove empty groups."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String
+from ..codec.types import Struct, array, int16, int32, string
 
-DeleteGroupsRequest = Message(
-    "DeleteGroupsRequest",
-    Field("groups_names", Array(String)),
-    api_key=42,
-    versions="0-2",
-    flexible="2+",
-)
 
-DeleteGroupsResponse = Message(
-    "DeleteGroupsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "results",
-        Array("DeletableGroupResult", Field("group_id", String), Field("error_code", Int16)),
-    ),
-    api_key=42,
-    versions="0-2",
-    flexible="2+",
-)
+class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+"):
+    groups_names: list[str] = array(of=string)
+
+
+class DeleteGroupsResponse(Message, api_key=42, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32()
+    results: list[DeletableGroupResult] = array()
+
+    class DeletableGroupResult(Struct):
+        group_id: str = string()
+        error_code: int = int16()

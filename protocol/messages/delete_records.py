@@ -1,51 +1,33 @@
 """DeleteRecords: move the start of partitions' logs."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int16, int32, int64, string
 
-DeleteRecordsRequest = Message(
-    "DeleteRecordsRequest",
-    Field(
-        "topics",
-        Array(
-            "DeleteRecordsTopic",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "DeleteRecordsPartition",
-                    Field("partition_index", Int32),
-                    Field("offset", Int64),
-                ),
-            ),
-        ),
-    ),
-    Field("timeout_ms", Int32),
-    api_key=21,
-    versions="0-2",
-    flexible="2+",
-)
 
-DeleteRecordsResponse = Message(
-    "DeleteRecordsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "topics",
-        Array(
-            "DeleteRecordsTopicResult",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "DeleteRecordsPartitionResult",
-                    Field("partition_index", Int32),
-                    Field("low_watermark", Int64),
-                    Field("error_code", Int16),
-                ),
-            ),
-        ),
-    ),
-    api_key=21,
-    versions="0-2",
-    flexible="2+",
-)
+class DeleteRecordsRequest(Message, api_key=21, versions="0-2", flexible="2+"):
+    topics: list[DeleteRecordsTopic] = array()
+    timeout_ms: int = int32()
+
+    class DeleteRecordsTopic(Struct):
+        name: str = string()
+        partitions: list[DeleteRecordsRequest.DeleteRecordsPartition] = array()
+
+    class DeleteRecordsPartition(Struct):
+        partition_index: int = int32()
+        offset: int = int64()
+
+
+class DeleteRecordsResponse(Message, api_key=21, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32()
+    topics: list[DeleteRecordsTopicResult] = array()
+
+    class DeleteRecordsTopicResult(Struct):
+        name: str = string()
+        partitions: list[DeleteRecordsResponse.DeleteRecordsPartitionResult] = array()
+
+    class DeleteRecordsPartitionResult(Struct):
+        partition_index: int = int32()
+        low_watermark: int = int64()
+        error_code: int = int16()

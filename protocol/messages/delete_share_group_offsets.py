@@ -1,33 +1,27 @@
 """DeleteShareGroupOffsets: forget the start offsets of a share group."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String, Uuid
+from ..codec.types import Struct, array, int16, int32, string, uuid
 
-DeleteShareGroupOffsetsRequest = Message(
-    "DeleteShareGroupOffsetsRequest",
-    Field("group_id", String),
-    Field("topics", Array("DeleteShareGroupOffsetsRequestTopic", Field("topic_name", String))),
-    api_key=92,
-    versions="0",
-    flexible="0+",
-)
 
-DeleteShareGroupOffsetsResponse = Message(
-    "DeleteShareGroupOffsetsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field(
-        "responses",
-        Array(
-            "DeleteShareGroupOffsetsResponseTopic",
-            Field("topic_name", String),
-            Field("topic_id", Uuid),
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-        ),
-    ),
-    api_key=92,
-    versions="0",
-    flexible="0+",
-)
+class DeleteShareGroupOffsetsRequest(Message, api_key=92, versions="0", flexible="0+"):
+    group_id: str = string()
+    topics: list[DeleteShareGroupOffsetsRequestTopic] = array()
+
+    class DeleteShareGroupOffsetsRequestTopic(Struct):
+        topic_name: str = string()
+
+
+class DeleteShareGroupOffsetsResponse(Message, api_key=92, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    responses: list[DeleteShareGroupOffsetsResponseTopic] = array()
+
+    class DeleteShareGroupOffsetsResponseTopic(Struct):
+        topic_name: str = string()
+        topic_id: bytes = uuid()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)

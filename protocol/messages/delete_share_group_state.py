@@ -1,43 +1,31 @@
 """DeleteShareGroupState: a share coordinator forgets a partition's state."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String, Uuid
+from ..codec.types import Struct, array, int16, int32, string, uuid
 
-DeleteShareGroupStateRequest = Message(
-    "DeleteShareGroupStateRequest",
-    Field("group_id", String),
-    Field(
-        "topics",
-        Array(
-            "DeleteStateData",
-            Field("topic_id", Uuid),
-            Field("partitions", Array("PartitionData", Field("partition", Int32))),
-        ),
-    ),
-    api_key=86,
-    versions="0",
-    flexible="0+",
-)
 
-DeleteShareGroupStateResponse = Message(
-    "DeleteShareGroupStateResponse",
-    Field(
-        "results",
-        Array(
-            "DeleteStateResult",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionResult",
-                    Field("partition", Int32),
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                ),
-            ),
-        ),
-    ),
-    api_key=86,
-    versions="0",
-    flexible="0+",
-)
+class DeleteShareGroupStateRequest(Message, api_key=86, versions="0", flexible="0+"):
+    group_id: str = string()
+    topics: list[DeleteStateData] = array()
+
+    class DeleteStateData(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[DeleteShareGroupStateRequest.PartitionData] = array()
+
+    class PartitionData(Struct):
+        partition: int = int32()
+
+
+class DeleteShareGroupStateResponse(Message, api_key=86, versions="0", flexible="0+"):
+    results: list[DeleteStateResult] = array()
+
+    class DeleteStateResult(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[DeleteShareGroupStateResponse.PartitionResult] = array()
+
+    class PartitionResult(Struct):
+        partition: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)

@@ -1,47 +1,35 @@
 """DescribeAcls: the access rules that match a filter."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, int8, int16, int32, string
 
-DescribeAclsRequest = Message(
-    "DescribeAclsRequest",
-    Field("resource_type_filter", Int8),
-    Field("resource_name_filter", String, nullable="0+"),
-    Field("pattern_type_filter", Int8, "1+", default=3),
-    Field("principal_filter", String, nullable="0+"),
-    Field("host_filter", String, nullable="0+"),
-    Field("operation", Int8),
-    Field("permission_type", Int8),
-    api_key=29,
-    versions="0-3",
-    flexible="2+",
-)
 
-DescribeAclsResponse = Message(
-    "DescribeAclsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field(
-        "resources",
-        Array(
-            "DescribeAclsResource",
-            Field("resource_type", Int8),
-            Field("resource_name", String),
-            Field("pattern_type", Int8, "1+", default=3),
-            Field(
-                "acls",
-                Array(
-                    "AclDescription",
-                    Field("principal", String),
-                    Field("host", String),
-                    Field("operation", Int8),
-                    Field("permission_type", Int8),
-                ),
-            ),
-        ),
-    ),
-    api_key=29,
-    versions="0-3",
-    flexible="2+",
-)
+class DescribeAclsRequest(Message, api_key=29, versions="0-3", flexible="2+"):
+    resource_type_filter: int = int8()
+    resource_name_filter: str | None = string(nullable="0+")
+    pattern_type_filter: int = int8("1+", default=3)
+    principal_filter: str | None = string(nullable="0+")
+    host_filter: str | None = string(nullable="0+")
+    operation: int = int8()
+    permission_type: int = int8()
+
+
+class DescribeAclsResponse(Message, api_key=29, versions="0-3", flexible="2+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    resources: list[DescribeAclsResource] = array()
+
+    class DescribeAclsResource(Struct):
+        resource_type: int = int8()
+        resource_name: str = string()
+        pattern_type: int = int8("1+", default=3)
+        acls: list[DescribeAclsResponse.AclDescription] = array()
+
+    class AclDescription(Struct):
+        principal: str = string()
+        host: str = string()
+        operation: int = int8()
+        permission_type: int = int8()

@@ -1,47 +1,35 @@
 """DescribeClientQuotas: the quotas that match a filter."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Float64, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, bool_, float64, int8, int16, int32, string
 
-DescribeClientQuotasRequest = Message(
-    "DescribeClientQuotasRequest",
-    Field(
-        "components",
-        Array(
-            "ComponentData",
-            Field("entity_type", String),
-            Field("match_type", Int8),
-            Field("match", String, nullable="0+"),
-        ),
-    ),
-    Field("strict", Bool),
-    api_key=48,
-    versions="0-1",
-    flexible="1+",
-)
 
-DescribeClientQuotasResponse = Message(
-    "DescribeClientQuotasResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field(
-        "entries",
-        Array(
-            "EntryData",
-            Field(
-                "entity",
-                Array(
-                    "EntityData",
-                    Field("entity_type", String),
-                    Field("entity_name", String, nullable="0+"),
-                ),
-            ),
-            Field("values", Array("ValueData", Field("key", String), Field("value", Float64))),
-        ),
-        nullable="0+",
-    ),
-    api_key=48,
-    versions="0-1",
-    flexible="1+",
-)
+class DescribeClientQuotasRequest(Message, api_key=48, versions="0-1", flexible="1+"):
+    components: list[ComponentData] = array()
+    strict: bool = bool_()
+
+    class ComponentData(Struct):
+        entity_type: str = string()
+        match_type: int = int8()
+        match: str | None = string(nullable="0+")
+
+
+class DescribeClientQuotasResponse(Message, api_key=48, versions="0-1", flexible="1+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    entries: list[EntryData] | None = array(nullable="0+")
+
+    class EntryData(Struct):
+        entity: list[DescribeClientQuotasResponse.EntityData] = array()
+        values: list[DescribeClientQuotasResponse.ValueData] = array()
+
+    class EntityData(Struct):
+        entity_type: str = string()
+        entity_name: str | None = string(nullable="0+")
+
+    class ValueData(Struct):
+        key: str = string()
+        value: float = float64()

@@ -1,39 +1,30 @@
 """DescribeCluster: brokers or controllers, cluster id and permitted operations."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, bool_, int8, int16, int32, string
 
-DescribeClusterRequest = Message(
-    "DescribeClusterRequest",
-    Field("include_cluster_authorized_operations", Bool),
-    Field("endpoint_type", Int8, "1+", default=1),
-    Field("include_fenced_brokers", Bool, "2+"),
-    api_key=60,
-    versions="0-2",
-    flexible="0+",
-)
 
-DescribeClusterResponse = Message(
-    "DescribeClusterResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field("endpoint_type", Int8, "1+", default=1),
-    Field("cluster_id", String),
-    Field("controller_id", Int32, default=-1),
-    Field(
-        "brokers",
-        Array(
-            "DescribeClusterBroker",
-            Field("broker_id", Int32),
-            Field("host", String),
-            Field("port", Int32),
-            Field("rack", String, nullable="0+", default=None),
-            Field("is_fenced", Bool, "2+"),
-        ),
-    ),
-    Field("cluster_authorized_operations", Int32, default=-0x80000000),
-    api_key=60,
-    versions="0-2",
-    flexible="0+",
-)
+class DescribeClusterRequest(Message, api_key=60, versions="0-2", flexible="0+"):
+    include_cluster_authorized_operations: bool = bool_()
+    endpoint_type: int = int8("1+", default=1)
+    include_fenced_brokers: bool = bool_("2+")
+
+
+class DescribeClusterResponse(Message, api_key=60, versions="0-2", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    endpoint_type: int = int8("1+", default=1)
+    cluster_id: str = string()
+    controller_id: int = int32(default=-1)
+    brokers: list[DescribeClusterBroker] = array()
+    cluster_authorized_operations: int = int32(default=-0x80000000)
+
+    class DescribeClusterBroker(Struct):
+        broker_id: int = int32()
+        host: str = string()
+        port: int = int32()
+        rack: str | None = string(nullable="0+", default=None)
+        is_fenced: bool = bool_("2+")

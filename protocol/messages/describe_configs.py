@@ -1,65 +1,45 @@
 """DescribeConfigs: settings of topics, brokers and other resources."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, bool_, int8, int16, int32, string
 
-DescribeConfigsRequest = Message(
-    "DescribeConfigsRequest",
-    Field(
-        "resources",
-        Array(
-            "DescribeConfigsResource",
-            Field("resource_type", Int8),
-            Field("resource_name", String),
-            Field("configuration_keys", Array(String), nullable="0+"),
-        ),
-    ),
-    Field("include_synonyms", Bool, "1+"),
-    Field("include_documentation", Bool, "3+"),
-    api_key=32,
-    versions="0-4",
-    flexible="4+",
-)
 
-DescribeConfigsResponse = Message(
-    "DescribeConfigsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "results",
-        Array(
-            "DescribeConfigsResult",
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-            Field("resource_type", Int8),
-            Field("resource_name", String),
-            Field(
-                "configs",
-                Array(
-                    "DescribeConfigsResourceResult",
-                    Field("name", String),
-                    Field("value", String, nullable="0+"),
-                    Field("read_only", Bool),
-                    Field("is_default", Bool, "0"),
-                    Field("config_source", Int8, "1+", default=-1, ignorable=True),
-                    Field("is_sensitive", Bool),
-                    Field(
-                        "synonyms",
-                        Array(
-                            "DescribeConfigsSynonym",
-                            Field("name", String, "1+"),
-                            Field("value", String, "1+", nullable="0+"),
-                            Field("source", Int8, "1+"),
-                        ),
-                        "1+",
-                        ignorable=True,
-                    ),
-                    Field("config_type", Int8, "3+", ignorable=True),
-                    Field("documentation", String, "3+", nullable="0+", ignorable=True),
-                ),
-            ),
-        ),
-    ),
-    api_key=32,
-    versions="0-4",
-    flexible="4+",
-)
+class DescribeConfigsRequest(Message, api_key=32, versions="0-4", flexible="4+"):
+    resources: list[DescribeConfigsResource] = array()
+    include_synonyms: bool = bool_("1+")
+    include_documentation: bool = bool_("3+")
+
+    class DescribeConfigsResource(Struct):
+        resource_type: int = int8()
+        resource_name: str = string()
+        configuration_keys: list[str] | None = array(of=string, nullable="0+")
+
+
+class DescribeConfigsResponse(Message, api_key=32, versions="0-4", flexible="4+"):
+    throttle_time_ms: int = int32()
+    results: list[DescribeConfigsResult] = array()
+
+    class DescribeConfigsResult(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        resource_type: int = int8()
+        resource_name: str = string()
+        configs: list[DescribeConfigsResponse.DescribeConfigsResourceResult] = array()
+
+    class DescribeConfigsResourceResult(Struct):
+        name: str = string()
+        value: str | None = string(nullable="0+")
+        read_only: bool = bool_()
+        is_default: bool = bool_("0")
+        config_source: int = int8("1+", default=-1, ignorable=True)
+        is_sensitive: bool = bool_()
+        synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym] = array("1+", ignorable=True)
+        config_type: int = int8("3+", ignorable=True)
+        documentation: str | None = string("3+", nullable="0+", ignorable=True)
+
+    class DescribeConfigsSynonym(Struct):
+        name: str = string("1+")
+        value: str | None = string("1+", nullable="0+")
+        source: int = int8("1+")

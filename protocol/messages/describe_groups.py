@@ -1,53 +1,34 @@
 """DescribeGroups: state and members of classic groups."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Bytes, Field, Int16, Int32, String
+from ..codec.types import Struct, array, bool_, bytes_, int16, int32, string
 
-DescribeGroupsRequest = Message(
-    "DescribeGroupsRequest",
-    Field("groups", Array(String)),
-    Field("include_authorized_operations", Bool, "3+"),
-    api_key=15,
-    versions="0-6",
-    flexible="5+",
-)
 
-DescribeGroupsResponse = Message(
-    "DescribeGroupsResponse",
-    Field("throttle_time_ms", Int32, "1+", ignorable=True),
-    Field(
-        "groups",
-        Array(
-            "DescribedGroup",
-            Field("error_code", Int16),
-            Field("error_message", String, "6+", nullable="6+", default=None),
-            Field("group_id", String),
-            Field("group_state", String),
-            Field("protocol_type", String),
-            Field("protocol_data", String),
-            Field(
-                "members",
-                Array(
-                    "DescribedGroupMember",
-                    Field("member_id", String),
-                    Field(
-                        "group_instance_id",
-                        String,
-                        "4+",
-                        nullable="4+",
-                        default=None,
-                        ignorable=True,
-                    ),
-                    Field("client_id", String),
-                    Field("client_host", String),
-                    Field("member_metadata", Bytes),
-                    Field("member_assignment", Bytes),
-                ),
-            ),
-            Field("authorized_operations", Int32, "3+", default=-0x80000000),
-        ),
-    ),
-    api_key=15,
-    versions="0-6",
-    flexible="5+",
-)
+class DescribeGroupsRequest(Message, api_key=15, versions="0-6", flexible="5+"):
+    groups: list[str] = array(of=string)
+    include_authorized_operations: bool = bool_("3+")
+
+
+class DescribeGroupsResponse(Message, api_key=15, versions="0-6", flexible="5+"):
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    groups: list[DescribedGroup] = array()
+
+    class DescribedGroup(Struct):
+        error_code: int = int16()
+        error_message: str | None = string("6+", nullable="6+", default=None)
+        group_id: str = string()
+        group_state: str = string()
+        protocol_type: str = string()
+        protocol_data: str = string()
+        members: list[DescribeGroupsResponse.DescribedGroupMember] = array()
+        authorized_operations: int = int32("3+", default=-0x80000000)
+
+    class DescribedGroupMember(Struct):
+        member_id: str = string()
+        group_instance_id: str | None = string("4+", nullable="4+", default=None, ignorable=True)
+        client_id: str = string()
+        client_host: str = string()
+        member_metadata: bytes = bytes_()
+        member_assignment: bytes = bytes_()

@@ -1,53 +1,38 @@
 """DescribeLogDirs: log directories and what is in them."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, bool_, int16, int32, int64, string
 
-DescribeLogDirsRequest = Message(
-    "DescribeLogDirsRequest",
-    Field(
-        "topics",
-        Array("DescribableLogDirTopic", Field("topic", String), Field("partitions", Array(Int32))),
-        nullable="0+",
-    ),
-    api_key=35,
-    versions="0-5",
-    flexible="2+",
-)
 
-DescribeLogDirsResponse = Message(
-    "DescribeLogDirsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16, "3+", ignorable=True),
-    Field(
-        "results",
-        Array(
-            "DescribeLogDirsResult",
-            Field("error_code", Int16),
-            Field("log_dir", String),
-            Field(
-                "topics",
-                Array(
-                    "DescribeLogDirsTopic",
-                    Field("name", String),
-                    Field(
-                        "partitions",
-                        Array(
-                            "DescribeLogDirsPartition",
-                            Field("partition_index", Int32),
-                            Field("partition_size", Int64),
-                            Field("offset_lag", Int64),
-                            Field("is_future_key", Bool),
-                        ),
-                    ),
-                ),
-            ),
-            Field("total_bytes", Int64, "4+", default=-1, ignorable=True),
-            Field("usable_bytes", Int64, "4+", default=-1, ignorable=True),
-            Field("is_cordoned", Bool, "5+", ignorable=True),
-        ),
-    ),
-    api_key=35,
-    versions="0-5",
-    flexible="2+",
-)
+class DescribeLogDirsRequest(Message, api_key=35, versions="0-5", flexible="2+"):
+    topics: list[DescribableLogDirTopic] | None = array(nullable="0+")
+
+    class DescribableLogDirTopic(Struct):
+        topic: str = string()
+        partitions: list[int] = array(of=int32)
+
+
+class DescribeLogDirsResponse(Message, api_key=35, versions="0-5", flexible="2+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16("3+", ignorable=True)
+    results: list[DescribeLogDirsResult] = array()
+
+    class DescribeLogDirsResult(Struct):
+        error_code: int = int16()
+        log_dir: str = string()
+        topics: list[DescribeLogDirsResponse.DescribeLogDirsTopic] = array()
+        total_bytes: int = int64("4+", default=-1, ignorable=True)
+        usable_bytes: int = int64("4+", default=-1, ignorable=True)
+        is_cordoned: bool = bool_("5+", ignorable=True)
+
+    class DescribeLogDirsTopic(Struct):
+        name: str = string()
+        partitions: list[DescribeLogDirsResponse.DescribeLogDirsPartition] = array()
+
+    class DescribeLogDirsPartition(Struct):
+        partition_index: int = int32()
+        partition_size: int = int64()
+        offset_lag: int = int64()
+        is_future_key: bool = bool_()

@@ -1,51 +1,37 @@
 """DescribeProducers: the producers active in partitions."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int16, int32, int64, string
 
-DescribeProducersRequest = Message(
-    "DescribeProducersRequest",
-    Field(
-        "topics",
-        Array("TopicRequest", Field("name", String), Field("partition_indexes", Array(Int32))),
-    ),
-    api_key=61,
-    versions="0",
-    flexible="0+",
-)
 
-DescribeProducersResponse = Message(
-    "DescribeProducersResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "topics",
-        Array(
-            "TopicResponse",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionResponse",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                    Field(
-                        "active_producers",
-                        Array(
-                            "ProducerState",
-                            Field("producer_id", Int64),
-                            Field("producer_epoch", Int32),
-                            Field("last_sequence", Int32, default=-1),
-                            Field("last_timestamp", Int64, default=-1),
-                            Field("coordinator_epoch", Int32),
-                            Field("current_txn_start_offset", Int64, default=-1),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-    ),
-    api_key=61,
-    versions="0",
-    flexible="0+",
-)
+class DescribeProducersRequest(Message, api_key=61, versions="0", flexible="0+"):
+    topics: list[TopicRequest] = array()
+
+    class TopicRequest(Struct):
+        name: str = string()
+        partition_indexes: list[int] = array(of=int32)
+
+
+class DescribeProducersResponse(Message, api_key=61, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    topics: list[TopicResponse] = array()
+
+    class TopicResponse(Struct):
+        name: str = string()
+        partitions: list[DescribeProducersResponse.PartitionResponse] = array()
+
+    class PartitionResponse(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        active_producers: list[DescribeProducersResponse.ProducerState] = array()
+
+    class ProducerState(Struct):
+        producer_id: int = int64()
+        producer_epoch: int = int32()
+        last_sequence: int = int32(default=-1)
+        last_timestamp: int = int64(default=-1)
+        coordinator_epoch: int = int32()
+        current_txn_start_offset: int = int64(default=-1)

@@ -1,78 +1,54 @@
 """DescribeQuorum: the state of a KRaft quorum."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String, Struct, Uint16, Uuid
+from ..codec.types import Struct, array, int16, int32, int64, string, uint16, uuid
 
-REPLICA_STATE = Struct(
-    "ReplicaState",
-    Field("replica_id", Int32),
-    Field("replica_directory_id", Uuid, "2+"),
-    Field("log_end_offset", Int64),
-    Field("last_fetch_timestamp", Int64, "1+", default=-1, ignorable=True),
-    Field("last_caught_up_timestamp", Int64, "1+", default=-1, ignorable=True),
-)
 
-DescribeQuorumRequest = Message(
-    "DescribeQuorumRequest",
-    Field(
-        "topics",
-        Array(
-            "TopicData",
-            Field("topic_name", String),
-            Field("partitions", Array("PartitionData", Field("partition_index", Int32))),
-        ),
-    ),
-    api_key=55,
-    versions="0-2",
-    flexible="0+",
-)
+class DescribeQuorumRequest(Message, api_key=55, versions="0-2", flexible="0+"):
+    topics: list[TopicData] = array()
 
-DescribeQuorumResponse = Message(
-    "DescribeQuorumResponse",
-    Field("error_code", Int16),
-    Field("error_message", String, "2+", nullable="2+", default=None, ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "TopicData",
-            Field("topic_name", String),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionData",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                    Field(
-                        "error_message", String, "2+", nullable="2+", default=None, ignorable=True
-                    ),
-                    Field("leader_id", Int32),
-                    Field("leader_epoch", Int32),
-                    Field("high_watermark", Int64),
-                    Field("current_voters", Array(REPLICA_STATE)),
-                    Field("observers", Array(REPLICA_STATE)),
-                ),
-            ),
-        ),
-    ),
-    Field(
-        "nodes",
-        Array(
-            "Node",
-            Field("node_id", Int32, "2+"),
-            Field(
-                "listeners",
-                Array(
-                    "Listener",
-                    Field("name", String, "2+"),
-                    Field("host", String, "2+"),
-                    Field("port", Uint16, "2+"),
-                ),
-                "2+",
-            ),
-        ),
-        "2+",
-    ),
-    api_key=55,
-    versions="0-2",
-    flexible="0+",
-)
+    class TopicData(Struct):
+        topic_name: str = string()
+        partitions: list[DescribeQuorumRequest.PartitionData] = array()
+
+    class PartitionData(Struct):
+        partition_index: int = int32()
+
+
+class DescribeQuorumResponse(Message, api_key=55, versions="0-2", flexible="0+"):
+    error_code: int = int16()
+    error_message: str | None = string("2+", nullable="2+", default=None, ignorable=True)
+    topics: list[TopicData] = array()
+    nodes: list[Node] = array("2+")
+
+    class TopicData(Struct):
+        topic_name: str = string()
+        partitions: list[DescribeQuorumResponse.PartitionData] = array()
+
+    class Node(Struct):
+        node_id: int = int32("2+")
+        listeners: list[DescribeQuorumResponse.Listener] = array("2+")
+
+    class PartitionData(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string("2+", nullable="2+", default=None, ignorable=True)
+        leader_id: int = int32()
+        leader_epoch: int = int32()
+        high_watermark: int = int64()
+        current_voters: list[DescribeQuorumResponse.ReplicaState] = array()
+        observers: list[DescribeQuorumResponse.ReplicaState] = array()
+
+    class Listener(Struct):
+        name: str = string("2+")
+        host: str = string("2+")
+        port: int = uint16("2+")
+
+    class ReplicaState(Struct):
+        replica_id: int = int32()
+        replica_directory_id: bytes = uuid("2+")
+        log_end_offset: int = int64()
+        last_fetch_timestamp: int = int64("1+", default=-1, ignorable=True)
+        last_caught_up_timestamp: int = int64("1+", default=-1, ignorable=True)

@@ -1,64 +1,48 @@
 """DescribeShareGroupOffsets: the start offsets of share groups."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.types import Struct, array, int16, int32, int64, string, uuid
 
-DescribeShareGroupOffsetsRequest = Message(
-    "DescribeShareGroupOffsetsRequest",
-    Field(
-        "groups",
-        Array(
-            "DescribeShareGroupOffsetsRequestGroup",
-            Field("group_id", String),
-            Field(
-                "topics",
-                Array(
-                    "DescribeShareGroupOffsetsRequestTopic",
-                    Field("topic_name", String),
-                    Field("partitions", Array(Int32)),
-                ),
-                nullable="0+",
-            ),
-        ),
-    ),
-    api_key=90,
-    versions="0-1",
-    flexible="0+",
-)
 
-DescribeShareGroupOffsetsResponse = Message(
-    "DescribeShareGroupOffsetsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "groups",
-        Array(
-            "DescribeShareGroupOffsetsResponseGroup",
-            Field("group_id", String),
-            Field(
-                "topics",
-                Array(
-                    "DescribeShareGroupOffsetsResponseTopic",
-                    Field("topic_name", String),
-                    Field("topic_id", Uuid),
-                    Field(
-                        "partitions",
-                        Array(
-                            "DescribeShareGroupOffsetsResponsePartition",
-                            Field("partition_index", Int32),
-                            Field("start_offset", Int64),
-                            Field("leader_epoch", Int32),
-                            Field("lag", Int64, "1+", default=-1, ignorable=True),
-                            Field("error_code", Int16),
-                            Field("error_message", String, nullable="0+", default=None),
-                        ),
-                    ),
-                ),
-            ),
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-        ),
-    ),
-    api_key=90,
-    versions="0-1",
-    flexible="0+",
-)
+class DescribeShareGroupOffsetsRequest(Message, api_key=90, versions="0-1", flexible="0+"):
+    groups: list[DescribeShareGroupOffsetsRequestGroup] = array()
+
+    class DescribeShareGroupOffsetsRequestGroup(Struct):
+        group_id: str = string()
+        topics: (
+            list[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic] | None
+        ) = array(nullable="0+")
+
+    class DescribeShareGroupOffsetsRequestTopic(Struct):
+        topic_name: str = string()
+        partitions: list[int] = array(of=int32)
+
+
+class DescribeShareGroupOffsetsResponse(Message, api_key=90, versions="0-1", flexible="0+"):
+    throttle_time_ms: int = int32()
+    groups: list[DescribeShareGroupOffsetsResponseGroup] = array()
+
+    class DescribeShareGroupOffsetsResponseGroup(Struct):
+        group_id: str = string()
+        topics: list[DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic] = (
+            array()
+        )
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+
+    class DescribeShareGroupOffsetsResponseTopic(Struct):
+        topic_name: str = string()
+        topic_id: bytes = uuid()
+        partitions: list[
+            DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+        ] = array()
+
+    class DescribeShareGroupOffsetsResponsePartition(Struct):
+        partition_index: int = int32()
+        start_offset: int = int64()
+        leader_epoch: int = int32()
+        lag: int = int64("1+", default=-1, ignorable=True)
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)

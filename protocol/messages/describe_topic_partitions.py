@@ -1,59 +1,50 @@
 """DescribeTopicPartitions: topics' partitions, page by page (KIP-966)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, String, Struct, Uuid
+from ..codec.types import Struct, array, bool_, int16, int32, string, struct, uuid
 
-DescribeTopicPartitionsRequest = Message(
-    "DescribeTopicPartitionsRequest",
-    Field("topics", Array("TopicRequest", Field("name", String))),
-    Field("response_partition_limit", Int32, default=2000),
-    Field(
-        "cursor",
-        Struct("Cursor", Field("topic_name", String), Field("partition_index", Int32)),
-        nullable="0+",
-        default=None,
-    ),
-    api_key=75,
-    versions="0",
-    flexible="0+",
-)
 
-DescribeTopicPartitionsResponse = Message(
-    "DescribeTopicPartitionsResponse",
-    Field("throttle_time_ms", Int32, ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "DescribeTopicPartitionsResponseTopic",
-            Field("error_code", Int16),
-            Field("name", String, nullable="0+"),
-            Field("topic_id", Uuid, ignorable=True),
-            Field("is_internal", Bool, ignorable=True),
-            Field(
-                "partitions",
-                Array(
-                    "DescribeTopicPartitionsResponsePartition",
-                    Field("error_code", Int16),
-                    Field("partition_index", Int32),
-                    Field("leader_id", Int32),
-                    Field("leader_epoch", Int32, default=-1, ignorable=True),
-                    Field("replica_nodes", Array(Int32)),
-                    Field("isr_nodes", Array(Int32)),
-                    Field("eligible_leader_replicas", Array(Int32), nullable="0+", default=None),
-                    Field("last_known_elr", Array(Int32), nullable="0+", default=None),
-                    Field("offline_replicas", Array(Int32), ignorable=True),
-                ),
-            ),
-            Field("topic_authorized_operations", Int32, default=-0x80000000),
-        ),
-    ),
-    Field(
-        "next_cursor",
-        Struct("Cursor", Field("topic_name", String), Field("partition_index", Int32)),
-        nullable="0+",
-        default=None,
-    ),
-    api_key=75,
-    versions="0",
-    flexible="0+",
-)
+class DescribeTopicPartitionsRequest(Message, api_key=75, versions="0", flexible="0+"):
+    topics: list[TopicRequest] = array()
+    response_partition_limit: int = int32(default=2000)
+    cursor: Cursor | None = struct(nullable="0+", default=None)
+
+    class TopicRequest(Struct):
+        name: str = string()
+
+    class Cursor(Struct):
+        topic_name: str = string()
+        partition_index: int = int32()
+
+
+class DescribeTopicPartitionsResponse(Message, api_key=75, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32(ignorable=True)
+    topics: list[DescribeTopicPartitionsResponseTopic] = array()
+    next_cursor: Cursor | None = struct(nullable="0+", default=None)
+
+    class DescribeTopicPartitionsResponseTopic(Struct):
+        error_code: int = int16()
+        name: str | None = string(nullable="0+")
+        topic_id: bytes = uuid(ignorable=True)
+        is_internal: bool = bool_(ignorable=True)
+        partitions: list[
+            DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+        ] = array()
+        topic_authorized_operations: int = int32(default=-0x80000000)
+
+    class Cursor(Struct):
+        topic_name: str = string()
+        partition_index: int = int32()
+
+    class DescribeTopicPartitionsResponsePartition(Struct):
+        error_code: int = int16()
+        partition_index: int = int32()
+        leader_id: int = int32()
+        leader_epoch: int = int32(default=-1, ignorable=True)
+        replica_nodes: list[int] = array(of=int32)
+        isr_nodes: list[int] = array(of=int32)
+        eligible_leader_replicas: list[int] | None = array(of=int32, nullable="0+", default=None)
+        last_known_elr: list[int] | None = array(of=int32, nullable="0+", default=None)
+        offline_replicas: list[int] = array(of=int32, ignorable=True)

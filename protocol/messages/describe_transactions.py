@@ -1,37 +1,29 @@
 """DescribeTransactions: the state of transactions."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int16, int32, int64, string
 
-DescribeTransactionsRequest = Message(
-    "DescribeTransactionsRequest",
-    Field("transactional_ids", Array(String)),
-    api_key=65,
-    versions="0",
-    flexible="0+",
-)
 
-DescribeTransactionsResponse = Message(
-    "DescribeTransactionsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "transaction_states",
-        Array(
-            "TransactionState",
-            Field("error_code", Int16),
-            Field("transactional_id", String),
-            Field("transaction_state", String),
-            Field("transaction_timeout_ms", Int32),
-            Field("transaction_start_time_ms", Int64),
-            Field("producer_id", Int64),
-            Field("producer_epoch", Int16),
-            Field(
-                "topics",
-                Array("TopicData", Field("topic", String), Field("partitions", Array(Int32))),
-            ),
-        ),
-    ),
-    api_key=65,
-    versions="0",
-    flexible="0+",
-)
+class DescribeTransactionsRequest(Message, api_key=65, versions="0", flexible="0+"):
+    transactional_ids: list[str] = array(of=string)
+
+
+class DescribeTransactionsResponse(Message, api_key=65, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    transaction_states: list[TransactionState] = array()
+
+    class TransactionState(Struct):
+        error_code: int = int16()
+        transactional_id: str = string()
+        transaction_state: str = string()
+        transaction_timeout_ms: int = int32()
+        transaction_start_time_ms: int = int64()
+        producer_id: int = int64()
+        producer_epoch: int = int16()
+        topics: list[DescribeTransactionsResponse.TopicData] = array()
+
+    class TopicData(Struct):
+        topic: str = string()
+        partitions: list[int] = array(of=int32)

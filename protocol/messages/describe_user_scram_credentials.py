@@ -1,35 +1,30 @@
 """DescribeUserScramCredentials: which SCRAM credentials users have."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, int8, int16, int32, string
 
-DescribeUserScramCredentialsRequest = Message(
-    "DescribeUserScramCredentialsRequest",
-    Field("users", Array("UserName", Field("name", String)), nullable="0+"),
-    api_key=50,
-    versions="0",
-    flexible="0+",
-)
 
-DescribeUserScramCredentialsResponse = Message(
-    "DescribeUserScramCredentialsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field(
-        "results",
-        Array(
-            "DescribeUserScramCredentialsResult",
-            Field("user", String),
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-            Field(
-                "credential_infos",
-                Array("CredentialInfo", Field("mechanism", Int8), Field("iterations", Int32)),
-            ),
-        ),
-    ),
-    api_key=50,
-    versions="0",
-    flexible="0+",
-)
+class DescribeUserScramCredentialsRequest(Message, api_key=50, versions="0", flexible="0+"):
+    users: list[UserName] | None = array(nullable="0+")
+
+    class UserName(Struct):
+        name: str = string()
+
+
+class DescribeUserScramCredentialsResponse(Message, api_key=50, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    results: list[DescribeUserScramCredentialsResult] = array()
+
+    class DescribeUserScramCredentialsResult(Struct):
+        user: str = string()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        credential_infos: list[DescribeUserScramCredentialsResponse.CredentialInfo] = array()
+
+    class CredentialInfo(Struct):
+        mechanism: int = int8()
+        iterations: int = int32()

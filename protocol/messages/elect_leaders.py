@@ -1,43 +1,31 @@
 """ElectLeaders: elect preferred or unclean leaders."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, int8, int16, int32, string
 
-ElectLeadersRequest = Message(
-    "ElectLeadersRequest",
-    Field("election_type", Int8, "1+"),
-    Field(
-        "topic_partitions",
-        Array("TopicPartitions", Field("topic", String), Field("partitions", Array(Int32))),
-        nullable="0+",
-    ),
-    Field("timeout_ms", Int32, default=60000),
-    api_key=43,
-    versions="0-2",
-    flexible="2+",
-)
 
-ElectLeadersResponse = Message(
-    "ElectLeadersResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16, "1+"),
-    Field(
-        "replica_election_results",
-        Array(
-            "ReplicaElectionResult",
-            Field("topic", String),
-            Field(
-                "partition_result",
-                Array(
-                    "PartitionResult",
-                    Field("partition_id", Int32),
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                ),
-            ),
-        ),
-    ),
-    api_key=43,
-    versions="0-2",
-    flexible="2+",
-)
+class ElectLeadersRequest(Message, api_key=43, versions="0-2", flexible="2+"):
+    election_type: int = int8("1+")
+    topic_partitions: list[TopicPartitions] | None = array(nullable="0+")
+    timeout_ms: int = int32(default=60000)
+
+    class TopicPartitions(Struct):
+        topic: str = string()
+        partitions: list[int] = array(of=int32)
+
+
+class ElectLeadersResponse(Message, api_key=43, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16("1+")
+    replica_election_results: list[ReplicaElectionResult] = array()
+
+    class ReplicaElectionResult(Struct):
+        topic: str = string()
+        partition_result: list[ElectLeadersResponse.PartitionResult] = array()
+
+    class PartitionResult(Struct):
+        partition_id: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)

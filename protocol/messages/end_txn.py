@@ -1,26 +1,20 @@
 """EndTxn: commit or abort a transaction."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Bool, Field, Int16, Int32, Int64, String
+from ..codec.types import bool_, int16, int32, int64, string
 
-EndTxnRequest = Message(
-    "EndTxnRequest",
-    Field("transactional_id", String),
-    Field("producer_id", Int64),
-    Field("producer_epoch", Int16),
-    Field("committed", Bool),
-    api_key=26,
-    versions="0-5",
-    flexible="3+",
-)
 
-EndTxnResponse = Message(
-    "EndTxnResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("producer_id", Int64, "5+", default=-1, ignorable=True),
-    Field("producer_epoch", Int16, "5+", default=-1, ignorable=True),
-    api_key=26,
-    versions="0-5",
-    flexible="3+",
-)
+class EndTxnRequest(Message, api_key=26, versions="0-5", flexible="3+"):
+    transactional_id: str = string()
+    producer_id: int = int64()
+    producer_epoch: int = int16()
+    committed: bool = bool_()
+
+
+class EndTxnResponse(Message, api_key=26, versions="0-5", flexible="3+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    producer_id: int = int64("5+", default=-1, ignorable=True)
+    producer_epoch: int = int16("5+", default=-1, ignorable=True)

@@ -1,23 +1,17 @@
 """Envelope: a request forwarded to the controller with its principal."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Bytes, Field, Int16
+from ..codec.types import bytes_, int16
 
-EnvelopeRequest = Message(
-    "EnvelopeRequest",
-    Field("request_data", Bytes),
-    Field("request_principal", Bytes, nullable="0+"),
-    Field("client_host_address", Bytes),
-    api_key=58,
-    versions="0",
-    flexible="0+",
-)
 
-EnvelopeResponse = Message(
-    "EnvelopeResponse",
-    Field("response_data", Bytes, nullable="0+", default=None),
-    Field("error_code", Int16),
-    api_key=58,
-    versions="0",
-    flexible="0+",
-)
+class EnvelopeRequest(Message, api_key=58, versions="0", flexible="0+"):
+    request_data: bytes = bytes_()
+    request_principal: bytes | None = bytes_(nullable="0+")
+    client_host_address: bytes = bytes_()
+
+
+class EnvelopeResponse(Message, api_key=58, versions="0", flexible="0+"):
+    response_data: bytes | None = bytes_(nullable="0+", default=None)
+    error_code: int = int16()

@@ -1,40 +1,30 @@
 """FindCoordinator: the broker that coordinates a group, a transaction or a share."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, int8, int16, int32, string
 
-FindCoordinatorRequest = Message(
-    "FindCoordinatorRequest",
-    Field("key", String, "0-3"),
-    Field("key_type", Int8, "1+"),
-    Field("coordinator_keys", Array(String), "4+"),
-    api_key=10,
-    versions="0-6",
-    flexible="3+",
-)
 
-FindCoordinatorResponse = Message(
-    "FindCoordinatorResponse",
-    Field("throttle_time_ms", Int32, "1+", ignorable=True),
-    Field("error_code", Int16, "0-3"),
-    Field("error_message", String, "1-3", nullable="1-3", default=None, ignorable=True),
-    Field("node_id", Int32, "0-3"),
-    Field("host", String, "0-3"),
-    Field("port", Int32, "0-3"),
-    Field(
-        "coordinators",
-        Array(
-            "Coordinator",
-            Field("key", String, "4+"),
-            Field("node_id", Int32, "4+"),
-            Field("host", String, "4+"),
-            Field("port", Int32, "4+"),
-            Field("error_code", Int16, "4+"),
-            Field("error_message", String, "4+", nullable="4+", default=None, ignorable=True),
-        ),
-        "4+",
-    ),
-    api_key=10,
-    versions="0-6",
-    flexible="3+",
-)
+class FindCoordinatorRequest(Message, api_key=10, versions="0-6", flexible="3+"):
+    key: str = string("0-3")
+    key_type: int = int8("1+")
+    coordinator_keys: list[str] = array("4+", of=string)
+
+
+class FindCoordinatorResponse(Message, api_key=10, versions="0-6", flexible="3+"):
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    error_code: int = int16("0-3")
+    error_message: str | None = string("1-3", nullable="1-3", default=None, ignorable=True)
+    node_id: int = int32("0-3")
+    host: str = string("0-3")
+    port: int = int32("0-3")
+    coordinators: list[Coordinator] = array("4+")
+
+    class Coordinator(Struct):
+        key: str = string("4+")
+        node_id: int = int32("4+")
+        host: str = string("4+")
+        port: int = int32("4+")
+        error_code: int = int16("4+")
+        error_message: str | None = string("4+", nullable="4+", default=None, ignorable=True)

@@ -1,28 +1,22 @@
 """GetTelemetrySubscriptions: which client metrics are requested (KIP-714)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String, Uuid
+from ..codec.types import array, bool_, int8, int16, int32, string, uuid
 
-GetTelemetrySubscriptionsRequest = Message(
-    "GetTelemetrySubscriptionsRequest",
-    Field("client_instance_id", Uuid),
-    api_key=71,
-    versions="0",
-    flexible="0+",
-)
 
-GetTelemetrySubscriptionsResponse = Message(
-    "GetTelemetrySubscriptionsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("client_instance_id", Uuid),
-    Field("subscription_id", Int32),
-    Field("accepted_compression_types", Array(Int8)),
-    Field("push_interval_ms", Int32),
-    Field("telemetry_max_bytes", Int32),
-    Field("delta_temporality", Bool),
-    Field("requested_metrics", Array(String)),
-    api_key=71,
-    versions="0",
-    flexible="0+",
-)
+class GetTelemetrySubscriptionsRequest(Message, api_key=71, versions="0", flexible="0+"):
+    client_instance_id: bytes = uuid()
+
+
+class GetTelemetrySubscriptionsResponse(Message, api_key=71, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    client_instance_id: bytes = uuid()
+    subscription_id: int = int32()
+    accepted_compression_types: list[int] = array(of=int8)
+    push_interval_ms: int = int32()
+    telemetry_max_bytes: int = int32()
+    delta_temporality: bool = bool_()
+    requested_metrics: list[str] = array(of=string)

@@ -1,24 +1,18 @@
 """Heartbeat: a member of a classic group is alive."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Field, Int16, Int32, String
+from ..codec.types import int16, int32, string
 
-HeartbeatRequest = Message(
-    "HeartbeatRequest",
-    Field("group_id", String),
-    Field("generation_id", Int32),
-    Field("member_id", String),
-    Field("group_instance_id", String, "3+", nullable="3+", default=None),
-    api_key=12,
-    versions="0-4",
-    flexible="4+",
-)
 
-HeartbeatResponse = Message(
-    "HeartbeatResponse",
-    Field("throttle_time_ms", Int32, "1+", ignorable=True),
-    Field("error_code", Int16),
-    api_key=12,
-    versions="0-4",
-    flexible="4+",
-)
+class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+"):
+    group_id: str = string()
+    generation_id: int = int32()
+    member_id: str = string()
+    group_instance_id: str | None = string("3+", nullable="3+", default=None)
+
+
+class HeartbeatResponse(Message, api_key=12, versions="0-4", flexible="4+"):
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    error_code: int = int16()

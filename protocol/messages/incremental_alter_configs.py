@@ -1,47 +1,32 @@
 """IncrementalAlterConfigs: set, delete, append or subtract single settings."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, String
+from ..codec.types import Struct, array, bool_, int8, int16, int32, string
 
-IncrementalAlterConfigsRequest = Message(
-    "IncrementalAlterConfigsRequest",
-    Field(
-        "resources",
-        Array(
-            "AlterConfigsResource",
-            Field("resource_type", Int8),
-            Field("resource_name", String),
-            Field(
-                "configs",
-                Array(
-                    "AlterableConfig",
-                    Field("name", String),
-                    Field("config_operation", Int8),
-                    Field("value", String, nullable="0+"),
-                ),
-            ),
-        ),
-    ),
-    Field("validate_only", Bool),
-    api_key=44,
-    versions="0-1",
-    flexible="1+",
-)
 
-IncrementalAlterConfigsResponse = Message(
-    "IncrementalAlterConfigsResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "responses",
-        Array(
-            "AlterConfigsResourceResponse",
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-            Field("resource_type", Int8),
-            Field("resource_name", String),
-        ),
-    ),
-    api_key=44,
-    versions="0-1",
-    flexible="1+",
-)
+class IncrementalAlterConfigsRequest(Message, api_key=44, versions="0-1", flexible="1+"):
+    resources: list[AlterConfigsResource] = array()
+    validate_only: bool = bool_()
+
+    class AlterConfigsResource(Struct):
+        resource_type: int = int8()
+        resource_name: str = string()
+        configs: list[IncrementalAlterConfigsRequest.AlterableConfig] = array()
+
+    class AlterableConfig(Struct):
+        name: str = string()
+        config_operation: int = int8()
+        value: str | None = string(nullable="0+")
+
+
+class IncrementalAlterConfigsResponse(Message, api_key=44, versions="0-1", flexible="1+"):
+    throttle_time_ms: int = int32()
+    responses: list[AlterConfigsResourceResponse] = array()
+
+    class AlterConfigsResourceResponse(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        resource_type: int = int8()
+        resource_name: str = string()

@@ -1,30 +1,24 @@
 """InitProducerId: a producer id and epoch for idempotence and transactions."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Bool, Field, Int16, Int32, Int64, String
+from ..codec.types import bool_, int16, int32, int64, string
 
-InitProducerIdRequest = Message(
-    "InitProducerIdRequest",
-    Field("transactional_id", String, nullable="0+"),
-    Field("transaction_timeout_ms", Int32),
-    Field("producer_id", Int64, "3+", default=-1),
-    Field("producer_epoch", Int16, "3+", default=-1),
-    Field("enable2_pc", Bool, "6+"),
-    Field("keep_prepared_txn", Bool, "6+"),
-    api_key=22,
-    versions="0-6",
-    flexible="2+",
-)
 
-InitProducerIdResponse = Message(
-    "InitProducerIdResponse",
-    Field("throttle_time_ms", Int32, ignorable=True),
-    Field("error_code", Int16),
-    Field("producer_id", Int64, default=-1),
-    Field("producer_epoch", Int16),
-    Field("ongoing_txn_producer_id", Int64, "6+", default=-1),
-    Field("ongoing_txn_producer_epoch", Int16, "6+", default=-1),
-    api_key=22,
-    versions="0-6",
-    flexible="2+",
-)
+class InitProducerIdRequest(Message, api_key=22, versions="0-6", flexible="2+"):
+    transactional_id: str | None = string(nullable="0+")
+    transaction_timeout_ms: int = int32()
+    producer_id: int = int64("3+", default=-1)
+    producer_epoch: int = int16("3+", default=-1)
+    enable2_pc: bool = bool_("6+")
+    keep_prepared_txn: bool = bool_("6+")
+
+
+class InitProducerIdResponse(Message, api_key=22, versions="0-6", flexible="2+"):
+    throttle_time_ms: int = int32(ignorable=True)
+    error_code: int = int16()
+    producer_id: int = int64(default=-1)
+    producer_epoch: int = int16()
+    ongoing_txn_producer_id: int = int64("6+", default=-1)
+    ongoing_txn_producer_epoch: int = int16("6+", default=-1)

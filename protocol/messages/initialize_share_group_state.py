@@ -1,51 +1,33 @@
 """InitializeShareGroupState: a share coordinator begins a partition's state."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.types import Struct, array, int16, int32, int64, string, uuid
 
-InitializeShareGroupStateRequest = Message(
-    "InitializeShareGroupStateRequest",
-    Field("group_id", String),
-    Field(
-        "topics",
-        Array(
-            "InitializeStateData",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionData",
-                    Field("partition", Int32),
-                    Field("state_epoch", Int32),
-                    Field("start_offset", Int64),
-                ),
-            ),
-        ),
-    ),
-    api_key=83,
-    versions="0",
-    flexible="0+",
-)
 
-InitializeShareGroupStateResponse = Message(
-    "InitializeShareGroupStateResponse",
-    Field(
-        "results",
-        Array(
-            "InitializeStateResult",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionResult",
-                    Field("partition", Int32),
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                ),
-            ),
-        ),
-    ),
-    api_key=83,
-    versions="0",
-    flexible="0+",
-)
+class InitializeShareGroupStateRequest(Message, api_key=83, versions="0", flexible="0+"):
+    group_id: str = string()
+    topics: list[InitializeStateData] = array()
+
+    class InitializeStateData(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[InitializeShareGroupStateRequest.PartitionData] = array()
+
+    class PartitionData(Struct):
+        partition: int = int32()
+        state_epoch: int = int32()
+        start_offset: int = int64()
+
+
+class InitializeShareGroupStateResponse(Message, api_key=83, versions="0", flexible="0+"):
+    results: list[InitializeStateResult] = array()
+
+    class InitializeStateResult(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[InitializeShareGroupStateResponse.PartitionResult] = array()
+
+    class PartitionResult(Struct):
+        partition: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)

@@ -1,77 +1,56 @@
 """LeaderAndIsr: the controller tells a broker what it leads and follows (until Kafka 3.9)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
+from ..codec.types import Struct, array, bool_, int8, int16, int32, int64, string, uuid
 
-LEADER_AND_ISR_PARTITION_STATE = Struct(
-    "LeaderAndIsrPartitionState",
-    Field("topic_name", String, "0-1", ignorable=True),
-    Field("partition_index", Int32),
-    Field("controller_epoch", Int32),
-    Field("leader", Int32),
-    Field("leader_epoch", Int32),
-    Field("isr", Array(Int32)),
-    Field("partition_epoch", Int32),
-    Field("replicas", Array(Int32)),
-    Field("adding_replicas", Array(Int32), "3+", ignorable=True),
-    Field("removing_replicas", Array(Int32), "3+", ignorable=True),
-    Field("is_new", Bool, "1+", ignorable=True),
-    Field("leader_recovery_state", Int8, "6+"),
-)
 
-LEADER_AND_ISR_PARTITION_ERROR = Struct(
-    "LeaderAndIsrPartitionError",
-    Field("topic_name", String, "0-4", ignorable=True),
-    Field("partition_index", Int32),
-    Field("error_code", Int16),
-)
+class LeaderAndIsrRequest(Message, api_key=4, versions="0-7", flexible="4+"):
+    controller_id: int = int32()
+    is_kraft_controller: bool = bool_("7+")
+    controller_epoch: int = int32()
+    broker_epoch: int = int64("2+", default=-1, ignorable=True)
+    type: int = int8("5+")
+    ungrouped_partition_states: list[LeaderAndIsrPartitionState] = array("0-1")
+    topic_states: list[LeaderAndIsrTopicState] = array("2+")
+    live_leaders: list[LeaderAndIsrLiveLeader] = array()
 
-LeaderAndIsrRequest = Message(
-    "LeaderAndIsrRequest",
-    Field("controller_id", Int32),
-    Field("is_kraft_controller", Bool, "7+"),
-    Field("controller_epoch", Int32),
-    Field("broker_epoch", Int64, "2+", default=-1, ignorable=True),
-    Field("type", Int8, "5+"),
-    Field("ungrouped_partition_states", Array(LEADER_AND_ISR_PARTITION_STATE), "0-1"),
-    Field(
-        "topic_states",
-        Array(
-            "LeaderAndIsrTopicState",
-            Field("topic_name", String, "2+"),
-            Field("topic_id", Uuid, "5+", ignorable=True),
-            Field("partition_states", Array(LEADER_AND_ISR_PARTITION_STATE), "2+"),
-        ),
-        "2+",
-    ),
-    Field(
-        "live_leaders",
-        Array(
-            "LeaderAndIsrLiveLeader",
-            Field("broker_id", Int32),
-            Field("host_name", String),
-            Field("port", Int32),
-        ),
-    ),
-    api_key=4,
-    versions="0-7",
-    flexible="4+",
-)
+    class LeaderAndIsrPartitionState(Struct):
+        topic_name: str = string("0-1", ignorable=True)
+        partition_index: int = int32()
+        controller_epoch: int = int32()
+        leader: int = int32()
+        leader_epoch: int = int32()
+        isr: list[int] = array(of=int32)
+        partition_epoch: int = int32()
+        replicas: list[int] = array(of=int32)
+        adding_replicas: list[int] = array("3+", of=int32, ignorable=True)
+        removing_replicas: list[int] = array("3+", of=int32, ignorable=True)
+        is_new: bool = bool_("1+", ignorable=True)
+        leader_recovery_state: int = int8("6+")
 
-LeaderAndIsrResponse = Message(
-    "LeaderAndIsrResponse",
-    Field("error_code", Int16),
-    Field("partition_errors", Array(LEADER_AND_ISR_PARTITION_ERROR), "0-4"),
-    Field(
-        "topics",
-        Array(
-            "LeaderAndIsrTopicError",
-            Field("topic_id", Uuid, "5+"),
-            Field("partition_errors", Array(LEADER_AND_ISR_PARTITION_ERROR), "5+"),
-        ),
-        "5+",
-    ),
-    api_key=4,
-    versions="0-7",
-    flexible="4+",
-)
+    class LeaderAndIsrTopicState(Struct):
+        topic_name: str = string("2+")
+        topic_id: bytes = uuid("5+", ignorable=True)
+        partition_states: list[LeaderAndIsrRequest.LeaderAndIsrPartitionState] = array("2+")
+
+    class LeaderAndIsrLiveLeader(Struct):
+        broker_id: int = int32()
+        host_name: str = string()
+        port: int = int32()
+
+
+class LeaderAndIsrResponse(Message, api_key=4, versions="0-7", flexible="4+"):
+    error_code: int = int16()
+    partition_errors: list[LeaderAndIsrPartitionError] = array("0-4")
+    topics: list[LeaderAndIsrTopicError] = array("5+")
+
+    class LeaderAndIsrPartitionError(Struct):
+        topic_name: str = string("0-4", ignorable=True)
+        partition_index: int = int32()
+        error_code: int = int16()
+
+    class LeaderAndIsrTopicError(Struct):
+        topic_id: bytes = uuid("5+")
+        partition_errors: list[LeaderAndIsrResponse.LeaderAndIsrPartitionError] = array("5+")

@@ -1,58 +1,40 @@
 """ListOffsets: the offsets that belong to timestamps, or to a log's ends."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int8, int16, int32, int64, string
 
-ListOffsetsRequest = Message(
-    "ListOffsetsRequest",
-    Field("replica_id", Int32),
-    Field("isolation_level", Int8, "2+"),
-    Field(
-        "topics",
-        Array(
-            "ListOffsetsTopic",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "ListOffsetsPartition",
-                    Field("partition_index", Int32),
-                    Field("current_leader_epoch", Int32, "4+", default=-1, ignorable=True),
-                    Field("timestamp", Int64),
-                    Field("max_num_offsets", Int32, "0", default=1),
-                ),
-            ),
-        ),
-    ),
-    Field("timeout_ms", Int32, "10+", ignorable=True),
-    api_key=2,
-    versions="0-11",
-    flexible="6+",
-)
 
-ListOffsetsResponse = Message(
-    "ListOffsetsResponse",
-    Field("throttle_time_ms", Int32, "2+", ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "ListOffsetsTopicResponse",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "ListOffsetsPartitionResponse",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                    Field("old_style_offsets", Array(Int64), "0"),
-                    Field("timestamp", Int64, "1+", default=-1),
-                    Field("offset", Int64, "1+", default=-1),
-                    Field("leader_epoch", Int32, "4+", default=-1),
-                ),
-            ),
-        ),
-    ),
-    api_key=2,
-    versions="0-11",
-    flexible="6+",
-)
+class ListOffsetsRequest(Message, api_key=2, versions="0-11", flexible="6+"):
+    replica_id: int = int32()
+    isolation_level: int = int8("2+")
+    topics: list[ListOffsetsTopic] = array()
+    timeout_ms: int = int32("10+", ignorable=True)
+
+    class ListOffsetsTopic(Struct):
+        name: str = string()
+        partitions: list[ListOffsetsRequest.ListOffsetsPartition] = array()
+
+    class ListOffsetsPartition(Struct):
+        partition_index: int = int32()
+        current_leader_epoch: int = int32("4+", default=-1, ignorable=True)
+        timestamp: int = int64()
+        max_num_offsets: int = int32("0", default=1)
+
+
+class ListOffsetsResponse(Message, api_key=2, versions="0-11", flexible="6+"):
+    throttle_time_ms: int = int32("2+", ignorable=True)
+    topics: list[ListOffsetsTopicResponse] = array()
+
+    class ListOffsetsTopicResponse(Struct):
+        name: str = string()
+        partitions: list[ListOffsetsResponse.ListOffsetsPartitionResponse] = array()
+
+    class ListOffsetsPartitionResponse(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()
+        old_style_offsets: list[int] = array("0", of=int64)
+        timestamp: int = int64("1+", default=-1)
+        offset: int = int64("1+", default=-1)
+        leader_epoch: int = int32("4+", default=-1)

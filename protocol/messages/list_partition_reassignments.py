@@ -1,49 +1,32 @@
 """ListPartitionReassignments: the moves of replicas under way."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String
+from ..codec.types import Struct, array, int16, int32, string
 
-ListPartitionReassignmentsRequest = Message(
-    "ListPartitionReassignmentsRequest",
-    Field("timeout_ms", Int32, default=60000),
-    Field(
-        "topics",
-        Array(
-            "ListPartitionReassignmentsTopics",
-            Field("name", String),
-            Field("partition_indexes", Array(Int32)),
-        ),
-        nullable="0+",
-        default=None,
-    ),
-    api_key=46,
-    versions="0",
-    flexible="0+",
-)
 
-ListPartitionReassignmentsResponse = Message(
-    "ListPartitionReassignmentsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field(
-        "topics",
-        Array(
-            "OngoingTopicReassignment",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "OngoingPartitionReassignment",
-                    Field("partition_index", Int32),
-                    Field("replicas", Array(Int32)),
-                    Field("adding_replicas", Array(Int32)),
-                    Field("removing_replicas", Array(Int32)),
-                ),
-            ),
-        ),
-    ),
-    api_key=46,
-    versions="0",
-    flexible="0+",
-)
+class ListPartitionReassignmentsRequest(Message, api_key=46, versions="0", flexible="0+"):
+    timeout_ms: int = int32(default=60000)
+    topics: list[ListPartitionReassignmentsTopics] | None = array(nullable="0+", default=None)
+
+    class ListPartitionReassignmentsTopics(Struct):
+        name: str = string()
+        partition_indexes: list[int] = array(of=int32)
+
+
+class ListPartitionReassignmentsResponse(Message, api_key=46, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    topics: list[OngoingTopicReassignment] = array()
+
+    class OngoingTopicReassignment(Struct):
+        name: str = string()
+        partitions: list[ListPartitionReassignmentsResponse.OngoingPartitionReassignment] = array()
+
+    class OngoingPartitionReassignment(Struct):
+        partition_index: int = int32()
+        replicas: list[int] = array(of=int32)
+        adding_replicas: list[int] = array(of=int32)
+        removing_replicas: list[int] = array(of=int32)

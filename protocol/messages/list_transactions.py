@@ -1,34 +1,25 @@
 """ListTransactions: the transactions that a broker coordinates."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int16, int32, int64, string
 
-ListTransactionsRequest = Message(
-    "ListTransactionsRequest",
-    Field("state_filters", Array(String)),
-    Field("producer_id_filters", Array(Int64)),
-    Field("duration_filter", Int64, "1+", default=-1),
-    Field("transactional_id_pattern", String, "2+", nullable="2+", default=None),
-    api_key=66,
-    versions="0-2",
-    flexible="0+",
-)
 
-ListTransactionsResponse = Message(
-    "ListTransactionsResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("unknown_state_filters", Array(String)),
-    Field(
-        "transaction_states",
-        Array(
-            "TransactionState",
-            Field("transactional_id", String),
-            Field("producer_id", Int64),
-            Field("transaction_state", String),
-        ),
-    ),
-    api_key=66,
-    versions="0-2",
-    flexible="0+",
-)
+class ListTransactionsRequest(Message, api_key=66, versions="0-2", flexible="0+"):
+    state_filters: list[str] = array(of=string)
+    producer_id_filters: list[int] = array(of=int64)
+    duration_filter: int = int64("1+", default=-1)
+    transactional_id_pattern: str | None = string("2+", nullable="2+", default=None)
+
+
+class ListTransactionsResponse(Message, api_key=66, versions="0-2", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    unknown_state_filters: list[str] = array(of=string)
+    transaction_states: list[TransactionState] = array()
+
+    class TransactionState(Struct):
+        transactional_id: str = string()
+        producer_id: int = int64()
+        transaction_state: str = string()

@@ -1,59 +1,41 @@
 """OffsetCommit: store how far a group has read."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.types import Struct, array, int16, int32, int64, string, uuid
 
-OffsetCommitRequest = Message(
-    "OffsetCommitRequest",
-    Field("group_id", String),
-    Field("generation_id_or_member_epoch", Int32, "1+", default=-1, ignorable=True),
-    Field("member_id", String, "1+", ignorable=True),
-    Field("group_instance_id", String, "7+", nullable="7+", default=None),
-    Field("retention_time_ms", Int64, "2-4", default=-1, ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "OffsetCommitRequestTopic",
-            Field("name", String, "0-9", ignorable=True),
-            Field("topic_id", Uuid, "10+", ignorable=True),
-            Field(
-                "partitions",
-                Array(
-                    "OffsetCommitRequestPartition",
-                    Field("partition_index", Int32),
-                    Field("committed_offset", Int64),
-                    Field("committed_leader_epoch", Int32, "6+", default=-1, ignorable=True),
-                    Field("commit_timestamp", Int64, "1", default=-1),
-                    Field("committed_metadata", String, nullable="0+"),
-                ),
-            ),
-        ),
-    ),
-    api_key=8,
-    versions="0-10",
-    flexible="8+",
-)
 
-OffsetCommitResponse = Message(
-    "OffsetCommitResponse",
-    Field("throttle_time_ms", Int32, "3+", ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "OffsetCommitResponseTopic",
-            Field("name", String, "0-9", ignorable=True),
-            Field("topic_id", Uuid, "10+", ignorable=True),
-            Field(
-                "partitions",
-                Array(
-                    "OffsetCommitResponsePartition",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                ),
-            ),
-        ),
-    ),
-    api_key=8,
-    versions="0-10",
-    flexible="8+",
-)
+class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
+    group_id: str = string()
+    generation_id_or_member_epoch: int = int32("1+", default=-1, ignorable=True)
+    member_id: str = string("1+", ignorable=True)
+    group_instance_id: str | None = string("7+", nullable="7+", default=None)
+    retention_time_ms: int = int64("2-4", default=-1, ignorable=True)
+    topics: list[OffsetCommitRequestTopic] = array()
+
+    class OffsetCommitRequestTopic(Struct):
+        name: str = string("0-9", ignorable=True)
+        topic_id: bytes = uuid("10+", ignorable=True)
+        partitions: list[OffsetCommitRequest.OffsetCommitRequestPartition] = array()
+
+    class OffsetCommitRequestPartition(Struct):
+        partition_index: int = int32()
+        committed_offset: int = int64()
+        committed_leader_epoch: int = int32("6+", default=-1, ignorable=True)
+        commit_timestamp: int = int64("1", default=-1)
+        committed_metadata: str | None = string(nullable="0+")
+
+
+class OffsetCommitResponse(Message, api_key=8, versions="0-10", flexible="8+"):
+    throttle_time_ms: int = int32("3+", ignorable=True)
+    topics: list[OffsetCommitResponseTopic] = array()
+
+    class OffsetCommitResponseTopic(Struct):
+        name: str = string("0-9", ignorable=True)
+        topic_id: bytes = uuid("10+", ignorable=True)
+        partitions: list[OffsetCommitResponse.OffsetCommitResponsePartition] = array()
+
+    class OffsetCommitResponsePartition(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()

@@ -1,44 +1,32 @@
 """OffsetDelete: forget a group's offsets."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String
+from ..codec.types import Struct, array, int16, int32, string
 
-OffsetDeleteRequest = Message(
-    "OffsetDeleteRequest",
-    Field("group_id", String),
-    Field(
-        "topics",
-        Array(
-            "OffsetDeleteRequestTopic",
-            Field("name", String),
-            Field(
-                "partitions", Array("OffsetDeleteRequestPartition", Field("partition_index", Int32))
-            ),
-        ),
-    ),
-    api_key=47,
-    versions="0",
-)
 
-OffsetDeleteResponse = Message(
-    "OffsetDeleteResponse",
-    Field("error_code", Int16),
-    Field("throttle_time_ms", Int32, ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "OffsetDeleteResponseTopic",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "OffsetDeleteResponsePartition",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                ),
-            ),
-        ),
-    ),
-    api_key=47,
-    versions="0",
-)
+class OffsetDeleteRequest(Message, api_key=47, versions="0"):
+    group_id: str = string()
+    topics: list[OffsetDeleteRequestTopic] = array()
+
+    class OffsetDeleteRequestTopic(Struct):
+        name: str = string()
+        partitions: list[OffsetDeleteRequest.OffsetDeleteRequestPartition] = array()
+
+    class OffsetDeleteRequestPartition(Struct):
+        partition_index: int = int32()
+
+
+class OffsetDeleteResponse(Message, api_key=47, versions="0"):
+    error_code: int = int16()
+    throttle_time_ms: int = int32(ignorable=True)
+    topics: list[OffsetDeleteResponseTopic] = array()
+
+    class OffsetDeleteResponseTopic(Struct):
+        name: str = string()
+        partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition] = array()
+
+    class OffsetDeleteResponsePartition(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()

@@ -1,105 +1,65 @@
 """OffsetFetch: how far groups have read."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.types import Struct, array, bool_, int16, int32, int64, string, uuid
 
-OffsetFetchRequest = Message(
-    "OffsetFetchRequest",
-    Field("group_id", String, "0-7"),
-    Field(
-        "topics",
-        Array(
-            "OffsetFetchRequestTopic",
-            Field("name", String, "0-7"),
-            Field("partition_indexes", Array(Int32), "0-7"),
-        ),
-        "0-7",
-        nullable="2-7",
-    ),
-    Field(
-        "groups",
-        Array(
-            "OffsetFetchRequestGroup",
-            Field("group_id", String, "8+"),
-            Field("member_id", String, "9+", nullable="9+", default=None, ignorable=True),
-            Field("member_epoch", Int32, "9+", default=-1, ignorable=True),
-            Field(
-                "topics",
-                Array(
-                    "OffsetFetchRequestTopics",
-                    Field("name", String, "8-9", ignorable=True),
-                    Field("topic_id", Uuid, "10+", ignorable=True),
-                    Field("partition_indexes", Array(Int32), "8+"),
-                ),
-                "8+",
-                nullable="8+",
-            ),
-        ),
-        "8+",
-    ),
-    Field("require_stable", Bool, "7+"),
-    api_key=9,
-    versions="0-10",
-    flexible="6+",
-)
 
-OffsetFetchResponse = Message(
-    "OffsetFetchResponse",
-    Field("throttle_time_ms", Int32, "3+", ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "OffsetFetchResponseTopic",
-            Field("name", String, "0-7"),
-            Field(
-                "partitions",
-                Array(
-                    "OffsetFetchResponsePartition",
-                    Field("partition_index", Int32, "0-7"),
-                    Field("committed_offset", Int64, "0-7"),
-                    Field("committed_leader_epoch", Int32, "5-7", default=-1, ignorable=True),
-                    Field("metadata", String, "0-7", nullable="0-7"),
-                    Field("error_code", Int16, "0-7"),
-                ),
-                "0-7",
-            ),
-        ),
-        "0-7",
-    ),
-    Field("error_code", Int16, "2-7", ignorable=True),
-    Field(
-        "groups",
-        Array(
-            "OffsetFetchResponseGroup",
-            Field("group_id", String, "8+"),
-            Field(
-                "topics",
-                Array(
-                    "OffsetFetchResponseTopics",
-                    Field("name", String, "8-9", ignorable=True),
-                    Field("topic_id", Uuid, "10+", ignorable=True),
-                    Field(
-                        "partitions",
-                        Array(
-                            "OffsetFetchResponsePartitions",
-                            Field("partition_index", Int32, "8+"),
-                            Field("committed_offset", Int64, "8+"),
-                            Field(
-                                "committed_leader_epoch", Int32, "8+", default=-1, ignorable=True
-                            ),
-                            Field("metadata", String, "8+", nullable="8+"),
-                            Field("error_code", Int16, "8+"),
-                        ),
-                        "8+",
-                    ),
-                ),
-                "8+",
-            ),
-            Field("error_code", Int16, "8+"),
-        ),
-        "8+",
-    ),
-    api_key=9,
-    versions="0-10",
-    flexible="6+",
-)
+class OffsetFetchRequest(Message, api_key=9, versions="0-10", flexible="6+"):
+    group_id: str = string("0-7")
+    topics: list[OffsetFetchRequestTopic] | None = array("0-7", nullable="2-7")
+    groups: list[OffsetFetchRequestGroup] = array("8+")
+    require_stable: bool = bool_("7+")
+
+    class OffsetFetchRequestTopic(Struct):
+        name: str = string("0-7")
+        partition_indexes: list[int] = array("0-7", of=int32)
+
+    class OffsetFetchRequestGroup(Struct):
+        group_id: str = string("8+")
+        member_id: str | None = string("9+", nullable="9+", default=None, ignorable=True)
+        member_epoch: int = int32("9+", default=-1, ignorable=True)
+        topics: list[OffsetFetchRequest.OffsetFetchRequestTopics] | None = array(
+            "8+", nullable="8+"
+        )
+
+    class OffsetFetchRequestTopics(Struct):
+        name: str = string("8-9", ignorable=True)
+        topic_id: bytes = uuid("10+", ignorable=True)
+        partition_indexes: list[int] = array("8+", of=int32)
+
+
+class OffsetFetchResponse(Message, api_key=9, versions="0-10", flexible="6+"):
+    throttle_time_ms: int = int32("3+", ignorable=True)
+    topics: list[OffsetFetchResponseTopic] = array("0-7")
+    error_code: int = int16("2-7", ignorable=True)
+    groups: list[OffsetFetchResponseGroup] = array("8+")
+
+    class OffsetFetchResponseTopic(Struct):
+        name: str = string("0-7")
+        partitions: list[OffsetFetchResponse.OffsetFetchResponsePartition] = array("0-7")
+
+    class OffsetFetchResponseGroup(Struct):
+        group_id: str = string("8+")
+        topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = array("8+")
+        error_code: int = int16("8+")
+
+    class OffsetFetchResponsePartition(Struct):
+        partition_index: int = int32("0-7")
+        committed_offset: int = int64("0-7")
+        committed_leader_epoch: int = int32("5-7", default=-1, ignorable=True)
+        metadata: str | None = string("0-7", nullable="0-7")
+        error_code: int = int16("0-7")
+
+    class OffsetFetchResponseTopics(Struct):
+        name: str = string("8-9", ignorable=True)
+        topic_id: bytes = uuid("10+", ignorable=True)
+        partitions: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = array("8+")
+
+    class OffsetFetchResponsePartitions(Struct):
+        partition_index: int = int32("8+")
+        committed_offset: int = int64("8+")
+        committed_leader_epoch: int = int32("8+", default=-1, ignorable=True)
+        metadata: str | None = string("8+", nullable="8+")
+        error_code: int = int16("8+")

@@ -1,53 +1,35 @@
 """OffsetForLeaderEpoch: where a leader's epoch ends in the log."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int16, int32, int64, string
 
-OffsetForLeaderEpochRequest = Message(
-    "OffsetForLeaderEpochRequest",
-    Field("replica_id", Int32, "3+", default=-2, ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "OffsetForLeaderTopic",
-            Field("topic", String),
-            Field(
-                "partitions",
-                Array(
-                    "OffsetForLeaderPartition",
-                    Field("partition", Int32),
-                    Field("current_leader_epoch", Int32, "2+", default=-1, ignorable=True),
-                    Field("leader_epoch", Int32),
-                ),
-            ),
-        ),
-    ),
-    api_key=23,
-    versions="0-4",
-    flexible="4+",
-)
 
-OffsetForLeaderEpochResponse = Message(
-    "OffsetForLeaderEpochResponse",
-    Field("throttle_time_ms", Int32, "2+", ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "OffsetForLeaderTopicResult",
-            Field("topic", String),
-            Field(
-                "partitions",
-                Array(
-                    "EpochEndOffset",
-                    Field("error_code", Int16),
-                    Field("partition", Int32),
-                    Field("leader_epoch", Int32, "1+", default=-1, ignorable=True),
-                    Field("end_offset", Int64, default=-1),
-                ),
-            ),
-        ),
-    ),
-    api_key=23,
-    versions="0-4",
-    flexible="4+",
-)
+class OffsetForLeaderEpochRequest(Message, api_key=23, versions="0-4", flexible="4+"):
+    replica_id: int = int32("3+", default=-2, ignorable=True)
+    topics: list[OffsetForLeaderTopic] = array()
+
+    class OffsetForLeaderTopic(Struct):
+        topic: str = string()
+        partitions: list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition] = array()
+
+    class OffsetForLeaderPartition(Struct):
+        partition: int = int32()
+        current_leader_epoch: int = int32("2+", default=-1, ignorable=True)
+        leader_epoch: int = int32()
+
+
+class OffsetForLeaderEpochResponse(Message, api_key=23, versions="0-4", flexible="4+"):
+    throttle_time_ms: int = int32("2+", ignorable=True)
+    topics: list[OffsetForLeaderTopicResult] = array()
+
+    class OffsetForLeaderTopicResult(Struct):
+        topic: str = string()
+        partitions: list[OffsetForLeaderEpochResponse.EpochEndOffset] = array()
+
+    class EpochEndOffset(Struct):
+        error_code: int = int16()
+        partition: int = int32()
+        leader_epoch: int = int32("1+", default=-1, ignorable=True)
+        end_offset: int = int64(default=-1)

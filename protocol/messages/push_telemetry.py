@@ -1,25 +1,19 @@
 """PushTelemetry: client metrics (KIP-714)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Bool, Bytes, Field, Int8, Int16, Int32, Uuid
+from ..codec.types import bool_, bytes_, int8, int16, int32, uuid
 
-PushTelemetryRequest = Message(
-    "PushTelemetryRequest",
-    Field("client_instance_id", Uuid),
-    Field("subscription_id", Int32),
-    Field("terminating", Bool),
-    Field("compression_type", Int8),
-    Field("metrics", Bytes),
-    api_key=72,
-    versions="0",
-    flexible="0+",
-)
 
-PushTelemetryResponse = Message(
-    "PushTelemetryResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    api_key=72,
-    versions="0",
-    flexible="0+",
-)
+class PushTelemetryRequest(Message, api_key=72, versions="0", flexible="0+"):
+    client_instance_id: bytes = uuid()
+    subscription_id: int = int32()
+    terminating: bool = bool_()
+    compression_type: int = int8()
+    metrics: bytes = bytes_()
+
+
+class PushTelemetryResponse(Message, api_key=72, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()

@@ -1,58 +1,41 @@
 """ReadShareGroupState: a partition's state from the share coordinator."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int8, Int16, Int32, Int64, String, Uuid
+from ..codec.types import Struct, array, int8, int16, int32, int64, string, uuid
 
-ReadShareGroupStateRequest = Message(
-    "ReadShareGroupStateRequest",
-    Field("group_id", String),
-    Field(
-        "topics",
-        Array(
-            "ReadStateData",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array("PartitionData", Field("partition", Int32), Field("leader_epoch", Int32)),
-            ),
-        ),
-    ),
-    api_key=84,
-    versions="0",
-    flexible="0+",
-)
 
-ReadShareGroupStateResponse = Message(
-    "ReadShareGroupStateResponse",
-    Field(
-        "results",
-        Array(
-            "ReadStateResult",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionResult",
-                    Field("partition", Int32),
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                    Field("state_epoch", Int32),
-                    Field("start_offset", Int64),
-                    Field(
-                        "state_batches",
-                        Array(
-                            "StateBatch",
-                            Field("first_offset", Int64),
-                            Field("last_offset", Int64),
-                            Field("delivery_state", Int8),
-                            Field("delivery_count", Int16),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-    ),
-    api_key=84,
-    versions="0",
-    flexible="0+",
-)
+class ReadShareGroupStateRequest(Message, api_key=84, versions="0", flexible="0+"):
+    group_id: str = string()
+    topics: list[ReadStateData] = array()
+
+    class ReadStateData(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[ReadShareGroupStateRequest.PartitionData] = array()
+
+    class PartitionData(Struct):
+        partition: int = int32()
+        leader_epoch: int = int32()
+
+
+class ReadShareGroupStateResponse(Message, api_key=84, versions="0", flexible="0+"):
+    results: list[ReadStateResult] = array()
+
+    class ReadStateResult(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[ReadShareGroupStateResponse.PartitionResult] = array()
+
+    class PartitionResult(Struct):
+        partition: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        state_epoch: int = int32()
+        start_offset: int = int64()
+        state_batches: list[ReadShareGroupStateResponse.StateBatch] = array()
+
+    class StateBatch(Struct):
+        first_offset: int = int64()
+        last_offset: int = int64()
+        delivery_state: int = int8()
+        delivery_count: int = int16()

@@ -1,50 +1,36 @@
 """ReadShareGroupStateSummary: a partition's state without its batches."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String, Uuid
+from ..codec.types import Struct, array, int16, int32, int64, string, uuid
 
-ReadShareGroupStateSummaryRequest = Message(
-    "ReadShareGroupStateSummaryRequest",
-    Field("group_id", String),
-    Field(
-        "topics",
-        Array(
-            "ReadStateSummaryData",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array("PartitionData", Field("partition", Int32), Field("leader_epoch", Int32)),
-            ),
-        ),
-    ),
-    api_key=87,
-    versions="0-1",
-    flexible="0+",
-)
 
-ReadShareGroupStateSummaryResponse = Message(
-    "ReadShareGroupStateSummaryResponse",
-    Field(
-        "results",
-        Array(
-            "ReadStateSummaryResult",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionResult",
-                    Field("partition", Int32),
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                    Field("state_epoch", Int32),
-                    Field("leader_epoch", Int32),
-                    Field("start_offset", Int64),
-                    Field("delivery_complete_count", Int32, "1+", default=-1, ignorable=True),
-                ),
-            ),
-        ),
-    ),
-    api_key=87,
-    versions="0-1",
-    flexible="0+",
-)
+class ReadShareGroupStateSummaryRequest(Message, api_key=87, versions="0-1", flexible="0+"):
+    group_id: str = string()
+    topics: list[ReadStateSummaryData] = array()
+
+    class ReadStateSummaryData(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[ReadShareGroupStateSummaryRequest.PartitionData] = array()
+
+    class PartitionData(Struct):
+        partition: int = int32()
+        leader_epoch: int = int32()
+
+
+class ReadShareGroupStateSummaryResponse(Message, api_key=87, versions="0-1", flexible="0+"):
+    results: list[ReadStateSummaryResult] = array()
+
+    class ReadStateSummaryResult(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[ReadShareGroupStateSummaryResponse.PartitionResult] = array()
+
+    class PartitionResult(Struct):
+        partition: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        state_epoch: int = int32()
+        leader_epoch: int = int32()
+        start_offset: int = int64()
+        delivery_complete_count: int = int32("1+", default=-1, ignorable=True)

@@ -1,24 +1,18 @@
 """RemoveRaftVoter: a voter leaves a KRaft quorum (KIP-853)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Field, Int16, Int32, String, Uuid
+from ..codec.types import int16, int32, string, uuid
 
-RemoveRaftVoterRequest = Message(
-    "RemoveRaftVoterRequest",
-    Field("cluster_id", String, nullable="0+"),
-    Field("voter_id", Int32),
-    Field("voter_directory_id", Uuid),
-    api_key=81,
-    versions="0",
-    flexible="0+",
-)
 
-RemoveRaftVoterResponse = Message(
-    "RemoveRaftVoterResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None, ignorable=True),
-    api_key=81,
-    versions="0",
-    flexible="0+",
-)
+class RemoveRaftVoterRequest(Message, api_key=81, versions="0", flexible="0+"):
+    cluster_id: str | None = string(nullable="0+")
+    voter_id: int = int32()
+    voter_directory_id: bytes = uuid()
+
+
+class RemoveRaftVoterResponse(Message, api_key=81, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None, ignorable=True)

@@ -1,19 +1,17 @@
 """SaslAuthenticate: one step of a SASL exchange."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Bytes, Field, Int16, Int64, String
+from ..codec.types import bytes_, int16, int64, string
 
-SaslAuthenticateRequest = Message(
-    "SaslAuthenticateRequest", Field("auth_bytes", Bytes), api_key=36, versions="0-2", flexible="2+"
-)
 
-SaslAuthenticateResponse = Message(
-    "SaslAuthenticateResponse",
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field("auth_bytes", Bytes),
-    Field("session_lifetime_ms", Int64, "1+", ignorable=True),
-    api_key=36,
-    versions="0-2",
-    flexible="2+",
-)
+class SaslAuthenticateRequest(Message, api_key=36, versions="0-2", flexible="2+"):
+    auth_bytes: bytes = bytes_()
+
+
+class SaslAuthenticateResponse(Message, api_key=36, versions="0-2", flexible="2+"):
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    auth_bytes: bytes = bytes_()
+    session_lifetime_ms: int = int64("1+", ignorable=True)

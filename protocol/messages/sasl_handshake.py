@@ -1,16 +1,15 @@
 """SaslHandshake: agree on a SASL mechanism."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, String
+from ..codec.types import array, int16, string
 
-SaslHandshakeRequest = Message(
-    "SaslHandshakeRequest", Field("mechanism", String), api_key=17, versions="0-1"
-)
 
-SaslHandshakeResponse = Message(
-    "SaslHandshakeResponse",
-    Field("error_code", Int16),
-    Field("mechanisms", Array(String)),
-    api_key=17,
-    versions="0-1",
-)
+class SaslHandshakeRequest(Message, api_key=17, versions="0-1"):
+    mechanism: str = string()
+
+
+class SaslHandshakeResponse(Message, api_key=17, versions="0-1"):
+    error_code: int = int16()
+    mechanisms: list[str] = array(of=string)

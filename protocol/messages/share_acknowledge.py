@@ -1,83 +1,56 @@
 """ShareAcknowledge: accept, release or reject acquired records (KIP-932)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
+from ..codec.types import Struct, array, bool_, int8, int16, int32, int64, string, struct, uuid
 
-ShareAcknowledgeRequest = Message(
-    "ShareAcknowledgeRequest",
-    Field("group_id", String, nullable="0+", default=None),
-    Field("member_id", String, nullable="0+"),
-    Field("share_session_epoch", Int32),
-    Field("is_renew_ack", Bool, "2+"),
-    Field(
-        "topics",
-        Array(
-            "AcknowledgeTopic",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array(
-                    "AcknowledgePartition",
-                    Field("partition_index", Int32),
-                    Field(
-                        "acknowledgement_batches",
-                        Array(
-                            "AcknowledgementBatch",
-                            Field("first_offset", Int64),
-                            Field("last_offset", Int64),
-                            Field("acknowledge_types", Array(Int8)),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-    ),
-    api_key=79,
-    versions="1-2",
-    flexible="0+",
-)
 
-ShareAcknowledgeResponse = Message(
-    "ShareAcknowledgeResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field("acquisition_lock_timeout_ms", Int32, "2+", ignorable=True),
-    Field(
-        "responses",
-        Array(
-            "ShareAcknowledgeTopicResponse",
-            Field("topic_id", Uuid),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionData",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                    Field("error_message", String, nullable="0+", default=None),
-                    Field(
-                        "current_leader",
-                        Struct(
-                            "LeaderIdAndEpoch",
-                            Field("leader_id", Int32),
-                            Field("leader_epoch", Int32),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-    ),
-    Field(
-        "node_endpoints",
-        Array(
-            "NodeEndpoint",
-            Field("node_id", Int32),
-            Field("host", String),
-            Field("port", Int32),
-            Field("rack", String, nullable="0+", default=None),
-        ),
-    ),
-    api_key=79,
-    versions="1-2",
-    flexible="0+",
-)
+class ShareAcknowledgeRequest(Message, api_key=79, versions="1-2", flexible="0+"):
+    group_id: str | None = string(nullable="0+", default=None)
+    member_id: str | None = string(nullable="0+")
+    share_session_epoch: int = int32()
+    is_renew_ack: bool = bool_("2+")
+    topics: list[AcknowledgeTopic] = array()
+
+    class AcknowledgeTopic(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[ShareAcknowledgeRequest.AcknowledgePartition] = array()
+
+    class AcknowledgePartition(Struct):
+        partition_index: int = int32()
+        acknowledgement_batches: list[ShareAcknowledgeRequest.AcknowledgementBatch] = array()
+
+    class AcknowledgementBatch(Struct):
+        first_offset: int = int64()
+        last_offset: int = int64()
+        acknowledge_types: list[int] = array(of=int8)
+
+
+class ShareAcknowledgeResponse(Message, api_key=79, versions="1-2", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    acquisition_lock_timeout_ms: int = int32("2+", ignorable=True)
+    responses: list[ShareAcknowledgeTopicResponse] = array()
+    node_endpoints: list[NodeEndpoint] = array()
+
+    class ShareAcknowledgeTopicResponse(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[ShareAcknowledgeResponse.PartitionData] = array()
+
+    class NodeEndpoint(Struct):
+        node_id: int = int32()
+        host: str = string()
+        port: int = int32()
+        rack: str | None = string(nullable="0+", default=None)
+
+    class PartitionData(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        current_leader: ShareAcknowledgeResponse.LeaderIdAndEpoch = struct()
+
+    class LeaderIdAndEpoch(Struct):
+        leader_id: int = int32()
+        leader_epoch: int = int32()

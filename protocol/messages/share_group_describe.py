@@ -1,62 +1,44 @@
 """ShareGroupDescribe: share groups (KIP-932)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, String, Struct, Uuid
+from ..codec.types import Struct, array, bool_, int16, int32, string, struct, uuid
 
-ShareGroupDescribeRequest = Message(
-    "ShareGroupDescribeRequest",
-    Field("group_ids", Array(String)),
-    Field("include_authorized_operations", Bool),
-    api_key=77,
-    versions="1",
-    flexible="0+",
-)
 
-ShareGroupDescribeResponse = Message(
-    "ShareGroupDescribeResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "groups",
-        Array(
-            "DescribedGroup",
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-            Field("group_id", String),
-            Field("group_state", String),
-            Field("group_epoch", Int32),
-            Field("assignment_epoch", Int32),
-            Field("assignor_name", String),
-            Field(
-                "members",
-                Array(
-                    "Member",
-                    Field("member_id", String),
-                    Field("rack_id", String, nullable="0+", default=None),
-                    Field("member_epoch", Int32),
-                    Field("client_id", String),
-                    Field("client_host", String),
-                    Field("subscribed_topic_names", Array(String)),
-                    Field(
-                        "assignment",
-                        Struct(
-                            "Assignment",
-                            Field(
-                                "topic_partitions",
-                                Array(
-                                    "TopicPartitions",
-                                    Field("topic_id", Uuid),
-                                    Field("topic_name", String),
-                                    Field("partitions", Array(Int32)),
-                                ),
-                            ),
-                        ),
-                    ),
-                ),
-            ),
-            Field("authorized_operations", Int32, default=-0x80000000),
-        ),
-    ),
-    api_key=77,
-    versions="1",
-    flexible="0+",
-)
+class ShareGroupDescribeRequest(Message, api_key=77, versions="1", flexible="0+"):
+    group_ids: list[str] = array(of=string)
+    include_authorized_operations: bool = bool_()
+
+
+class ShareGroupDescribeResponse(Message, api_key=77, versions="1", flexible="0+"):
+    throttle_time_ms: int = int32()
+    groups: list[DescribedGroup] = array()
+
+    class DescribedGroup(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        group_id: str = string()
+        group_state: str = string()
+        group_epoch: int = int32()
+        assignment_epoch: int = int32()
+        assignor_name: str = string()
+        members: list[ShareGroupDescribeResponse.Member] = array()
+        authorized_operations: int = int32(default=-0x80000000)
+
+    class Member(Struct):
+        member_id: str = string()
+        rack_id: str | None = string(nullable="0+", default=None)
+        member_epoch: int = int32()
+        client_id: str = string()
+        client_host: str = string()
+        subscribed_topic_names: list[str] = array(of=string)
+        assignment: ShareGroupDescribeResponse.Assignment = struct()
+
+    class Assignment(Struct):
+        topic_partitions: list[ShareGroupDescribeResponse.TopicPartitions] = array()
+
+    class TopicPartitions(Struct):
+        topic_id: bytes = uuid()
+        topic_name: str = string()
+        partitions: list[int] = array(of=int32)

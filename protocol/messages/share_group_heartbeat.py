@@ -1,43 +1,31 @@
 """ShareGroupHeartbeat: membership in a share group (KIP-932)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String, Struct, Uuid
+from ..codec.types import Struct, array, int16, int32, string, struct, uuid
 
-ShareGroupHeartbeatRequest = Message(
-    "ShareGroupHeartbeatRequest",
-    Field("group_id", String),
-    Field("member_id", String),
-    Field("member_epoch", Int32),
-    Field("rack_id", String, nullable="0+", default=None),
-    Field("subscribed_topic_names", Array(String), nullable="0+", default=None),
-    api_key=76,
-    versions="1",
-    flexible="0+",
-)
 
-ShareGroupHeartbeatResponse = Message(
-    "ShareGroupHeartbeatResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field("member_id", String, nullable="0+", default=None),
-    Field("member_epoch", Int32),
-    Field("heartbeat_interval_ms", Int32),
-    Field(
-        "assignment",
-        Struct(
-            "Assignment",
-            Field(
-                "topic_partitions",
-                Array(
-                    "TopicPartitions", Field("topic_id", Uuid), Field("partitions", Array(Int32))
-                ),
-            ),
-        ),
-        nullable="0+",
-        default=None,
-    ),
-    api_key=76,
-    versions="1",
-    flexible="0+",
-)
+class ShareGroupHeartbeatRequest(Message, api_key=76, versions="1", flexible="0+"):
+    group_id: str = string()
+    member_id: str = string()
+    member_epoch: int = int32()
+    rack_id: str | None = string(nullable="0+", default=None)
+    subscribed_topic_names: list[str] | None = array(of=string, nullable="0+", default=None)
+
+
+class ShareGroupHeartbeatResponse(Message, api_key=76, versions="1", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    member_id: str | None = string(nullable="0+", default=None)
+    member_epoch: int = int32()
+    heartbeat_interval_ms: int = int32()
+    assignment: Assignment | None = struct(nullable="0+", default=None)
+
+    class Assignment(Struct):
+        topic_partitions: list[ShareGroupHeartbeatResponse.TopicPartitions] = array()
+
+    class TopicPartitions(Struct):
+        topic_id: bytes = uuid()
+        partitions: list[int] = array(of=int32)

@@ -1,105 +1,87 @@
 """StreamsGroupDescribe: streams groups (KIP-1071)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Struct, Uint16
+from ..codec.types import Struct, array, bool_, int16, int32, int64, string, struct, uint16
 
-KEY_VALUE = Struct("KeyValue", Field("key", String), Field("value", String))
 
-TOPIC_INFO = Struct(
-    "TopicInfo",
-    Field("name", String),
-    Field("partitions", Int32),
-    Field("replication_factor", Int16),
-    Field("topic_configs", Array(KEY_VALUE)),
-)
+class StreamsGroupDescribeRequest(Message, api_key=89, versions="0", flexible="0+"):
+    group_ids: list[str] = array(of=string)
+    include_authorized_operations: bool = bool_()
 
-TASK_OFFSET = Struct(
-    "TaskOffset", Field("subtopology_id", String), Field("partition", Int32), Field("offset", Int64)
-)
 
-TASK_IDS = Struct("TaskIds", Field("subtopology_id", String), Field("partitions", Array(Int32)))
+class StreamsGroupDescribeResponse(Message, api_key=89, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    groups: list[DescribedGroup] = array()
 
-ASSIGNMENT = Struct(
-    "Assignment",
-    Field("active_tasks", Array(TASK_IDS)),
-    Field("standby_tasks", Array(TASK_IDS)),
-    Field("warmup_tasks", Array(TASK_IDS)),
-)
+    class DescribedGroup(Struct):
+        error_code: int = int16()
+        error_message: str | None = string(nullable="0+", default=None)
+        group_id: str = string()
+        group_state: str = string()
+        group_epoch: int = int32()
+        assignment_epoch: int = int32()
+        topology: StreamsGroupDescribeResponse.Topology | None = struct(nullable="0+", default=None)
+        members: list[StreamsGroupDescribeResponse.Member] = array()
+        authorized_operations: int = int32(default=-0x80000000)
 
-StreamsGroupDescribeRequest = Message(
-    "StreamsGroupDescribeRequest",
-    Field("group_ids", Array(String)),
-    Field("include_authorized_operations", Bool),
-    api_key=89,
-    versions="0",
-    flexible="0+",
-)
+    class Topology(Struct):
+        epoch: int = int32()
+        subtopologies: list[StreamsGroupDescribeResponse.Subtopology] | None = array(
+            nullable="0+", default=None
+        )
 
-StreamsGroupDescribeResponse = Message(
-    "StreamsGroupDescribeResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "groups",
-        Array(
-            "DescribedGroup",
-            Field("error_code", Int16),
-            Field("error_message", String, nullable="0+", default=None),
-            Field("group_id", String),
-            Field("group_state", String),
-            Field("group_epoch", Int32),
-            Field("assignment_epoch", Int32),
-            Field(
-                "topology",
-                Struct(
-                    "Topology",
-                    Field("epoch", Int32),
-                    Field(
-                        "subtopologies",
-                        Array(
-                            "Subtopology",
-                            Field("subtopology_id", String),
-                            Field("source_topics", Array(String)),
-                            Field("repartition_sink_topics", Array(String)),
-                            Field("state_changelog_topics", Array(TOPIC_INFO)),
-                            Field("repartition_source_topics", Array(TOPIC_INFO)),
-                        ),
-                        nullable="0+",
-                        default=None,
-                    ),
-                ),
-                nullable="0+",
-                default=None,
-            ),
-            Field(
-                "members",
-                Array(
-                    "Member",
-                    Field("member_id", String),
-                    Field("member_epoch", Int32),
-                    Field("instance_id", String, nullable="0+", default=None),
-                    Field("rack_id", String, nullable="0+", default=None),
-                    Field("client_id", String),
-                    Field("client_host", String),
-                    Field("topology_epoch", Int32),
-                    Field("process_id", String),
-                    Field(
-                        "user_endpoint",
-                        Struct("Endpoint", Field("host", String), Field("port", Uint16)),
-                        nullable="0+",
-                        default=None,
-                    ),
-                    Field("client_tags", Array(KEY_VALUE)),
-                    Field("task_offsets", Array(TASK_OFFSET)),
-                    Field("task_end_offsets", Array(TASK_OFFSET)),
-                    Field("assignment", ASSIGNMENT),
-                    Field("target_assignment", ASSIGNMENT),
-                    Field("is_classic", Bool),
-                ),
-            ),
-            Field("authorized_operations", Int32, default=-0x80000000),
-        ),
-    ),
-    api_key=89,
-    versions="0",
-    flexible="0+",
-)
+    class Member(Struct):
+        member_id: str = string()
+        member_epoch: int = int32()
+        instance_id: str | None = string(nullable="0+", default=None)
+        rack_id: str | None = string(nullable="0+", default=None)
+        client_id: str = string()
+        client_host: str = string()
+        topology_epoch: int = int32()
+        process_id: str = string()
+        user_endpoint: StreamsGroupDescribeResponse.Endpoint | None = struct(
+            nullable="0+", default=None
+        )
+        client_tags: list[StreamsGroupDescribeResponse.KeyValue] = array()
+        task_offsets: list[StreamsGroupDescribeResponse.TaskOffset] = array()
+        task_end_offsets: list[StreamsGroupDescribeResponse.TaskOffset] = array()
+        assignment: StreamsGroupDescribeResponse.Assignment = struct()
+        target_assignment: StreamsGroupDescribeResponse.Assignment = struct()
+        is_classic: bool = bool_()
+
+    class Subtopology(Struct):
+        subtopology_id: str = string()
+        source_topics: list[str] = array(of=string)
+        repartition_sink_topics: list[str] = array(of=string)
+        state_changelog_topics: list[StreamsGroupDescribeResponse.TopicInfo] = array()
+        repartition_source_topics: list[StreamsGroupDescribeResponse.TopicInfo] = array()
+
+    class Endpoint(Struct):
+        host: str = string()
+        port: int = uint16()
+
+    class KeyValue(Struct):
+        key: str = string()
+        value: str = string()
+
+    class TaskOffset(Struct):
+        subtopology_id: str = string()
+        partition: int = int32()
+        offset: int = int64()
+
+    class Assignment(Struct):
+        active_tasks: list[StreamsGroupDescribeResponse.TaskIds] = array()
+        standby_tasks: list[StreamsGroupDescribeResponse.TaskIds] = array()
+        warmup_tasks: list[StreamsGroupDescribeResponse.TaskIds] = array()
+
+    class TopicInfo(Struct):
+        name: str = string()
+        partitions: int = int32()
+        replication_factor: int = int16()
+        topic_configs: list[StreamsGroupDescribeResponse.KeyValue] = array()
+
+    class TaskIds(Struct):
+        subtopology_id: str = string()
+        partitions: list[int] = array(of=int32)

@@ -1,123 +1,107 @@
 """StreamsGroupHeartbeat: membership in a streams group (KIP-1071)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uint16
+from ..codec.types import Struct, array, bool_, int8, int16, int32, int64, string, struct, uint16
 
-KEY_VALUE = Struct("KeyValue", Field("key", String), Field("value", String))
 
-TOPIC_INFO = Struct(
-    "TopicInfo",
-    Field("name", String),
-    Field("partitions", Int32),
-    Field("replication_factor", Int16),
-    Field("topic_configs", Array(KEY_VALUE)),
-)
+class StreamsGroupHeartbeatRequest(Message, api_key=88, versions="0", flexible="0+"):
+    group_id: str = string()
+    member_id: str = string()
+    member_epoch: int = int32()
+    endpoint_information_epoch: int = int32()
+    instance_id: str | None = string(nullable="0+", default=None)
+    rack_id: str | None = string(nullable="0+", default=None)
+    rebalance_timeout_ms: int = int32(default=-1)
+    topology: Topology | None = struct(nullable="0+", default=None)
+    active_tasks: list[TaskIds] | None = array(nullable="0+", default=None)
+    standby_tasks: list[TaskIds] | None = array(nullable="0+", default=None)
+    warmup_tasks: list[TaskIds] | None = array(nullable="0+", default=None)
+    process_id: str | None = string(nullable="0+", default=None)
+    user_endpoint: Endpoint | None = struct(nullable="0+", default=None)
+    client_tags: list[KeyValue] | None = array(nullable="0+", default=None)
+    task_offsets: list[TaskOffset] | None = array(nullable="0+", default=None)
+    task_end_offsets: list[TaskOffset] | None = array(nullable="0+", default=None)
+    shutdown_application: bool = bool_()
 
-TASK_IDS = Struct("TaskIds", Field("subtopology_id", String), Field("partitions", Array(Int32)))
+    class Topology(Struct):
+        epoch: int = int32()
+        subtopologies: list[StreamsGroupHeartbeatRequest.Subtopology] = array()
 
-TASK_OFFSET = Struct(
-    "TaskOffset", Field("subtopology_id", String), Field("partition", Int32), Field("offset", Int64)
-)
+    class TaskIds(Struct):
+        subtopology_id: str = string()
+        partitions: list[int] = array(of=int32)
 
-RESPONSE_TASK_IDS = Struct(
-    "TaskIds", Field("subtopology_id", String), Field("partitions", Array(Int32))
-)
+    class Endpoint(Struct):
+        host: str = string()
+        port: int = uint16()
 
-TOPIC_PARTITION = Struct(
-    "TopicPartition", Field("topic", String), Field("partitions", Array(Int32))
-)
+    class KeyValue(Struct):
+        key: str = string()
+        value: str = string()
 
-StreamsGroupHeartbeatRequest = Message(
-    "StreamsGroupHeartbeatRequest",
-    Field("group_id", String),
-    Field("member_id", String),
-    Field("member_epoch", Int32),
-    Field("endpoint_information_epoch", Int32),
-    Field("instance_id", String, nullable="0+", default=None),
-    Field("rack_id", String, nullable="0+", default=None),
-    Field("rebalance_timeout_ms", Int32, default=-1),
-    Field(
-        "topology",
-        Struct(
-            "Topology",
-            Field("epoch", Int32),
-            Field(
-                "subtopologies",
-                Array(
-                    "Subtopology",
-                    Field("subtopology_id", String),
-                    Field("source_topics", Array(String)),
-                    Field("source_topic_regex", Array(String)),
-                    Field("state_changelog_topics", Array(TOPIC_INFO)),
-                    Field("repartition_sink_topics", Array(String)),
-                    Field("repartition_source_topics", Array(TOPIC_INFO)),
-                    Field(
-                        "copartition_groups",
-                        Array(
-                            "CopartitionGroup",
-                            Field("source_topics", Array(Int16)),
-                            Field("source_topic_regex", Array(Int16)),
-                            Field("repartition_source_topics", Array(Int16)),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-        nullable="0+",
-        default=None,
-    ),
-    Field("active_tasks", Array(TASK_IDS), nullable="0+", default=None),
-    Field("standby_tasks", Array(TASK_IDS), nullable="0+", default=None),
-    Field("warmup_tasks", Array(TASK_IDS), nullable="0+", default=None),
-    Field("process_id", String, nullable="0+", default=None),
-    Field(
-        "user_endpoint",
-        Struct("Endpoint", Field("host", String), Field("port", Uint16)),
-        nullable="0+",
-        default=None,
-    ),
-    Field("client_tags", Array(KEY_VALUE), nullable="0+", default=None),
-    Field("task_offsets", Array(TASK_OFFSET), nullable="0+", default=None),
-    Field("task_end_offsets", Array(TASK_OFFSET), nullable="0+", default=None),
-    Field("shutdown_application", Bool),
-    api_key=88,
-    versions="0",
-    flexible="0+",
-)
+    class TaskOffset(Struct):
+        subtopology_id: str = string()
+        partition: int = int32()
+        offset: int = int64()
 
-StreamsGroupHeartbeatResponse = Message(
-    "StreamsGroupHeartbeatResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    Field("member_id", String),
-    Field("member_epoch", Int32),
-    Field("heartbeat_interval_ms", Int32),
-    Field("acceptable_recovery_lag", Int32),
-    Field("task_offset_interval_ms", Int32),
-    Field(
-        "status",
-        Array("Status", Field("status_code", Int8), Field("status_detail", String)),
-        nullable="0+",
-    ),
-    Field("active_tasks", Array(RESPONSE_TASK_IDS), nullable="0+", default=None),
-    Field("standby_tasks", Array(RESPONSE_TASK_IDS), nullable="0+", default=None),
-    Field("warmup_tasks", Array(RESPONSE_TASK_IDS), nullable="0+", default=None),
-    Field("endpoint_information_epoch", Int32),
-    Field(
-        "partitions_by_user_endpoint",
-        Array(
-            "EndpointToPartitions",
-            Field(
-                "user_endpoint", Struct("Endpoint", Field("host", String), Field("port", Uint16))
-            ),
-            Field("active_partitions", Array(TOPIC_PARTITION)),
-            Field("standby_partitions", Array(TOPIC_PARTITION)),
-        ),
-        nullable="0+",
-        default=None,
-    ),
-    api_key=88,
-    versions="0",
-    flexible="0+",
-)
+    class Subtopology(Struct):
+        subtopology_id: str = string()
+        source_topics: list[str] = array(of=string)
+        source_topic_regex: list[str] = array(of=string)
+        state_changelog_topics: list[StreamsGroupHeartbeatRequest.TopicInfo] = array()
+        repartition_sink_topics: list[str] = array(of=string)
+        repartition_source_topics: list[StreamsGroupHeartbeatRequest.TopicInfo] = array()
+        copartition_groups: list[StreamsGroupHeartbeatRequest.CopartitionGroup] = array()
+
+    class TopicInfo(Struct):
+        name: str = string()
+        partitions: int = int32()
+        replication_factor: int = int16()
+        topic_configs: list[StreamsGroupHeartbeatRequest.KeyValue] = array()
+
+    class CopartitionGroup(Struct):
+        source_topics: list[int] = array(of=int16)
+        source_topic_regex: list[int] = array(of=int16)
+        repartition_source_topics: list[int] = array(of=int16)
+
+
+class StreamsGroupHeartbeatResponse(Message, api_key=88, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    member_id: str = string()
+    member_epoch: int = int32()
+    heartbeat_interval_ms: int = int32()
+    acceptable_recovery_lag: int = int32()
+    task_offset_interval_ms: int = int32()
+    status: list[Status] | None = array(nullable="0+")
+    active_tasks: list[TaskIds] | None = array(nullable="0+", default=None)
+    standby_tasks: list[TaskIds] | None = array(nullable="0+", default=None)
+    warmup_tasks: list[TaskIds] | None = array(nullable="0+", default=None)
+    endpoint_information_epoch: int = int32()
+    partitions_by_user_endpoint: list[EndpointToPartitions] | None = array(
+        nullable="0+", default=None
+    )
+
+    class Status(Struct):
+        status_code: int = int8()
+        status_detail: str = string()
+
+    class TaskIds(Struct):
+        subtopology_id: str = string()
+        partitions: list[int] = array(of=int32)
+
+    class EndpointToPartitions(Struct):
+        user_endpoint: StreamsGroupHeartbeatResponse.Endpoint = struct()
+        active_partitions: list[StreamsGroupHeartbeatResponse.TopicPartition] = array()
+        standby_partitions: list[StreamsGroupHeartbeatResponse.TopicPartition] = array()
+
+    class Endpoint(Struct):
+        host: str = string()
+        port: int = uint16()
+
+    class TopicPartition(Struct):
+        topic: str = string()
+        partitions: list[int] = array(of=int32)

@@ -1,33 +1,28 @@
 """SyncGroup: the leader hands out, and members take, a group's assignment."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bytes, Field, Int16, Int32, String
+from ..codec.types import Struct, array, bytes_, int16, int32, string
 
-SyncGroupRequest = Message(
-    "SyncGroupRequest",
-    Field("group_id", String),
-    Field("generation_id", Int32),
-    Field("member_id", String),
-    Field("group_instance_id", String, "3+", nullable="3+", default=None),
-    Field("protocol_type", String, "5+", nullable="5+", default=None, ignorable=True),
-    Field("protocol_name", String, "5+", nullable="5+", default=None, ignorable=True),
-    Field(
-        "assignments",
-        Array("SyncGroupRequestAssignment", Field("member_id", String), Field("assignment", Bytes)),
-    ),
-    api_key=14,
-    versions="0-5",
-    flexible="4+",
-)
 
-SyncGroupResponse = Message(
-    "SyncGroupResponse",
-    Field("throttle_time_ms", Int32, "1+", ignorable=True),
-    Field("error_code", Int16),
-    Field("protocol_type", String, "5+", nullable="5+", default=None, ignorable=True),
-    Field("protocol_name", String, "5+", nullable="5+", default=None, ignorable=True),
-    Field("assignment", Bytes),
-    api_key=14,
-    versions="0-5",
-    flexible="4+",
-)
+class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
+    group_id: str = string()
+    generation_id: int = int32()
+    member_id: str = string()
+    group_instance_id: str | None = string("3+", nullable="3+", default=None)
+    protocol_type: str | None = string("5+", nullable="5+", default=None, ignorable=True)
+    protocol_name: str | None = string("5+", nullable="5+", default=None, ignorable=True)
+    assignments: list[SyncGroupRequestAssignment] = array()
+
+    class SyncGroupRequestAssignment(Struct):
+        member_id: str = string()
+        assignment: bytes = bytes_()
+
+
+class SyncGroupResponse(Message, api_key=14, versions="0-5", flexible="4+"):
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    error_code: int = int16()
+    protocol_type: str | None = string("5+", nullable="5+", default=None, ignorable=True)
+    protocol_name: str | None = string("5+", nullable="5+", default=None, ignorable=True)
+    assignment: bytes = bytes_()

@@ -1,58 +1,40 @@
 """TxnOffsetCommit: a group's offsets as part of a transaction."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, Int64, String
+from ..codec.types import Struct, array, int16, int32, int64, string
 
-TxnOffsetCommitRequest = Message(
-    "TxnOffsetCommitRequest",
-    Field("transactional_id", String),
-    Field("group_id", String),
-    Field("producer_id", Int64),
-    Field("producer_epoch", Int16),
-    Field("generation_id", Int32, "3+", default=-1),
-    Field("member_id", String, "3+"),
-    Field("group_instance_id", String, "3+", nullable="3+", default=None),
-    Field(
-        "topics",
-        Array(
-            "TxnOffsetCommitRequestTopic",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "TxnOffsetCommitRequestPartition",
-                    Field("partition_index", Int32),
-                    Field("committed_offset", Int64),
-                    Field("committed_leader_epoch", Int32, "2+", default=-1, ignorable=True),
-                    Field("committed_metadata", String, nullable="0+"),
-                ),
-            ),
-        ),
-    ),
-    api_key=28,
-    versions="0-5",
-    flexible="3+",
-)
 
-TxnOffsetCommitResponse = Message(
-    "TxnOffsetCommitResponse",
-    Field("throttle_time_ms", Int32),
-    Field(
-        "topics",
-        Array(
-            "TxnOffsetCommitResponseTopic",
-            Field("name", String),
-            Field(
-                "partitions",
-                Array(
-                    "TxnOffsetCommitResponsePartition",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                ),
-            ),
-        ),
-    ),
-    api_key=28,
-    versions="0-5",
-    flexible="3+",
-)
+class TxnOffsetCommitRequest(Message, api_key=28, versions="0-5", flexible="3+"):
+    transactional_id: str = string()
+    group_id: str = string()
+    producer_id: int = int64()
+    producer_epoch: int = int16()
+    generation_id: int = int32("3+", default=-1)
+    member_id: str = string("3+")
+    group_instance_id: str | None = string("3+", nullable="3+", default=None)
+    topics: list[TxnOffsetCommitRequestTopic] = array()
+
+    class TxnOffsetCommitRequestTopic(Struct):
+        name: str = string()
+        partitions: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = array()
+
+    class TxnOffsetCommitRequestPartition(Struct):
+        partition_index: int = int32()
+        committed_offset: int = int64()
+        committed_leader_epoch: int = int32("2+", default=-1, ignorable=True)
+        committed_metadata: str | None = string(nullable="0+")
+
+
+class TxnOffsetCommitResponse(Message, api_key=28, versions="0-5", flexible="3+"):
+    throttle_time_ms: int = int32()
+    topics: list[TxnOffsetCommitResponseTopic] = array()
+
+    class TxnOffsetCommitResponseTopic(Struct):
+        name: str = string()
+        partitions: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = array()
+
+    class TxnOffsetCommitResponsePartition(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()

@@ -1,18 +1,16 @@
 """UnregisterBroker: remove a broker's registration."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Field, Int16, Int32, String
+from ..codec.types import int16, int32, string
 
-UnregisterBrokerRequest = Message(
-    "UnregisterBrokerRequest", Field("broker_id", Int32), api_key=64, versions="0", flexible="0+"
-)
 
-UnregisterBrokerResponse = Message(
-    "UnregisterBrokerResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field("error_message", String, nullable="0+", default=None),
-    api_key=64,
-    versions="0",
-    flexible="0+",
-)
+class UnregisterBrokerRequest(Message, api_key=64, versions="0", flexible="0+"):
+    broker_id: int = int32()
+
+
+class UnregisterBrokerResponse(Message, api_key=64, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)

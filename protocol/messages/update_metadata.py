@@ -1,66 +1,50 @@
 """UpdateMetadata: the controller tells a broker about the cluster (until Kafka 3.9)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int8, Int16, Int32, Int64, String, Struct, Uuid
+from ..codec.types import Struct, array, bool_, int8, int16, int32, int64, string, uuid
 
-UPDATE_METADATA_PARTITION_STATE = Struct(
-    "UpdateMetadataPartitionState",
-    Field("topic_name", String, "0-4", ignorable=True),
-    Field("partition_index", Int32),
-    Field("controller_epoch", Int32),
-    Field("leader", Int32),
-    Field("leader_epoch", Int32),
-    Field("isr", Array(Int32)),
-    Field("zk_version", Int32),
-    Field("replicas", Array(Int32)),
-    Field("offline_replicas", Array(Int32), "4+", ignorable=True),
-)
 
-UpdateMetadataRequest = Message(
-    "UpdateMetadataRequest",
-    Field("controller_id", Int32),
-    Field("is_kraft_controller", Bool, "8+"),
-    Field("type", Int8, "8+", tag=0),
-    Field("controller_epoch", Int32),
-    Field("broker_epoch", Int64, "5+", default=-1, ignorable=True),
-    Field("ungrouped_partition_states", Array(UPDATE_METADATA_PARTITION_STATE), "0-4"),
-    Field(
-        "topic_states",
-        Array(
-            "UpdateMetadataTopicState",
-            Field("topic_name", String, "5+"),
-            Field("topic_id", Uuid, "7+", ignorable=True),
-            Field("partition_states", Array(UPDATE_METADATA_PARTITION_STATE), "5+"),
-        ),
-        "5+",
-    ),
-    Field(
-        "live_brokers",
-        Array(
-            "UpdateMetadataBroker",
-            Field("id", Int32),
-            Field("v0_host", String, "0", ignorable=True),
-            Field("v0_port", Int32, "0", ignorable=True),
-            Field(
-                "endpoints",
-                Array(
-                    "UpdateMetadataEndpoint",
-                    Field("port", Int32, "1+"),
-                    Field("host", String, "1+"),
-                    Field("listener", String, "3+", ignorable=True),
-                    Field("security_protocol", Int16, "1+"),
-                ),
-                "1+",
-                ignorable=True,
-            ),
-            Field("rack", String, "2+", nullable="0+", ignorable=True),
-        ),
-    ),
-    api_key=6,
-    versions="0-8",
-    flexible="6+",
-)
+class UpdateMetadataRequest(Message, api_key=6, versions="0-8", flexible="6+"):
+    controller_id: int = int32()
+    is_kraft_controller: bool = bool_("8+")
+    type: int = int8("8+", tag=0)
+    controller_epoch: int = int32()
+    broker_epoch: int = int64("5+", default=-1, ignorable=True)
+    ungrouped_partition_states: list[UpdateMetadataPartitionState] = array("0-4")
+    topic_states: list[UpdateMetadataTopicState] = array("5+")
+    live_brokers: list[UpdateMetadataBroker] = array()
 
-UpdateMetadataResponse = Message(
-    "UpdateMetadataResponse", Field("error_code", Int16), api_key=6, versions="0-8", flexible="6+"
-)
+    class UpdateMetadataPartitionState(Struct):
+        topic_name: str = string("0-4", ignorable=True)
+        partition_index: int = int32()
+        controller_epoch: int = int32()
+        leader: int = int32()
+        leader_epoch: int = int32()
+        isr: list[int] = array(of=int32)
+        zk_version: int = int32()
+        replicas: list[int] = array(of=int32)
+        offline_replicas: list[int] = array("4+", of=int32, ignorable=True)
+
+    class UpdateMetadataTopicState(Struct):
+        topic_name: str = string("5+")
+        topic_id: bytes = uuid("7+", ignorable=True)
+        partition_states: list[UpdateMetadataRequest.UpdateMetadataPartitionState] = array("5+")
+
+    class UpdateMetadataBroker(Struct):
+        id: int = int32()
+        v0_host: str = string("0", ignorable=True)
+        v0_port: int = int32("0", ignorable=True)
+        endpoints: list[UpdateMetadataRequest.UpdateMetadataEndpoint] = array("1+", ignorable=True)
+        rack: str | None = string("2+", nullable="0+", ignorable=True)
+
+    class UpdateMetadataEndpoint(Struct):
+        port: int = int32("1+")
+        host: str = string("1+")
+        listener: str = string("3+", ignorable=True)
+        security_protocol: int = int16("1+")
+
+
+class UpdateMetadataResponse(Message, api_key=6, versions="0-8", flexible="6+"):
+    error_code: int = int16()

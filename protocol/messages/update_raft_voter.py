@@ -1,47 +1,36 @@
 """UpdateRaftVoter: a voter's endpoints and versions (KIP-853)."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Field, Int16, Int32, String, Struct, Uint16, Uuid
+from ..codec.types import Struct, array, int16, int32, string, struct, uint16, uuid
 
-UpdateRaftVoterRequest = Message(
-    "UpdateRaftVoterRequest",
-    Field("cluster_id", String, nullable="0+"),
-    Field("current_leader_epoch", Int32),
-    Field("voter_id", Int32),
-    Field("voter_directory_id", Uuid),
-    Field(
-        "listeners",
-        Array("Listener", Field("name", String), Field("host", String), Field("port", Uint16)),
-    ),
-    Field(
-        "kraft_version_feature",
-        Struct(
-            "KRaftVersionFeature",
-            Field("min_supported_version", Int16),
-            Field("max_supported_version", Int16),
-        ),
-    ),
-    api_key=82,
-    versions="0",
-    flexible="0+",
-)
 
-UpdateRaftVoterResponse = Message(
-    "UpdateRaftVoterResponse",
-    Field("throttle_time_ms", Int32),
-    Field("error_code", Int16),
-    Field(
-        "current_leader",
-        Struct(
-            "CurrentLeader",
-            Field("leader_id", Int32, default=-1),
-            Field("leader_epoch", Int32, default=-1),
-            Field("host", String),
-            Field("port", Int32),
-        ),
-        tag=0,
-    ),
-    api_key=82,
-    versions="0",
-    flexible="0+",
-)
+class UpdateRaftVoterRequest(Message, api_key=82, versions="0", flexible="0+"):
+    cluster_id: str | None = string(nullable="0+")
+    current_leader_epoch: int = int32()
+    voter_id: int = int32()
+    voter_directory_id: bytes = uuid()
+    listeners: list[Listener] = array()
+    kraft_version_feature: KRaftVersionFeature = struct()
+
+    class Listener(Struct):
+        name: str = string()
+        host: str = string()
+        port: int = uint16()
+
+    class KRaftVersionFeature(Struct):
+        min_supported_version: int = int16()
+        max_supported_version: int = int16()
+
+
+class UpdateRaftVoterResponse(Message, api_key=82, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    current_leader: CurrentLeader = struct(tag=0)
+
+    class CurrentLeader(Struct):
+        leader_id: int = int32(default=-1)
+        leader_epoch: int = int32(default=-1)
+        host: str = string()
+        port: int = int32()

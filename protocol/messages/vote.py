@@ -1,71 +1,48 @@
 """Vote: a KRaft candidate asks for votes."""
 
+from __future__ import annotations
+
 from ..codec.message import Message
-from ..codec.types import Array, Bool, Field, Int16, Int32, Int64, String, Uint16, Uuid
+from ..codec.types import Struct, array, bool_, int16, int32, int64, string, uint16, uuid
 
-VoteRequest = Message(
-    "VoteRequest",
-    Field("cluster_id", String, nullable="0+", default=None),
-    Field("voter_id", Int32, "1+", default=-1, ignorable=True),
-    Field(
-        "topics",
-        Array(
-            "TopicData",
-            Field("topic_name", String),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionData",
-                    Field("partition_index", Int32),
-                    Field("replica_epoch", Int32),
-                    Field("replica_id", Int32),
-                    Field("replica_directory_id", Uuid, "1+", ignorable=True),
-                    Field("voter_directory_id", Uuid, "1+", ignorable=True),
-                    Field("last_offset_epoch", Int32),
-                    Field("last_offset", Int64),
-                    Field("pre_vote", Bool, "2+"),
-                ),
-            ),
-        ),
-    ),
-    api_key=52,
-    versions="0-2",
-    flexible="0+",
-)
 
-VoteResponse = Message(
-    "VoteResponse",
-    Field("error_code", Int16),
-    Field(
-        "topics",
-        Array(
-            "TopicData",
-            Field("topic_name", String),
-            Field(
-                "partitions",
-                Array(
-                    "PartitionData",
-                    Field("partition_index", Int32),
-                    Field("error_code", Int16),
-                    Field("leader_id", Int32),
-                    Field("leader_epoch", Int32),
-                    Field("vote_granted", Bool),
-                ),
-            ),
-        ),
-    ),
-    Field(
-        "node_endpoints",
-        Array(
-            "NodeEndpoint",
-            Field("node_id", Int32, "1+"),
-            Field("host", String, "1+"),
-            Field("port", Uint16, "1+"),
-        ),
-        "1+",
-        tag=0,
-    ),
-    api_key=52,
-    versions="0-2",
-    flexible="0+",
-)
+class VoteRequest(Message, api_key=52, versions="0-2", flexible="0+"):
+    cluster_id: str | None = string(nullable="0+", default=None)
+    voter_id: int = int32("1+", default=-1, ignorable=True)
+    topics: list[TopicData] = array()
+
+    class TopicData(Struct):
+        topic_name: str = string()
+        partitions: list[VoteRequest.PartitionData] = array()
+
+    class PartitionData(Struct):
+        partition_index: int = int32()
+        replica_epoch: int = int32()
+        replica_id: int = int32()
+        replica_directory_id: bytes = uuid("1+", ignorable=True)
+        voter_directory_id: bytes = uuid("1+", ignorable=True)
+        last_offset_epoch: int = int32()
+        last_offset: int = int64()
+        pre_vote: bool = bool_("2+")
+
+
+class VoteResponse(Message, api_key=52, versions="0-2", flexible="0+"):
+    error_code: int = int16()
+    topics: list[TopicData] = array()
+    node_endpoints: list[NodeEndpoint] = array("1+", tag=0)
+
+    class TopicData(Struct):
+        topic_name: str = string()
+        partitions: list[VoteResponse.PartitionData] = array()
+
+    class NodeEndpoint(Struct):
+        node_id: int = int32("1+")
+        host: str = string("1+")
+        port: int = uint16("1+")
+
+    class PartitionData(Struct):
+        partition_index: int = int32()
+        error_code: int = int16()
+        leader_id: int = int32()
+        leader_epoch: int = int32()
+        vote_granted: bool = bool_()

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from ...common.errors import ErrorCode
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.types import Array, Field, Struct
-from ...protocol.codec.types import Records as RecordsType
-from ...protocol.codec.values import MessageValue, Value
+from ...protocol.codec.message import Message
+from ...protocol.codec.types import Array, Field, Struct, StructType
+from ...protocol.codec.types import records as records_type
 from .normalisation import KEYED_ARRAYS, NOTHING_SAID, IdMapping, Keyed, id_kind, is_nobody, is_own
 from .record_fields import batches_of
 
@@ -56,7 +56,7 @@ class Difference(NamedTuple):
 
 
 def compare(
-    api_key: int, version: int, expected: MessageValue, actual: MessageValue, mapping: IdMapping
+    api_key: int, version: int, expected: Message, actual: Message, mapping: IdMapping
 ) -> list[Difference]:
     """Every difference between two responses (or requests) of one API.
 
@@ -68,19 +68,19 @@ def compare(
         mapping: which ids stand for each other; it learns from what is compared.
     """
     walk = _Walk(ApiKey(api_key), version, mapping)
-    return list(walk.structs(expected.schema, expected, actual, ""))
+    return list(walk.structs(type(expected), expected, actual, ""))
 
 
-def translated(message: MessageValue, mapping: IdMapping) -> MessageValue:
+def translated(message: Message, mapping: IdMapping) -> Message:
     """A request to one broker as it has to be for the other: with the ids that it knows.
 
     Args:
         message: the request; it is changed in place, and returned.
         mapping: what `compare` has learnt from earlier answers.
     """
-    api_key = message.schema.api_key
+    api_key = type(message).api_key
     assert api_key is not None
-    _translate(api_key, message.schema, message, mapping)
+    _translate(api_key, type(message), message, mapping)
     return message
 
 
@@ -93,7 +93,7 @@ class _Walk:
         self._mapping = mapping
 
     def structs(
-        self, struct: Struct, expected: Value, actual: Value, path: str
+        self, struct: StructType, expected: Struct, actual: Struct, path: str
     ) -> Iterator[Difference]:
         for field in struct.fields:
             if self._version in field.versions:
@@ -105,13 +105,13 @@ class _Walk:
             yield Difference(f"{path}.unknown_tags".lstrip("."), *tags)
 
     def _fields(self, field: Field, expected: Any, actual: Any, path: str) -> Iterator[Difference]:
-        if field.type is RecordsType:
+        if field.type is records_type:
             yield from self._records(batches_of(expected), batches_of(actual), path)
         elif expected is None or actual is None:
             yield from self._plain(field.name, expected, actual, path)
         elif isinstance(field.type, Array):
             yield from self._arrays(field.type, field.name, expected, actual, path)
-        elif isinstance(field.type, Struct):
+        elif isinstance(field.type, StructType):
             yield from self.structs(field.type, expected, actual, path)
         else:
             yield from self._plain(field.name, expected, actual, path)
@@ -143,7 +143,7 @@ class _Walk:
         keyed = KEYED_ARRAYS.get((self._api_key, re.sub(r"\[[^]]*\]", "[]", path)))
         if keyed is not None and not keyed.keys:
             expected, actual = sorted(expected), sorted(actual)
-        if not isinstance(array.element, Struct):
+        if not isinstance(array.element, StructType):
             if not self._are_same(name, expected, actual):
                 yield Difference(path, _text(list(expected), name), _text(list(actual), name))
             return
@@ -161,8 +161,8 @@ class _Walk:
         )
 
     def _matched(
-        self, keyed: Keyed | None, expected: Sequence[Value], actual: Sequence[Value]
-    ) -> Iterator[tuple[str, Value | None, Value | None]]:
+        self, keyed: Keyed | None, expected: Sequence[Struct], actual: Sequence[Struct]
+    ) -> Iterator[tuple[str, Struct | None, Struct | None]]:
         """The elements that belong together, each with what stands for it in a path."""
         left = list(actual)
         for number, before in enumerate(expected):
@@ -171,7 +171,7 @@ class _Walk:
         for after in left:
             yield _place(keyed, after, len(expected)), None, after
 
-    def _partner(self, keyed: Keyed | None, before: Value, left: list[Any]) -> Any:
+    def _partner(self, keyed: Keyed | None, before: Struct, left: list[Any]) -> Any:
         """Take the element that belongs to `before` out of what is left."""
         if keyed is None or not keyed.keys:
             return left.pop(0) if left else None
@@ -183,20 +183,20 @@ class _Walk:
                     return left.pop(position)
         return None
 
-    def _has_key(self, name: str, before: Value, after: Value) -> bool:
+    def _has_key(self, name: str, before: Struct, after: Struct) -> bool:
         kind = id_kind(self._api_key, name)
         expected = getattr(before, name)
         if kind is not None:
             expected = self._mapping.actual(kind, expected)
         return bool(expected == getattr(after, name))
 
-    def _may_have_key(self, name: str, before: Value, after: Value) -> bool:
+    def _may_have_key(self, name: str, before: Struct, after: Struct) -> bool:
         kind = id_kind(self._api_key, name)
         if kind is None or self._mapping.knows(kind, getattr(before, name)):
             return self._has_key(name, before, after)
         return not self._mapping.is_taken(kind, getattr(after, name))
 
-    def _has_name(self, name: str, before: Value, after: Value) -> bool:
+    def _has_name(self, name: str, before: Struct, after: Struct) -> bool:
         if id_kind(self._api_key, name) is not None:
             return any(
                 isinstance(getattr(before, each), str) and getattr(before, each)
@@ -224,7 +224,7 @@ def _said(value: Any) -> Any:
     return value if value in NOTHING_SAID else SAID
 
 
-def _place(keyed: Keyed | None, element: Value, number: int) -> str:
+def _place(keyed: Keyed | None, element: Struct, number: int) -> str:
     if keyed is None or not keyed.shown:
         return str(number)
     return ",".join(_key_text(name, getattr(element, name)) for name in keyed.keys)
@@ -243,7 +243,7 @@ def _text(value: Any, name: str = "") -> str:
         text = _error_text(value)
     elif isinstance(value, bytes | bytearray | memoryview):
         text = bytes(value).hex() or "no bytes"
-    elif isinstance(value, Value):
+    elif isinstance(value, Struct):
         text = THERE
     elif isinstance(value, str):
         text = value or "(empty)"
@@ -259,13 +259,13 @@ def _error_text(code: int) -> str:
         return str(code)
 
 
-def _translate(api_key: int, struct: Struct, value: Value, mapping: IdMapping) -> None:
+def _translate(api_key: int, struct: StructType, value: Struct, mapping: IdMapping) -> None:
     for field in struct.fields:
         held = getattr(value, field.name)
         if held is None:
             continue
         element = field.type.element if isinstance(field.type, Array) else field.type
-        if isinstance(element, Struct):
+        if isinstance(element, StructType):
             for each in held if isinstance(field.type, Array) else [held]:
                 _translate(api_key, element, each, mapping)
             continue

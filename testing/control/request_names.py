@@ -18,7 +18,7 @@ from ...protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from ...broker.broker import Broker
     from ...broker.request.requests import Request
-    from ...protocol.codec.types import Struct
+    from ...protocol.codec.types import Struct, StructType
 
 GROUP_FIELDS = frozenset({"group_id", "group_ids", "groups_names", "groups"})
 TRANSACTION_FIELDS = frozenset(
@@ -57,7 +57,7 @@ def names_in(request: Request, broker: Broker) -> RequestNames:
     reader = _Reader(broker)
     body = request.body
     if body is not None:
-        reader.read(body, body.schema, "", None)
+        reader.read(body, "", None)
         if request.api_key == ApiKey.FETCH and body.session_id:
             reader.read_session(body.session_id)
         elif request.api_key == ApiKey.FIND_COORDINATOR:
@@ -77,8 +77,8 @@ def nameable(api_key: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def _note_nameable(struct: Struct, array: str, found: set[str]) -> None:
-    from ...protocol.codec.types import Array, Struct
+def _note_nameable(struct: StructType, array: str, found: set[str]) -> None:
+    from ...protocol.codec.types import Array, StructType
 
     for field in struct.fields:
         name = field.name
@@ -96,7 +96,7 @@ def _note_nameable(struct: Struct, array: str, found: set[str]) -> None:
             found.add("topic")
         elif name in PARTITION_FIELDS:
             found.add("partition")
-        if isinstance(field.type, Array) and isinstance(field.type.element, Struct):
+        if isinstance(field.type, Array) and isinstance(field.type.element, StructType):
             _note_nameable(field.type.element, name, found)
 
 
@@ -107,31 +107,31 @@ class _Reader:
         self._broker = broker
         self.names = RequestNames(set(), set(), set(), set())
 
-    def read(self, value: Any, struct: Struct, array: str, topic: str | None) -> None:
+    def read(self, value: Struct, array: str, topic: str | None) -> None:
         """Read a struct's fields, and those of the structs in its arrays.
 
         Args:
             array: the field whose element it is.
             topic: that it is a part of.
         """
-        from ...protocol.codec.types import Array, Struct
+        from ...protocol.codec.types import Array, StructType
 
-        topic = self._topic_of(value, struct, array) or topic
+        topic = self._topic_of(value, array) or topic
         if topic:
             self.names.topics.add(topic)
-        for field in struct.fields:
+        for field in type(value).fields:
             name = field.name
             if name in NOT_ASKED_FOR or not isinstance(field.type, Array):
                 self._read_plain(name, getattr(value, field.slot), value, topic)
-            elif isinstance(field.type.element, Struct):
+            elif isinstance(field.type.element, StructType):
                 for element in getattr(value, name) or ():
-                    self.read(element, field.type.element, name, topic)
+                    self.read(element, name, topic)
             else:
                 for element in getattr(value, name) or ():
                     self._read_plain(name, element, value, topic)
 
-    def _topic_of(self, value: Any, struct: Struct, array: str) -> str | None:
-        for field in struct.fields:
+    def _topic_of(self, value: Struct, array: str) -> str | None:
+        for field in type(value).fields:
             name = field.name
             if name in ("topic", "topic_name") or (name == "name" and array in TOPIC_ARRAYS):
                 found = getattr(value, name)

@@ -2,7 +2,7 @@
 
 An id means the same wherever it stands; `IdMapping` knows those. Numbers that count something
 mean it of a group, a producer or a partition only. So they are paired by what they belong to, as
-answers to the same request tell them, and put into what is sent later. Records carry some, too.
+answers to the same request tell them, and put into what is sent later. records carry some, too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ...common.errors import KafkaError
 from ...common.sentinels import ZERO_UUID
-from ...protocol.codec.types import Array, Records, Struct
-from ...protocol.codec.values import MessageValue, Value
+from ...protocol.codec.message import Message
+from ...protocol.codec.types import Array, Struct, StructType, records
 from ...protocol.records import iter_batches
 from ...protocol.records.batch import BATCH_HEADER, RecordBatch
 from ...protocol.records.builder import write_crc
@@ -71,7 +71,7 @@ class _Owner(NamedTuple):
 class _Place(NamedTuple):
     """Where a message holds a number, or records."""
 
-    holder: Value
+    holder: Struct
     field: str
     owner: _Owner
     kind: str | None
@@ -91,7 +91,7 @@ class AssignedNumbers:
         self._expected: dict[tuple[Key, Any], Any] = {}
         self._names: dict[bytes, str] = {}
 
-    def learn(self, expected: MessageValue, actual: MessageValue, group: str) -> None:
+    def learn(self, expected: Message, actual: Message, group: str) -> None:
         """Pair the numbers of two answers to the same request.
 
         Args:
@@ -106,7 +106,7 @@ class AssignedNumbers:
                     self._actual[key, old] = new
                     self._expected[key, new] = old
 
-    def translate(self, message: MessageValue, group: str, *, with_ids: bool) -> None:
+    def translate(self, message: Message, group: str, *, with_ids: bool) -> None:
         """Put the other broker's numbers into a message, its records too.
 
         Args:
@@ -114,7 +114,7 @@ class AssignedNumbers:
             group: which it is about; empty for none.
             with_ids: whether producer ids in records are replaced as well.
         """
-        for place in self._places(message.schema, message, _Owner(group), True):
+        for place in self._places(type(message), message, _Owner(group), True):
             held = getattr(place.holder, place.field)
             if place.kind is not None:
                 number = self._actual.get((place.owner.key(place.kind), held), held)
@@ -122,11 +122,9 @@ class AssignedNumbers:
             elif held is not None:
                 setattr(place.holder, place.field, self._records(held, place.owner, with_ids))
 
-    def _numbers(
-        self, message: MessageValue, group: str, is_recorded: bool
-    ) -> dict[Key, list[Any]]:
+    def _numbers(self, message: Message, group: str, is_recorded: bool) -> dict[Key, list[Any]]:
         found: dict[Key, list[Any]] = defaultdict(list)
-        for place in self._places(message.schema, message, _Owner(group), is_recorded):
+        for place in self._places(type(message), message, _Owner(group), is_recorded):
             held = getattr(place.holder, place.field)
             if place.kind is not None:
                 if not _is_nothing(place.kind, held):
@@ -140,22 +138,22 @@ class AssignedNumbers:
         return found
 
     def _places(
-        self, struct: Struct, value: Value, owner: _Owner, is_recorded: bool
+        self, struct: StructType, value: Struct, owner: _Owner, is_recorded: bool
     ) -> Iterator[_Place]:
         owner = self._owner_in(value, owner, is_recorded)
         for field in struct.fields:
             kind = field.type.element if isinstance(field.type, Array) else field.type
-            if isinstance(kind, Struct):
+            if isinstance(kind, StructType):
                 held = getattr(value, field.name)
                 for each in held if isinstance(held, list) else [held]:
                     if each is not None:
                         yield from self._places(kind, each, owner, is_recorded)
-            elif kind is Records:
+            elif kind is records:
                 yield _Place(value, field.name, owner, None)
             elif field.name in NUMBER_FIELDS and kind is field.type:
                 yield _Place(value, field.name, owner, NUMBER_FIELDS[field.name])
 
-    def _owner_in(self, value: Value, owner: _Owner, is_recorded: bool) -> _Owner:
+    def _owner_in(self, value: Struct, owner: _Owner, is_recorded: bool) -> _Owner:
         group = getattr(value, "group_id", None)
         if group:
             owner = owner._replace(group=group)
@@ -172,7 +170,7 @@ class AssignedNumbers:
                 owner = owner._replace(partition=partition)
         return owner
 
-    def _topic_in(self, value: Value, is_recorded: bool) -> Any:
+    def _topic_in(self, value: Struct, is_recorded: bool) -> Any:
         """The name of the topic that a struct is about, or its id; None if it is about none."""
         topic_id = getattr(value, "topic_id", None) or ZERO_UUID
         if is_recorded:

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
-from ...protocol.codec.types import Array, Field, Records, Struct, Type, Uuid
-from ...protocol.codec.values import Value
+from ...protocol.codec.types import Array, Field, FieldType, Struct, StructType, records, uuid
 from ...protocol.records import RecordBatch, iter_batches, iter_records
 from ...runtime.rng import uuid_to_text
 
@@ -39,31 +38,29 @@ TOLD_ALWAYS = frozenset(
 INDENT = "  "
 
 
-def one_line(message: Value, struct: Struct, version: int) -> str:
+def one_line(message: Struct, version: int) -> str:
     """What a message says beside defaults, `name=value`, shortened to `LINE_CHARACTERS_MAX`.
 
     Args:
         message: the value.
-        struct: its schema.
         version: of it.
     """
     text = ""
-    for part in _parts(message, struct, version):
+    for part in _parts(message, version):
         text = f"{text} {part}" if text else part
         if len(text) > LINE_CHARACTERS_MAX:
             return text[: LINE_CHARACTERS_MAX - 4] + " ..."
     return text
 
 
-def in_full(message: Value, struct: Struct, version: int) -> Iterator[str]:
+def in_full(message: Struct, version: int) -> Iterator[str]:
     """A message in lines, one for each field that the version has.
 
     Args:
         message: the value.
-        struct: its schema.
         version: of it.
     """
-    for count, line in enumerate(_struct_lines(message, struct, version, "")):
+    for count, line in enumerate(_struct_lines(message, version, "")):
         if count == FULL_LINES_MAX:
             yield "..."
             return
@@ -88,8 +85,8 @@ def error_name(code: int) -> str:
 # --- In one line ----------------------------------------------------------------------------
 
 
-def _parts(value: Value, struct: Struct, version: int) -> Iterator[str]:
-    for field in struct.fields:
+def _parts(value: Struct, version: int) -> Iterator[str]:
+    for field in type(value).fields:
         if version in field.versions:
             content = getattr(value, field.name)
             if field.name in TOLD_ALWAYS or not field.is_default(content):
@@ -98,14 +95,14 @@ def _parts(value: Value, struct: Struct, version: int) -> Iterator[str]:
         yield f"unknown_tags={len(value.unknown_tags)}"
 
 
-def _short(content: Any, kind: Type, name: str, version: int) -> str:
+def _short(content: Any, kind: FieldType, name: str, version: int) -> str:
     if content is None:
         return "null"
     if isinstance(kind, Array):
         return _short_array(content, kind, name, version)
-    if isinstance(kind, Struct):
-        return "{" + one_line(content, kind, version) + "}"
-    if kind is Records:
+    if isinstance(kind, StructType):
+        return "{" + one_line(content, version) + "}"
+    if kind is records:
         return f"({records_summary(content)})"
     return _plain(content, kind, name) or f"({len(content):,} bytes)"
 
@@ -125,9 +122,9 @@ def _short_array(content: Sequence[Any], kind: Array, name: str, version: int) -
     return "[" + ", ".join(shown) + "]"
 
 
-def _plain(content: Any, kind: Type, name: str) -> str:
+def _plain(content: Any, kind: FieldType, name: str) -> str:
     """The text of a value that is neither struct nor array; empty for bytes."""
-    if kind is Uuid:
+    if kind is uuid:
         return uuid_to_text(content)
     if isinstance(content, str):
         return printable(content)
@@ -163,8 +160,8 @@ def _plural(count: int, noun: str) -> str:
 # --- In full --------------------------------------------------------------------------------
 
 
-def _struct_lines(value: Value, struct: Struct, version: int, indent: str) -> Iterator[str]:
-    for field in struct.fields:
+def _struct_lines(value: Struct, version: int, indent: str) -> Iterator[str]:
+    for field in type(value).fields:
         if version in field.versions:
             yield from _field_lines(field, getattr(value, field.name), version, indent)
     for tag, content in (value.unknown_tags or {}).items():
@@ -176,30 +173,31 @@ def _field_lines(field: Field, content: Any, version: int, indent: str) -> Itera
     if content is None:
         yield f"{head} null"
     elif isinstance(field.type, Array):
-        yield from _array_lines(field, content, version, indent)
-    elif isinstance(field.type, Struct):
+        yield from _array_lines(field.name, field.type.element, content, version, indent)
+    elif isinstance(field.type, StructType):
         yield head
-        yield from _struct_lines(content, field.type, version, indent + INDENT)
-    elif field.type is Records:
+        yield from _struct_lines(content, version, indent + INDENT)
+    elif field.type is records:
         yield f"{head} {records_summary(content)}"
         yield from _records_lines(content, indent + INDENT)
     else:
         yield f"{head} {_plain(content, field.type, field.name) or bytes_text(content)}"
 
 
-def _array_lines(field: Field, content: Sequence[Any], version: int, indent: str) -> Iterator[str]:
-    kind = field.type.element
+def _array_lines(
+    name: str, kind: FieldType, content: Sequence[Any], version: int, indent: str
+) -> Iterator[str]:
     if not content:
-        yield f"{indent}{field.name}: []"
-    elif isinstance(kind, Struct):
-        yield f"{indent}{field.name}:"
+        yield f"{indent}{name}: []"
+    elif isinstance(kind, StructType):
+        yield f"{indent}{name}:"
         for element in content:
-            lines = _struct_lines(element, kind, version, "")
+            lines = _struct_lines(element, version, "")
             for number, line in enumerate(lines):
                 yield f"{indent}{INDENT}{'  ' if number else '- '}{line}"
     else:
-        shown = (_plain(each, kind, field.name) or bytes_text(each) for each in content)
-        yield f"{indent}{field.name}: [{', '.join(shown)}]"
+        shown = (_plain(each, kind, name) or bytes_text(each) for each in content)
+        yield f"{indent}{name}: [{', '.join(shown)}]"
 
 
 def _records_lines(records: Any, indent: str) -> Iterator[str]:

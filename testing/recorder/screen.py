@@ -150,12 +150,12 @@ def _frame_lines(frame: RecordedFrame, moment: str, is_full: bool) -> Iterator[s
     if frame.waited_ns:
         parts.append(f"{frame.waited_ns / 1e6:,.1f} ms")
     if reading.message is not None and not is_full:
-        parts.append(one_line(reading.message, reading.message.schema, reading.version))
+        parts.append(one_line(reading.message, reading.version))
     if reading.problem:
         parts.append(f"({printable(reading.problem)})")
     yield " ".join(part for part in parts if part) + "\n"
     if reading.message is not None and is_full:
-        for line in in_full(reading.message, reading.message.schema, reading.version):
+        for line in in_full(reading.message, reading.version):
             yield f"    {line}\n"
 
 

@@ -108,8 +108,8 @@ def test_dump_decodes_the_markers_of_transactions(odradek, root: Path) -> None:
 
 
 def test_dump_decodes_committed_offsets(odradek, tmp_path: Path) -> None:
-    key = find_message("OffsetCommitKey").value_class(group="g", topic="orders", partition=3)
-    value = find_message("OffsetCommitValue").value_class(
+    key = find_message("OffsetCommitKey")(group="g", topic="orders", partition=3)
+    value = find_message("OffsetCommitValue")(
         offset=42, leader_epoch=1, metadata="m", commit_timestamp=5
     )
     encoded = encode_record(CONSUMER_OFFSETS, key, value, 3)

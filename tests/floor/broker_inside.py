@@ -84,7 +84,7 @@ class Client:
 
     def frame(self, request: Any, version: int) -> bytes:
         """A request as it goes over the wire."""
-        schema = request.schema
+        schema = type(request)
         header = request_header(schema.api_key, version, 7, "floor")
         body = b"".join([header, *map(bytes, schema.encoder(version)(request))])
         return struct.pack(">i", len(body)) + body
@@ -119,7 +119,7 @@ class Client:
         with trio.fail_after(SETUP_SECONDS_MAX):
             while (answer := self._take_frame()) is None:
                 await trio.lowlevel.wait_readable(self._socket)
-        return decoded(answer, request.schema.api_key, version)
+        return decoded(answer, type(request).api_key, version)
 
     def close(self) -> None:
         """Close our end."""

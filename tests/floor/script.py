@@ -91,7 +91,7 @@ class Stage:
 
     async def ask(self, client: Client, request: Any) -> Any:
         """Have a request of the preparations answered."""
-        return await client.ask(request, VERSIONS[request.schema.api_key])
+        return await client.ask(request, VERSIONS[type(request).api_key])
 
     async def make_topics(self, **partitions: int) -> None:
         """Create topics by their numbers of partitions."""
@@ -186,7 +186,7 @@ def no_logs_to_check(exchanges: int) -> None:
 
 def single(client: Client, request: Any, check: Callable[[Any], None]) -> Callable[[], Exchange]:
     """Exchanges of the same request each time."""
-    api_key = request.schema.api_key
+    api_key = type(request).api_key
     version = VERSIONS[api_key]
     steps = [Step(client, client.frame(request, version))]
     exchange = Exchange(steps, lambda: check(client.answer(api_key, version)))

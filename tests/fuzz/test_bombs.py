@@ -24,7 +24,7 @@ from support.fuzz_targets import (
 from odradek.protocol import ApiKey, ErrorCode, KafkaError, ProtocolError, messages
 from odradek.protocol.codec.decoder_source import decoder_source
 from odradek.protocol.codec.decoding_budget import CLIENT, limits_of
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 from odradek.protocol.codec.types import ResolvedStruct
 from odradek.protocol.codec.wire import (
     COMPACT_LENGTH,
@@ -177,7 +177,7 @@ def test_what_once_took_the_whole_limit_is_refused_at_once(path: Path) -> None:
 def default_of(element: Any) -> Any:
     """A shortest value of an element."""
     if isinstance(element, ResolvedStruct):
-        value = element.declaration.value_class()
+        value = element.declaration()
         for subcon in element.subcons:
             if subcon.name != TAGGED_FIELDS and isinstance(subcon.subcon, ResolvedStruct):
                 setattr(value, subcon.name, default_of(subcon.subcon))
@@ -220,7 +220,7 @@ REQUESTS = [messages.request_message(key) for key in ApiKey]
 OF_CLIENTS = [message for message in REQUESTS if limits_of(message.name, message.api_key) is CLIENT]
 
 
-def distinct_versions(message: Message) -> list[int]:
+def distinct_versions(message: MessageType) -> list[int]:
     """Those whose decoders differ: the others would be measured twice."""
     sources: dict[str, int] = {}
     for version in message.versions:
@@ -238,7 +238,7 @@ def is_taken(read: Callable[[bytes], None], body: bytes) -> bool:
 
 
 def dense_messages(
-    message: Message, styles: Sequence[Style], versions: Sequence[int] | None = None
+    message: MessageType, styles: Sequence[Style], versions: Sequence[int] | None = None
 ) -> Iterator[tuple[Callable[[bytes], None], DenseMessage, tuple[Any, ...]]]:
     """Of every version and array: what reads it, and the message with it."""
     for version in versions or distinct_versions(message):
@@ -261,7 +261,7 @@ def dense_messages(
     ],
     ids=lambda message: message.name,
 )
-def test_elements_that_would_exceed_the_bounds_are_refused(message: Message) -> None:
+def test_elements_that_would_exceed_the_bounds_are_refused(message: MessageType) -> None:
     """What elements take is measured with a few, and tells how many would be too many. If they
     are taken nevertheless, they must not take that much.
 
@@ -324,12 +324,12 @@ def test_the_densest_requests_of_any_length_stay_within_the_bounds(name: str, si
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("size", [200_000, 3_000_000])
 @pytest.mark.parametrize("message", OF_CLIENTS, ids=lambda message: message.name)
-def test_all_dense_requests_stay_within_the_bounds(message: Message, size: int) -> None:
+def test_all_dense_requests_stay_within_the_bounds(message: MessageType, size: int) -> None:
     require_bounds(message, size, STYLES[1:4])
 
 
 def require_bounds(
-    message: Message, size: int, styles: Sequence[Style], versions: Sequence[int] | None = None
+    message: MessageType, size: int, styles: Sequence[Style], versions: Sequence[int] | None = None
 ) -> None:
     """Neither what is taken nor what is refused costs too much."""
     for read, dense, what in dense_messages(message, styles, versions):
@@ -362,7 +362,7 @@ def densest_taken(read: Callable[[bytes], None], dense: DenseMessage, size: int)
 
 @pytest.mark.parametrize("count", HUGE_COUNTS)
 @pytest.mark.parametrize("message", REQUESTS, ids=lambda message: message.name)
-def test_counts_of_two_billion_allocate_nothing(message: Message, count: int) -> None:
+def test_counts_of_two_billion_allocate_nothing(message: MessageType, count: int) -> None:
     """Every array of a message, at each version, in a body that ends after the count."""
     for version in message.versions:
         resolved = message.version(version)
@@ -381,7 +381,7 @@ def refused_by(decode: Callable[..., Any]) -> Callable[[bytes], None]:
 
 
 def bodies_up_to_count(
-    message: Message, version: int, path: list[str], count: int
+    message: MessageType, version: int, path: list[str], count: int
 ) -> Iterator[bytes]:
     """Bodies in which the array at the path has another count than elements."""
     resolved = message.version(version)

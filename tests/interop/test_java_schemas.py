@@ -17,7 +17,7 @@ import pytest
 from support.random_messages import random_value
 
 from odradek.protocol import ApiKey, internal, messages
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 from odradek.protocol.headers import request_header, response_header
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
@@ -72,7 +72,7 @@ def frames(side: str, key: ApiKey, versions: range) -> list[tuple[int, bytes]]:
     return made
 
 
-def kept_by(release_ranges: Ranges, key: ApiKey, message: Message) -> range:
+def kept_by(release_ranges: Ranges, key: ApiKey, message: MessageType) -> range:
     """The versions of a message that a release has."""
     theirs = release_ranges.get(key, range(0))
     first, stop = max(theirs.start, message.versions.start), min(theirs.stop, message.versions.stop)

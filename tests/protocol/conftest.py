@@ -64,7 +64,7 @@ def struct_strategy(resolved: ResolvedStruct) -> st.SearchStrategy[Any]:
             fields["unknown_tags"] = st.none() | st.none() | unknown
         else:
             fields[subcon.name] = strategy_of(subcon)
-    return st.builds(resolved.declaration.value_class, **fields)
+    return st.builds(resolved.declaration, **fields)
 
 
 @pytest.fixture(scope="session")

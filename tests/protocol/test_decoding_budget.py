@@ -13,7 +13,7 @@ from support.random_messages import random_value
 from odradek.protocol import ApiKey, ProtocolError, encode_body, messages
 from odradek.protocol.codec.decoder_source import decoder_source
 from odradek.protocol.codec.decoding_budget import CLIENT, CLUSTER, limits_of
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 
 PARTITIONS_OF_A_FETCH = 15_000
 TOPICS = 10_000
@@ -173,7 +173,7 @@ def test_large_requests_of_real_clients_and_controllers_are_taken(
     make: Callable[[int], Any], version: int
 ) -> None:
     request = make(version)
-    decoded, _ = request.schema.decoder(version)(memoryview(encode_body(request, version)), 0)
+    decoded, _ = type(request).decoder(version)(memoryview(encode_body(request, version)), 0)
     assert decoded == request
 
 
@@ -235,7 +235,9 @@ def test_what_only_brokers_send_may_cost_more() -> None:
 
 @pytest.mark.parametrize("find", [messages.request_message, messages.response_message])
 @pytest.mark.parametrize("key", ApiKey, ids=lambda key: key.name)
-def test_long_messages_are_decoded_to_the_same(key: ApiKey, find: Callable[[int], Message]) -> None:
+def test_long_messages_are_decoded_to_the_same(
+    key: ApiKey, find: Callable[[int], MessageType]
+) -> None:
     """The decoder of long messages is another: on short ones both give the same."""
     message = find(key)
     rng = Random(int(key))

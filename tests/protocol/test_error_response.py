@@ -34,15 +34,15 @@ def without_messages(value: Any, found: set[str | None]) -> Any:
 
 def sorted_and_without_empty_topics(response: Any) -> Any:
     """Kafka collects some answers in maps, which keep neither order nor topics of nothing."""
-    if response.schema.api_key == ApiKey.PRODUCE:
+    if type(response).api_key == ApiKey.PRODUCE:
         response.responses = [topic for topic in response.responses if topic.partition_responses]
         response.responses.sort(key=repr)
         for topic in response.responses:
             topic.partition_responses.sort(key=repr)
-    elif response.schema.api_key == ApiKey.WRITE_TXN_MARKERS:
+    elif type(response).api_key == ApiKey.WRITE_TXN_MARKERS:
         for marker in response.markers:
             marker.topics = [topic for topic in marker.topics if topic.partitions]
-    elif response.schema.api_key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+    elif type(response).api_key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
         response.results.sort(key=repr)
     return response
 

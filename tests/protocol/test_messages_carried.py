@@ -13,10 +13,10 @@ import pytest
 
 from odradek.common.sentinels import ZERO_UUID
 from odradek.protocol import EncodeError, encode_body, internal, messages
-from odradek.protocol.codec.message import Message
-from odradek.protocol.codec.types import Array, Field, Records, Struct, Uuid
+from odradek.protocol.codec.message import MessageType
+from odradek.protocol.codec.types import Array, Field, StructType, records, string, uuid
 
-MESSAGES: list[Message] = [
+MESSAGES: list[MessageType] = [
     *(getattr(messages, name) for name in messages.message_names()),
     *map(internal.find_message, internal.message_names()),
 ]
@@ -25,16 +25,16 @@ UNKNOWN = {1000: b"from the future", 70_000: b""}
 Wrap = Callable[[Any], Any]
 
 
-def places(struct: Struct, version: int, wrap: Wrap) -> Iterator[tuple[Struct, Wrap]]:
+def places(struct: StructType, version: int, wrap: Wrap) -> Iterator[tuple[StructType, Wrap]]:
     """Each struct that a version has, and how to make a whole message of one of its values."""
     yield struct, wrap
     for field in struct.fields:
         inner = field.type.element if isinstance(field.type, Array) else field.type
-        if isinstance(inner, Struct) and version in field.versions:
+        if isinstance(inner, StructType) and version in field.versions:
             yield from places(inner, version, within(struct, field, wrap))
 
 
-def within(struct: Struct, field: Field, wrap: Wrap) -> Wrap:
+def within(struct: StructType, field: Field, wrap: Wrap) -> Wrap:
     def wrapped(value: Any) -> Any:
         content = [value] if isinstance(field.type, Array) else value
         return wrap(value_of(struct, **{field.name: content}))
@@ -42,10 +42,10 @@ def within(struct: Struct, field: Field, wrap: Wrap) -> Wrap:
     return wrapped
 
 
-def value_of(struct: Struct, **fields: Any) -> Any:
+def value_of(struct: StructType, **fields: Any) -> Any:
     """A value that can be written: records have no default but null, which few may be."""
-    records = {field.name: b"" for field in struct.fields if field.type is Records}
-    return struct.value_class(**{**records, **fields})
+    empty = {field.name: b"" for field in struct.fields if field.type is records}
+    return struct(**{**empty, **fields})
 
 
 def other_than_default(field: Field) -> Any:
@@ -53,21 +53,21 @@ def other_than_default(field: Field) -> Any:
     kind, default = field.type, field.default
     if isinstance(kind, Array):
         element = kind.element
-        return [element.value_class() if isinstance(element, Struct) else element.default]
-    if isinstance(kind, Struct):
+        return [element() if isinstance(element, StructType) else element.default]
+    if isinstance(kind, StructType):
         inner = kind.fields[0]
-        return kind.value_class(**{inner.name: other_than_default(inner)})
+        return kind(**{inner.name: other_than_default(inner)})
     if isinstance(default, bool):
         return not default
     if isinstance(default, int | float):
         return default - 1 if default > 0 else default + 1
-    if kind is Uuid:
+    if kind is uuid:
         return b"\x01" * len(ZERO_UUID)
-    return "set" if kind.python_type == "str" else b"set"
+    return "set" if kind is string else b"set"
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_what_a_version_lacks_is_refused_by_name_or_may_be_lost(message: Message) -> None:
+def test_what_a_version_lacks_is_refused_by_name_or_may_be_lost(message: MessageType) -> None:
     for version in message.versions:
         for struct, wrap in places(message, version, lambda value: value):
             plain = encode_body(wrap(value_of(struct)), version)
@@ -87,7 +87,7 @@ def test_what_a_version_lacks_is_refused_by_name_or_may_be_lost(message: Message
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_unknown_tagged_fields_survive_in_every_struct(message: Message) -> None:
+def test_unknown_tagged_fields_survive_in_every_struct(message: MessageType) -> None:
     for version in message.versions:
         for struct, wrap in places(message, version, lambda value: value):
             value = wrap(value_of(struct, unknown_tags=dict(UNKNOWN)))

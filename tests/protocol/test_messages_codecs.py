@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol import internal, messages
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 from odradek.protocol.codec.types import ResolvedStruct
 
-MESSAGES: list[Message] = [
+MESSAGES: list[MessageType] = [
     *(getattr(messages, name) for name in messages.message_names()),
     *map(internal.find_message, internal.message_names()),
 ]
@@ -31,7 +31,7 @@ Strategy = Callable[[ResolvedStruct], st.SearchStrategy[Any]]
 @given(data=st.data())
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_generated_codecs_equal_the_interpreted_construct(
-    message: Message, version: int, value_strategy: Strategy, data: st.DataObject
+    message: MessageType, version: int, value_strategy: Strategy, data: st.DataObject
 ) -> None:
     value = data.draw(value_strategy(message.version(version)))
     encoded = b"".join(message.encoder(version)(value))
@@ -43,7 +43,7 @@ def test_generated_codecs_equal_the_interpreted_construct(
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_decoders_take_any_buffer_from_any_position(message: Message) -> None:
+def test_decoders_take_any_buffer_from_any_position(message: MessageType) -> None:
     for version in message.versions:
         encoded = b"".join(message.encoder(version)(message()))
         expected = message.decoder(version)(encoded, 0)[0]

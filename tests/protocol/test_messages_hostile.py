@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from odradek.protocol import ProtocolError, messages
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 
 Rows = Callable[[str], list[list[str]]]
 
@@ -17,7 +17,7 @@ INSERTIONS = (b"\xff\xff\xff\xff\x0f", b"\x80", b"\x7f\xff\xff\xff", b"\xff\xff\
 EDGES = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF)
 
 
-def kafkas_messages(kafka_rows: Rows) -> Iterator[tuple[Message, int, bytes]]:
+def kafkas_messages(kafka_rows: Rows) -> Iterator[tuple[MessageType, int, bytes]]:
     for side, api_key, version, body in kafka_rows("kafka-4.3.1-messages.tsv"):
         find = messages.request_message if side == "request" else messages.response_message
         yield find(int(api_key)), int(version), bytes.fromhex(body)
@@ -38,7 +38,7 @@ def mutated(body: bytes, rng: random.Random) -> bytes:
     return bytes(damaged)
 
 
-def decoded_or_none(message: Message, version: int, body: bytes) -> object:
+def decoded_or_none(message: MessageType, version: int, body: bytes) -> object:
     try:
         return message.decoder(version)(body, 0)[0]
     except ProtocolError:

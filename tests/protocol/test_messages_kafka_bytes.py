@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol import ApiKey, decode_body, encode_body, internal, messages
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 from odradek.protocol.headers import (
     read_request_header,
     read_request_start,
@@ -26,13 +26,13 @@ RECORDED = [
 ]
 RECORDED_IDS = [f"{index}-{ApiKey(frame['api']).name}" for index, frame in enumerate(RECORDED)]
 
-SIDES: dict[str, Callable[[int], Message]] = {
+SIDES: dict[str, Callable[[int], MessageType]] = {
     "request": messages.request_message,
     "response": messages.response_message,
 }
 
 
-def kafkas_messages(kafka_rows: Rows) -> list[tuple[Message, int, bytes]]:
+def kafkas_messages(kafka_rows: Rows) -> list[tuple[MessageType, int, bytes]]:
     """Every message that Kafka wrote, with its version."""
     return [
         (SIDES[side](int(api_key)), int(version), bytes.fromhex(body))

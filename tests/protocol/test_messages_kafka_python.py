@@ -24,7 +24,7 @@ from support.kafka_python_messages import (
     their_fields,
 )
 
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 from odradek.protocol.codec.types import ResolvedStruct
 from odradek.protocol.codec.versions import parse_versions
 
@@ -138,7 +138,7 @@ def without_unknown_tags(value: Any) -> Any:
     return value
 
 
-def check_both_ways(ours: Message, theirs: Any, version: int, value: Any) -> None:
+def check_both_ways(ours: MessageType, theirs: Any, version: int, value: Any) -> None:
     """See that kafka-python writes and reads a value as we do."""
     value = without_unknown_tags(value)
     if ours.name in UNREAD:
@@ -156,7 +156,7 @@ def checked(examples: int) -> Callable[..., Any]:
     @given(data=st.data())
     @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     def test(
-        ours: Message, theirs: Any, version: int, value_strategy: Strategy, data: st.DataObject
+        ours: MessageType, theirs: Any, version: int, value_strategy: Strategy, data: st.DataObject
     ) -> None:
         value = data.draw(value_strategy(ours.version(version)))
         check_both_ways(ours, theirs, version, value)

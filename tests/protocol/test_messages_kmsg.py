@@ -15,9 +15,8 @@ from construct import Construct
 from support.kmsg_vectors import SEEDS, Vector, kept_vectors
 
 from odradek.protocol import ApiKey, ProtocolError, messages
-from odradek.protocol.codec.message import Message
-from odradek.protocol.codec.types import ResolvedStruct
-from odradek.protocol.codec.values import UNKNOWN_TAGS
+from odradek.protocol.codec.message import MessageType
+from odradek.protocol.codec.types import UNKNOWN_TAGS, ResolvedStruct
 from odradek.protocol.codec.wire import TAGGED_FIELDS, Presence, Repeated
 
 SIDES = {"request": messages.request_message, "response": messages.response_message}
@@ -48,7 +47,7 @@ WRONG = {
 are the reference (see `tests/interop/test_java_schemas.py`), so kmsg's vectors are put aside."""
 
 
-def message_of(vector: Vector) -> Message:
+def message_of(vector: Vector) -> MessageType:
     return SIDES[vector.side](vector.api_key)
 
 

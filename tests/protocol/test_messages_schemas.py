@@ -16,8 +16,8 @@ import pytest
 
 from odradek.protocol import ApiKey, internal, messages
 from odradek.protocol.codec import wire
-from odradek.protocol.codec.message import Message
-from odradek.protocol.codec.types import Field, ResolvedStruct, Struct
+from odradek.protocol.codec.message import MessageType
+from odradek.protocol.codec.types import Field, ResolvedStruct, StructType
 
 Rows = Callable[[str], list[list[str]]]
 
@@ -56,13 +56,13 @@ def described(wire_type: construct.Construct) -> str:
     return "uuid" if isinstance(wire_type, construct.Bytes) else FIXED[id(wire_type)]
 
 
-def declared_message(name: str) -> Message:
+def declared_message(name: str) -> MessageType:
     """A request, a response, or a message without an API key."""
-    found: Message = getattr(messages if name in messages.message_names() else internal, name)
+    found: MessageType = getattr(messages if name in messages.message_names() else internal, name)
     return found
 
 
-def declared_struct(name: str) -> Struct:
+def declared_struct(name: str) -> StructType:
     """The struct that the data file calls "FetchRequest.FetchTopic"."""
     message_name, _, struct_name = name.partition(".")
     message = declared_message(message_name)
@@ -120,7 +120,7 @@ def test_no_version_is_declared_that_kafka_does_not_have(kafka_rows: Rows) -> No
 
 
 def kafkas_defaults(kafka_rows: Rows) -> dict[str, dict[str, tuple[str, str]]]:
-    """Struct to field to default and "!", "?" or nothing; Kafka 3.9.1 adds what is gone."""
+    """StructType to field to default and "!", "?" or nothing; Kafka 3.9.1 adds what is gone."""
     structs: dict[str, dict[str, tuple[str, str]]] = {}
     for file in (
         "kafka-4.3.1-defaults.tsv",
@@ -182,11 +182,11 @@ def test_requests_and_responses_agree_on_key_versions_and_flexibility() -> None:
 def test_structs_of_a_message_have_names_of_their_own() -> None:
     for name in (*messages.message_names(), *internal.message_names()):
         message = declared_message(name)
-        by_name: dict[str, Struct] = {}
-        pending: list[Struct] = [message]
+        by_name: dict[str, StructType] = {}
+        pending: list[StructType] = [message]
         while pending:
             for field in pending.pop().fields:
                 inner = getattr(field.type, "element", field.type)
-                if isinstance(inner, Struct):
+                if isinstance(inner, StructType):
                     assert by_name.setdefault(inner.name, inner) is inner, (name, inner.name)
                     pending.append(inner)

@@ -118,7 +118,7 @@ def test_a_message_stands_for_the_class_of_its_values() -> None:
     assert not isinstance(request, messages.HeartbeatResponse)
     topic = messages.FetchRequest.FetchTopic()
     assert isinstance(topic, messages.FetchRequest.FetchTopic)
-    assert request.schema is messages.HeartbeatRequest
+    assert type(request) is messages.HeartbeatRequest
 
 
 def test_a_struct_keeps_one_class_at_all_versions() -> None:

@@ -50,8 +50,8 @@ FETCH = FetchPlan(
 
 def over_the_wire(message: Any, version: int) -> Any:
     """The message as the other side decodes it."""
-    data = b"".join(bytes(part) for part in message.schema.encoder(version)(message))
-    decoded, end = message.schema.decoder(version)(memoryview(data), 0)
+    data = b"".join(bytes(part) for part in type(message).encoder(version)(message))
+    decoded, end = type(message).decoder(version)(memoryview(data), 0)
     assert end == len(data)
     return decoded
 

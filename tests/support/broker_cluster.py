@@ -333,7 +333,7 @@ def ask(port: int, request: Any, version: int, seconds: float = ASK_SECONDS_MAX)
     Raises:
         OSError: the broker is not there, closed the connection, or did not answer in time.
     """
-    schema = request.schema
+    schema = type(request)
     correlation_id = next(_correlation_ids)
     header = request_header(schema.api_key, version, correlation_id, "a test")
     frame = b"".join([header, *map(bytes, schema.encoder(version)(request))])

@@ -25,7 +25,7 @@ class FaultPeer(GroupPeer):
         """Send requests in one piece, so that the broker finds them together."""
         frames = bytearray()
         for request in requests:
-            schema = request.schema
+            schema = type(request)
             header = request_header(schema.api_key, version, next(self._numbers), self._client_id)
             frame = b"".join([header, *map(bytes, schema.encoder(version)(request))])
             frames += struct.pack(">i", len(frame)) + frame

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from odradek.protocol import ApiKey, internal, messages
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 from odradek.protocol.compression.codecs import Compression, compress
 from odradek.protocol.headers import request_header, response_header
 from odradek.protocol.records.builder import build_batch
@@ -37,7 +37,7 @@ _key_and_version = struct.Struct(">hh").pack
 _length = struct.Struct(">i").pack
 
 
-def bodies(find: Callable[[int], Message], rng: Random) -> Iterator[tuple[ApiKey, int, bytes]]:
+def bodies(find: Callable[[int], MessageType], rng: Random) -> Iterator[tuple[ApiKey, int, bytes]]:
     """A body of every API and version."""
     for key in ApiKey:
         message = find(key)

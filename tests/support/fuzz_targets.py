@@ -16,7 +16,7 @@ from functools import cache
 from typing import NamedTuple
 
 from odradek.protocol import ApiKey, KafkaError, ProtocolError, internal, messages
-from odradek.protocol.codec.message import Message
+from odradek.protocol.codec.message import MessageType
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.compression.decompression import decompress, iter_decompressed
 from odradek.protocol.compression.recompression import recompress
@@ -130,7 +130,7 @@ def round_trip(data: bytes) -> None:
         assert b"".join(encode(again)) == written
 
 
-def chosen(data: bytes, find: Callable[[int], Message]) -> Message | None:
+def chosen(data: bytes, find: Callable[[int], MessageType]) -> MessageType | None:
     """The message that the first four bytes name, if there is one."""
     if len(data) < 4:
         return None

@@ -51,7 +51,7 @@ class GroupPeer:
 
     def send(self, request: Any, version: int | None = None) -> None:
         """Send a request, and do not wait for its answer."""
-        schema = request.schema
+        schema = type(request)
         version = schema.versions[-1] if version is None else version
         header = request_header(schema.api_key, version, next(self._numbers), self._client_id)
         frame = b"".join([header, *map(bytes, schema.encoder(version)(request))])

@@ -24,15 +24,15 @@ from kafka.protocol.schemas.fields.codecs import BitField
 from odradek.common.sentinels import ZERO_UUID
 from odradek.protocol import internal, messages
 from odradek.protocol.codec import types, wire
-from odradek.protocol.codec.message import Message
-from odradek.protocol.codec.types import Array, Field, ResolvedStruct, Struct
+from odradek.protocol.codec.message import MessageType
+from odradek.protocol.codec.types import Array, Field, ResolvedStruct, StructType
 from odradek.protocol.codec.versions import NO_VERSIONS, format_versions, parse_versions
 
 KINDS = {
-    id(getattr(types, name)): name.lower()
+    id(getattr(types, name)): name.rstrip("_")
     for name in (
-        *("Bool", "Int8", "Int16", "Uint16", "Int32", "Uint32", "Int64", "Float64"),
-        *("Uuid", "String", "Bytes", "Records"),
+        *("bool_", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"),
+        *("uuid", "string", "bytes_", "records"),
     )
 }
 
@@ -67,7 +67,7 @@ def definitions() -> dict[str, dict[str, Any]]:
     }
 
 
-def our_message(name: str) -> Message | None:
+def our_message(name: str) -> MessageType | None:
     """Our message of that name."""
     if name in messages.message_names():
         return getattr(messages, name)  # type: ignore[no-any-return]  # found by its name
@@ -79,7 +79,7 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def common_versions(ours: Message, definition: dict[str, Any]) -> range:
+def common_versions(ours: MessageType, definition: dict[str, Any]) -> range:
     """The versions that both have."""
     return shared(ours.versions, parse_versions(definition["validVersions"]))
 
@@ -90,7 +90,7 @@ def shared(one: range, other: range) -> range:
     return versions or NO_VERSIONS
 
 
-def our_fields(struct: Struct, path: str, versions: range) -> Iterator[tuple[str, FieldFacts]]:
+def our_fields(struct: StructType, path: str, versions: range) -> Iterator[tuple[str, FieldFacts]]:
     """The fields of a struct and of those within it, by path, in the order of the wire."""
     for field in struct.fields:
         carried = shared(field.versions, versions)
@@ -98,7 +98,7 @@ def our_fields(struct: Struct, path: str, versions: range) -> Iterator[tuple[str
             continue
         field_path = f"{path}.{field.name}"
         inner = field.type.element if isinstance(field.type, Array) else field.type
-        is_struct = isinstance(inner, Struct)
+        is_struct = isinstance(inner, StructType)
         kind = inner.name if is_struct else KINDS[id(inner)]
         yield (
             field_path,
@@ -116,7 +116,7 @@ def our_fields(struct: Struct, path: str, versions: range) -> Iterator[tuple[str
 
 
 def _our_default(field: Field) -> Any:
-    if isinstance(field.type, Struct):
+    if isinstance(field.type, StructType):
         return field.default if field.default is None else {}
     return field.default_value()
 
@@ -173,13 +173,13 @@ def codecs() -> dict[str, Any]:
 
 def their_encoding(theirs: Any, value: Any, version: int) -> bytes:
     """What kafka-python writes for a value of ours."""
-    made = _their_struct(value, value.schema.version(version), theirs._struct, version)
+    made = _their_struct(value, type(value).version(version), theirs._struct, version)
     if issubclass(theirs, ApiData):
         return bytes(made.encode(version=version, header=False))
     return bytes(made.encode(version=version))
 
 
-def our_reading(theirs: Any, encoded: bytes, ours: Message, version: int) -> Any:
+def our_reading(theirs: Any, encoded: bytes, ours: MessageType, version: int) -> Any:
     """What kafka-python reads, as a value of ours."""
     if issubclass(theirs, ApiData):
         read = theirs.decode(encoded, version=version, header=False)
@@ -232,7 +232,7 @@ def _their_content(content: Any, wire_type: Any, field: Any, version: int) -> An
 
 
 def _our_struct(read: Any, resolved: ResolvedStruct, struct: Any) -> Any:
-    value = resolved.declaration.value_class()
+    value = resolved.declaration()
     for subcon, tagged in _wire_fields(resolved):
         name = _their_name(subcon.name, struct)
         content = getattr(read, name)

@@ -7,8 +7,7 @@ from typing import Any
 
 import construct
 
-from odradek.protocol.codec.types import ResolvedStruct
-from odradek.protocol.codec.values import UNKNOWN_TAGS
+from odradek.protocol.codec.types import UNKNOWN_TAGS, ResolvedStruct
 from odradek.protocol.codec.wire import TAGGED_FIELDS, Presence, Repeated, Sized, Text
 
 INTEGER_BITS = {"b": 8, "h": 16, "l": 32, "q": 64}
@@ -36,7 +35,7 @@ def random_value(resolved: ResolvedStruct, rng: Random) -> Any:
                 }
         else:
             fields[subcon.name] = _content(subcon.subcon, rng)
-    return resolved.declaration.value_class(**fields)
+    return resolved.declaration(**fields)
 
 
 def _content(wire_type: construct.Construct, rng: Random) -> Any:

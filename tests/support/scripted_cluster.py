@@ -71,7 +71,7 @@ def encoded(received: Received, response: Any, correlation_id: int | None = None
         received.version,
         received.correlation_id if correlation_id is None else correlation_id,
     )
-    return framed(header, *map(bytes, response.schema.encoder(received.version)(response)))
+    return framed(header, *map(bytes, type(response).encoder(received.version)(response)))
 
 
 def api_versions(served: dict[int, tuple[int, int]] = SERVED) -> ApiVersionsResponse:

@@ -10,7 +10,7 @@ import pytest
 from odradek.common.errors import ErrorCode
 from odradek.protocol import encode_body
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.codec.types import Array, Struct
+from odradek.protocol.codec.types import Array, StructType
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.headers import read_response_header, response_header
 from odradek.protocol.messages import ApiVersionsResponse, response_message
@@ -28,13 +28,13 @@ OF_APPLICATIONS = {ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
 """Their endpoints are those of the programs that are members."""
 
 
-def structs_with_addresses(struct: Struct, path: tuple[str, ...] = ()) -> Iterator[Any]:
+def structs_with_addresses(struct: StructType, path: tuple[str, ...] = ()) -> Iterator[Any]:
     fields = {field.name: field for field in struct.fields}
     if "host" in fields and "port" in fields:
         yield path, fields["host"].versions
     for field in struct.fields:
         inner = field.type.element if isinstance(field.type, Array) else field.type
-        if isinstance(inner, Struct):
+        if isinstance(inner, StructType):
             yield from structs_with_addresses(inner, (*path, field.name))
 
 
@@ -59,7 +59,7 @@ def message_with_addresses(api_key: int, version: int) -> Any:
         for name in path:
             field = next(each for each in schema_of(holder).fields if each.name == name)
             if isinstance(field.type, Array):
-                element = field.type.element.value_class()
+                element = field.type.element()
                 setattr(holder, name, [element])
                 holder = element
             else:
@@ -68,14 +68,9 @@ def message_with_addresses(api_key: int, version: int) -> Any:
     return message
 
 
-def schema_of(value: Any) -> Struct:
-    message = response_message(next(k for k in ApiKey if value_in(k, value)))
-    return next(each for each in (message, *message.structs()) if each.value_class is type(value))
-
-
-def value_in(api_key: ApiKey, value: Any) -> bool:
-    message = response_message(api_key)
-    return any(each.value_class is type(value) for each in (message, *message.structs()))
+def schema_of(value: Any) -> StructType:
+    struct: StructType = type(value)
+    return struct
 
 
 CASES = [

@@ -24,7 +24,7 @@ from kafka.protocol.producer import produce
 
 from ...protocol import encode_body, internal, messages
 from ...protocol.codec.interpreter import container_of
-from ...protocol.codec.message import Message
+from ...protocol.codec.message import Message, MessageType
 from ...protocol.headers import (
     read_request_header,
     read_response_header,
@@ -150,9 +150,9 @@ MESSAGES = (
 """What makes a message, its version, and kafka-python's class."""
 
 
-def message_cases(value: Any, version: int, theirs: Any) -> tuple[Case, Case]:
+def message_cases(value: Message, version: int, theirs: Any) -> tuple[Case, Case]:
     """Decoding and encoding of a message."""
-    message: Message = value.schema
+    message = type(value)
     name = f"{message.name} v{version}"
     encoded = encode_body(value, version)
     decode, encode = message.decoder(version), message.encoder(version)
@@ -181,7 +181,7 @@ def message_cases(value: Any, version: int, theirs: Any) -> tuple[Case, Case]:
     )
 
 
-def constructs(message: Any, version: int, value: Any) -> tuple[Any, Any, Any]:
+def constructs(message: MessageType, version: int, value: Any) -> tuple[Any, Any, Any]:
     """A version's plain construct, what it builds the value from, and it compiled."""
     plain = message.version(version)
     return plain, container_of(value, plain), plain.compile()

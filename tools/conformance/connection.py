@@ -9,7 +9,7 @@ import struct
 from types import TracebackType
 from typing import Any
 
-from ...protocol.codec.values import MessageValue
+from ...protocol.codec.message import Message
 from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_response_header, request_header
 from ...protocol.messages import response_message
@@ -38,15 +38,15 @@ class Connection:
         self._client_id = client_id
         self._numbers = itertools.count(1)
 
-    def send(self, request: MessageValue, version: int) -> None:
+    def send(self, request: Message, version: int) -> None:
         """Send a request, and do not wait for its answer."""
         self.send_body(
-            request, version, b"".join(map(bytes, request.schema.encoder(version)(request)))
+            request, version, b"".join(map(bytes, type(request).encoder(version)(request)))
         )
 
-    def send_body(self, request: MessageValue, version: int, body: bytes) -> None:
+    def send_body(self, request: Message, version: int, body: bytes) -> None:
         """Send a request's header, and bytes of one's own as its body."""
-        api_key = request.schema.api_key
+        api_key = type(request).api_key
         assert api_key is not None
         header = request_header(api_key, version, next(self._numbers), self._client_id)
         self.send_frame(header + body)

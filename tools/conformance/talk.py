@@ -15,7 +15,7 @@ from typing import Any
 from ...common.errors import ErrorCode
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.values import MessageValue
+from ...protocol.codec.message import Message
 from ...protocol.errors import ProtocolError
 from .connection import Connection, ConnectionClosedError
 from .requests import BY_ID_FROM, LATEST, batch, metadata_of, numbered, offset_listing, production
@@ -83,7 +83,7 @@ class Talk:
 
     # -- one request -----------------------------------------------------------------------
 
-    def ask(self, request: MessageValue, version: int | None = None) -> Any:
+    def ask(self, request: Message, version: int | None = None) -> Any:
         """Send a request, note its answer, and return it.
 
         Args:
@@ -96,9 +96,9 @@ class Talk:
         self.send(request, version)
         return self.receive()
 
-    def send(self, request: MessageValue, version: int | None = None) -> None:
+    def send(self, request: Message, version: int | None = None) -> None:
         """Send a request; `receive` takes its answer."""
-        key = request.schema.api_key
+        key = type(request).api_key
         assert key is not None
         version = newest(request) if version is None else version
         self._waiting = key, version
@@ -109,26 +109,26 @@ class Talk:
         assert self._waiting is not None
         return self._noted(*self._waiting, self._receive)
 
-    def quietly(self, request: MessageValue, version: int | None = None) -> Any:
+    def quietly(self, request: Message, version: int | None = None) -> Any:
         """Send a request and return its answer, which is not compared."""
         self.send(request, version)
         assert self._waiting is not None
         return self._receive(*self._waiting)
 
-    def refused(self, request: MessageValue, version: int | None = None) -> None:
+    def refused(self, request: Message, version: int | None = None) -> None:
         """Send a request that closes the connection, perhaps; go on with a new one if so."""
         try:
             self.ask(request, version)
         except ConnectionClosedError:
             self.reconnect()
 
-    def refused_bytes(self, request: MessageValue, version: int, body: bytes) -> None:
+    def refused_bytes(self, request: Message, version: int, body: bytes) -> None:
         """The same with bytes of one's own in place of a request's body."""
-        key = request.schema.api_key
+        key = type(request).api_key
         assert key is not None
         self.connection.send_body(request, version, body)
         # ApiVersions is answered in version 0 where there is no such version (KIP-511).
-        self._waiting = key, version if version in request.schema.versions else 0
+        self._waiting = key, version if version in type(request).versions else 0
         try:
             self.receive()
         except (ConnectionClosedError, ProtocolError):
@@ -147,7 +147,7 @@ class Talk:
         except (ConnectionClosedError, ProtocolError):
             self.reconnect()
 
-    def unanswered(self, request: MessageValue, version: int | None = None) -> None:
+    def unanswered(self, request: Message, version: int | None = None) -> None:
         """Send a request that gets no answer: what comes next answers the next one."""
         self.send(request, version)
         assert self._waiting is not None
@@ -155,7 +155,7 @@ class Talk:
 
     def settled(
         self,
-        request: MessageValue,
+        request: Message,
         version: int | None = None,
         *,
         until: Callable[[Any], bool] | None = None,
@@ -289,10 +289,10 @@ class Talk:
         self.close()
 
 
-def newest(request: MessageValue) -> int:
+def newest(request: Message) -> int:
     """The newest version of a request that both brokers serve."""
     from .scenario import served_versions
 
-    key = request.schema.api_key
+    key = type(request).api_key
     assert key is not None
     return served_versions()[key][-1]

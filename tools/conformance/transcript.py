@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...common.errors import ErrorCode
 from ...protocol.api_keys import ApiKey
-from ...protocol.codec.types import Array, Struct
-from ...protocol.codec.values import MessageValue, Value
+from ...protocol.codec.message import Message
+from ...protocol.codec.types import Array, Struct, StructType
 
 CLOSED = "the connection was closed"
 SILENT = "no answer was sent"
@@ -26,7 +26,7 @@ class Exchange(NamedTuple):
 
     api_key: ApiKey
     version: int
-    answer: MessageValue | str
+    answer: Message | str
 
 
 class Transcript:
@@ -43,24 +43,23 @@ class Transcript:
         self.failure: str | None = None
         self.seconds = 0.0
 
-    def note(self, api_key: int, version: int, answer: MessageValue | str) -> None:
+    def note(self, api_key: int, version: int, answer: Message | str) -> None:
         """Add an exchange."""
         self.exchanges.append(Exchange(ApiKey(api_key), version, answer))
 
 
-def errors_of(message: Value) -> Iterator[ErrorCode]:
+def errors_of(message: Struct) -> Iterator[ErrorCode]:
     """Every error code in a message, NONE left out."""
-    struct: Any = getattr(message, "schema", None)
-    yield from _errors(struct, message)
+    yield from _errors(type(message), message)
 
 
-def _errors(struct: Struct, value: Value) -> Iterator[ErrorCode]:
+def _errors(struct: StructType, value: Struct) -> Iterator[ErrorCode]:
     for field in struct.fields:
         held = getattr(value, field.name)
         element = field.type.element if isinstance(field.type, Array) else field.type
         if field.name.endswith("error_code"):
             if held != ErrorCode.NONE:
                 yield ErrorCode(held)
-        elif isinstance(element, Struct) and held is not None:
+        elif isinstance(element, StructType) and held is not None:
             for each in held if isinstance(field.type, Array) else [held]:
                 yield from _errors(element, each)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ....common.errors import ErrorCode, KafkaError
 from ....protocol import internal as schemas  # a schema is imported at its first use
-from ....protocol.codec.values import MessageValue
+from ....protocol.codec.message import Message
 from ....protocol.errors import EncodeError, ProtocolError
 from ....protocol.internal.versioned import CONSUMER_OFFSETS, decode_record, encode_record
 from ...log import CoordinatorRecord
@@ -222,7 +222,7 @@ def _with_epochs(
     return result
 
 
-def _record(key: MessageValue, value: MessageValue | None) -> CoordinatorRecord:
+def _record(key: Message, value: Message | None) -> CoordinatorRecord:
     try:
         return CoordinatorRecord(*encode_record(CONSUMER_OFFSETS, key, value))
     except EncodeError as error:

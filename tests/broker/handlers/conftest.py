@@ -37,7 +37,7 @@ class Client:
 
     def send(self, message: Any, version: int) -> None:
         """Hand the request to the broker, as one pass of a transport would."""
-        schema = message.schema
+        schema = type(message)
         body = b"".join(bytes(part) for part in schema.encoder(version)(message))
         self.send_encoded(body, version, schema.api_key)
 
@@ -68,7 +68,7 @@ class Client:
     async def call(self, message: Any, version: int) -> Any:
         """Send a request and wait for its answer."""
         self.send(message, version)
-        return await self.receive(message.schema.api_key, version)
+        return await self.receive(type(message).api_key, version)
 
 
 class Bench:

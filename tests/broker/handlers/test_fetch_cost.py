@@ -107,7 +107,7 @@ async def costs_of_a_wake_up(bench: Bench, partitions: int, in_session: bool) ->
             topics=topics,
             **limits,
         )
-        encode = wait.schema.encoder(VERSION)
+        encode = type(wait).encoder(VERSION)
         encoded = b"".join(bytes(part) for part in encode(wait))
         with Counted() as counted:
             client.send_encoded(encoded, VERSION)

@@ -177,6 +177,6 @@ async def test_only_so_many_and_so_long_requests_are_remembered(bench: Bench) ->
 
 
 def framed(client: Client, message: Any, version: int, correlation_id: int) -> memoryview:
-    header = request_header(message.schema.api_key, version, correlation_id, client.client_id)
-    body = b"".join(bytes(part) for part in message.schema.encoder(version)(message))
+    header = request_header(type(message).api_key, version, correlation_id, client.client_id)
+    body = b"".join(bytes(part) for part in type(message).encoder(version)(message))
     return memoryview(bytearray(header + body))

@@ -20,7 +20,7 @@ from ....bench.loads.wire import frame_of, wire_to
 from ....bench.run.calibration import calibrate
 from ....protocol import messages
 from ....protocol.api_keys import ApiKey
-from ....protocol.codec.values import MessageValue
+from ....protocol.codec.message import Message
 from ..measure import broker, machine, summary, verdict
 
 SECONDS_GOAL = 0.2
@@ -52,14 +52,14 @@ class Member:
         self.socket = self.wire.socket
         self._sent = ApiKey.API_VERSIONS, 0
 
-    def frame(self, request: MessageValue) -> bytes:
+    def frame(self, request: Message) -> bytes:
         """A request of the newest version, as it is sent."""
-        schema = request.schema
+        schema = type(request)
         assert schema.api_key is not None
         self._sent = ApiKey(schema.api_key), schema.versions[-1]
         return frame_of(request, schema.versions[-1])
 
-    def send(self, request: MessageValue) -> None:
+    def send(self, request: Message) -> None:
         """Send a request; `receive` takes its answer."""
         self.wire.send(self.frame(request))
 

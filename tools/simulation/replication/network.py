@@ -78,7 +78,7 @@ class ReceivedRequest:
 
     def answer(self, response: Any) -> None:
         """The leader has answered: its bytes are those that are on the disk now."""
-        buffers = response.schema.encoder(self.api_version)(response)
+        buffers = type(response).encoder(self.api_version)(response)
         self.call.answer = b"".join(
             each.read() if isinstance(each, FileSlice) else each for each in buffers
         )
