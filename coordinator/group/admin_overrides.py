@@ -39,7 +39,7 @@ class AdminOverrides:
         if member_id not in group.members:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if isinstance(group, ConsumerGroup):
-            self._consumer.fencing.fence(group, member_id, "its session is over")
+            self._consumer.fence(group, member_id, "its session is over")
         else:
             self._classic.expire_member(group, group.members[member_id])
 

@@ -30,8 +30,9 @@ from .consumer.consumer_groups import ConsumerGroups, LeaveCallback
 from .consumer.group import ConsumerGroup
 from .consumer.heartbeat_request import HeartbeatRequest
 from .consumer.heartbeats import HeartbeatCallback
-from .consumer.settings import NO_SURROUNDINGS, ConsumerSurroundings
+from .consumer.settings import ConsumerGroupSettings, GroupConfigValues, GroupTimings
 from .consumer.states import ConsumerGroupState
+from .consumer.topics import TopicsImage
 from .describing import (
     ConsumerGroupDescription,
     GroupDescription,
@@ -40,17 +41,14 @@ from .describing import (
     list_groups,
 )
 from .offset_metadata_manager import (
-    AnyGroup,
     CommitCallback,
     CommitRequest,
-    Committing,
     ErrorCallback,
-    OffsetExpiry,
-    Removing,
+    OffsetMetadataManager,
 )
 from .offsets import GroupOffsets
 from .runtime import GroupRuntime
-from .shards import GroupShards
+from .shards import AnyGroup, GroupShards
 
 logger = logging.getLogger(__name__)
 NO_OFFSETS = GroupOffsets()
@@ -70,7 +68,9 @@ class GroupCoordinator:
     Args:
         runtime: settings, time, rng and the log.
         topic_partitions: how many partitions `__consumer_offsets` has, or will have.
-        surroundings: what consumer groups need besides.
+        topics: the cluster's topics as they are now.
+        consumer_settings: what the configuration says of consumer groups.
+        group_configs: what is set for single groups, before the broker's settings.
 
     Attributes:
         admin_overrides: what tests may do to groups from outside.
@@ -80,19 +80,20 @@ class GroupCoordinator:
         self,
         runtime: GroupRuntime,
         topic_partitions: Callable[[], int],
-        surroundings: ConsumerSurroundings = NO_SURROUNDINGS,
+        topics: Callable[[], TopicsImage],
+        consumer_settings: ConsumerGroupSettings,
+        group_configs: GroupConfigValues | None = None,
     ) -> None:
         classic = self._classic = ClassicGroups(runtime)
         self._runtime = runtime
-        self._consumer = ConsumerGroups(runtime, surroundings)
+        timings = GroupTimings(group_configs or consumer_settings)
+        self._consumer = ConsumerGroups(runtime, consumer_settings, timings, topics)
         self._shards = GroupShards(runtime, topic_partitions, classic, self._consumer.sessions)
         self._consumer.attach(self._shards, classic)
         self._groups = self._shards.groups
         self.admin_overrides = AdminOverrides(self._shards, classic, self._consumer)
         self._sessions = classic.sessions
-        self._committing = Committing(runtime, self._sessions, self._shards.note_pending)
-        self._removing = Removing(runtime, self._forget)
-        self._expiry = OffsetExpiry(runtime, self._shards, self._removing)
+        self._offsets = OffsetMetadataManager(runtime, self._shards, classic.sessions)
 
     @property
     def groups(self) -> list[Group]:
@@ -216,7 +217,7 @@ class GroupCoordinator:
     # -- offsets --------------------------------------------------------------------------
 
     def commit_offsets(self, request: CommitRequest, respond: CommitCallback) -> None:
-        """OffsetCommit; see `Committing`.
+        """OffsetCommit; see `OffsetMetadataManager`.
 
         Raises:
             KafkaError: nothing is committed, for a reason that holds for all partitions.
@@ -226,7 +227,7 @@ class GroupCoordinator:
             if request.generation_id >= 0:
                 raise KafkaError(request.unknown_group_error)
             group = self._shards.find_or_create(request.group_id)
-        self._committing.commit(group, request, respond)
+        self._offsets.commit(group, request, respond)
 
     def require_coordinated(self, group_id: str) -> None:
         """Refuse a group that is not kept here, before a transaction is asked for its offsets."""
@@ -302,7 +303,7 @@ class GroupCoordinator:
         ):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         subscribed = [group.is_subscribed_to(topic) for topic, _ in partitions]
-        doomed = [
+        deleted = [
             key
             for key, is_subscribed in zip(partitions, subscribed, strict=True)
             if not is_subscribed
@@ -317,16 +318,16 @@ class GroupCoordinator:
                 ]
             )
 
-        self._removing.remove(group, dict.fromkeys(doomed), removed)
+        self._offsets.remove(group, dict.fromkeys(deleted), removed)
 
     def delete_partition_offsets(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Delete what any group committed for partitions that exist no longer."""
         gone = frozenset(partitions)
 
         def remove_all() -> None:
-            for group in self._all_groups():
-                doomed = [key for key in _all_partitions(group) if key in gone]
-                self._removing.remove(group, doomed, _log_failure)
+            for group in self._shards.all_groups():
+                deleted = [key for key in _all_partitions(group) if key in gone]
+                self._offsets.remove(group, deleted, _log_failure)
 
         self._runtime.run_flushed(remove_all)
 
@@ -356,7 +357,7 @@ class GroupCoordinator:
         """ListGroups: the groups coordinated here, filtered by state and type."""
         if self._shards.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return list_groups(self._all_groups(), states, types)
+        return list_groups(self._shards.all_groups(), states, types)
 
     def delete_group(self, group_id: str, respond: ErrorCallback) -> None:
         """DeleteGroups, for one group, with all its offsets.
@@ -369,7 +370,7 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state not in (GroupState.EMPTY, ConsumerGroupState.EMPTY):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        self._removing.remove(group, _all_partitions(group), respond, with_group=True)
+        self._offsets.remove(group, _all_partitions(group), respond, with_group=True)
 
     def topics_changed(self, topics: frozenset[str], has_new: bool) -> None:
         """Topics changed, came or went, and whether any came."""
@@ -386,26 +387,17 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Begin to look for expired offsets from time to time."""
-        self._expiry.start()
+        self._offsets.start()
 
     def close(self) -> None:
         """Stop, and tell those who wait to look for another coordinator."""
-        self._expiry.close()
+        self._offsets.close()
         for partition in self._shards.partitions():
             self._shards.unload(partition)
 
     def expire_offsets(self) -> None:
         """Remove the offsets that are kept for longer than they are to be, of all groups."""
-        self._expiry.run()
-
-    def _all_groups(self) -> list[AnyGroup]:
-        return [*self._groups.values(), *self._shards.consumer_groups.values()]
-
-    def _forget(self, group: AnyGroup) -> None:
-        if isinstance(group, ConsumerGroup):
-            self._shards.forget_consumer_group(group)
-        else:
-            self._shards.forget(group)
+        self._offsets.expire_all()
 
 
 def _check_group_id(group_id: str) -> None:

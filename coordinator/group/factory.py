@@ -12,12 +12,7 @@ from ...runtime.timers import Timers
 from ..replicated_log import ReplicatedLog
 from ..runtime import ConfigurationValues
 from .consumer.metadata_topics import MetadataTopics
-from .consumer.settings import (
-    ConfiguredTimings,
-    ConsumerGroupSettings,
-    ConsumerSurroundings,
-    GroupConfigValues,
-)
+from .consumer.settings import ConsumerGroupSettings, GroupConfigValues
 from .coordinator import GroupCoordinator
 from .runtime import GroupRuntime
 from .settings import GroupSettings
@@ -54,11 +49,9 @@ def create_group_coordinator(
     coordinator = GroupCoordinator(
         runtime,
         topic_partitions,
-        ConsumerSurroundings(
-            ConsumerGroupSettings.from_config(config),
-            ConfiguredTimings(group_configs),
-            topics.image,
-        ),
+        topics.image,
+        ConsumerGroupSettings.from_config(config),
+        group_configs,
     )
     topics.listeners.append(coordinator.topics_changed)
     return coordinator

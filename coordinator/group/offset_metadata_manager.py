@@ -1,4 +1,4 @@
-"""Offsets: committed, deleted and expired, with the groups that nothing is left of.
+"""OffsetMetadataManager: offsets committed, deleted and expired, and groups with nothing left.
 
 A position is seen by OffsetFetch once its record is on enough replicas, and the commit is
 answered then. Ends are tombstones in the log first; memory follows when they are on enough
@@ -28,10 +28,17 @@ from .consumer.states import ConsumerGroupState
 from .offsets import NO_EXPIRY, OffsetAndMetadata
 from .records import fits_string, group_tombstone, offset_record, offset_tombstone
 from .runtime import GroupRuntime
-from .shards import GroupShards
+from .shards import AnyGroup, GroupShards
 
 DEFAULT_RETENTION = -1
 """The retention of a commit that leaves it to the broker."""
+
+TOMBSTONES_PER_APPEND_MAX = 1_000
+"""A batch of tombstones stays far below the longest batch that a log takes."""
+
+GROUPS_PER_STEP = 50
+"""After so many groups others get their turn: a tombstone for each of ten thousand groups takes
+most of a second, and requests are served in between."""
 
 
 class PartitionCommit(NamedTuple):
@@ -70,29 +77,27 @@ class CommitRequest(NamedTuple):
 CommitCallback = Callable[[Sequence[ErrorCode]], None]
 """Called once with the error of each commit, in the request's order."""
 
-NotePending = Callable[[Group | ConsumerGroup, int], None]
-"""Told of a group for which the transaction of a producer id has an offset."""
+ErrorCallback = Callable[[ErrorCode], None]
 
 
-class Committing:
-    """The rules of OffsetCommit and TxnOffsetCommit.
+class OffsetMetadataManager:
+    """The committed offsets of all groups.
 
     Args:
         runtime: settings, time and the log.
+        shards: the groups.
         sessions: a commit keeps its member's session alive.
-        note_pending: keeps in mind whom the end of a transaction concerns.
     """
 
-    def __init__(
-        self, runtime: GroupRuntime, sessions: Sessions, note_pending: NotePending
-    ) -> None:
+    def __init__(self, runtime: GroupRuntime, shards: GroupShards, sessions: Sessions) -> None:
         self._runtime = runtime
+        self._shards = shards
         self._sessions = sessions
-        self._note_pending = note_pending
+        self._timer: Timer | None = None
 
-    def commit(
-        self, group: Group | ConsumerGroup, request: CommitRequest, respond: CommitCallback
-    ) -> None:
+    # -- OffsetCommit and TxnOffsetCommit -------------------------------------------------
+
+    def commit(self, group: AnyGroup, request: CommitRequest, respond: CommitCallback) -> None:
         """Store positions; `respond` is called once they can be seen, or could not be stored.
 
         Raises:
@@ -103,7 +108,7 @@ class Committing:
         elif request.transaction is not None:
             _check_in_transaction(group, request)
         else:
-            self._check(group, request)
+            _check_classic(group, request)
             if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
                 member = group.members.get(request.member_id)
                 if member is not None:
@@ -138,7 +143,7 @@ class Committing:
 
     def _append(
         self,
-        group: Group | ConsumerGroup,
+        group: AnyGroup,
         records: Sequence[CoordinatorRecord],
         stored: Sequence[tuple[int, PartitionCommit, OffsetAndMetadata]],
         errors: list[ErrorCode],
@@ -166,7 +171,7 @@ class Committing:
 
         in_flight.begin()
         if transaction is not None:
-            self._note_pending(group, transaction.producer_id)
+            self._shards.note_pending(group, transaction.producer_id)
         self._runtime.append(group.partition, records, appended, transaction)
 
     def _is_too_large(self, metadata: str) -> bool:
@@ -174,78 +179,7 @@ class Committing:
             metadata
         )
 
-    def _check(self, group: Group, request: CommitRequest) -> None:
-        """Refuse a commit by the wrong client, of the wrong generation or at the wrong time."""
-        is_empty = group.state is GroupState.EMPTY
-        if is_empty and request.generation_id < 0:
-            return  # from an admin client, or a consumer that manages its partitions itself
-        if (
-            request.generation_id < 0
-            and request.member_id == UNKNOWN_MEMBER_ID
-            and request.group_instance_id is None
-        ):
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        group.check_member(request.member_id, request.group_instance_id)
-        if request.generation_id != group.generation_id:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        if group.answers.commit:
-            raise KafkaError(group.answers.commit)
-
-
-def _check_in_transaction(group: Group, request: CommitRequest) -> None:
-    """Refuse a transaction's commit by the wrong client or of the wrong generation (KIP-447).
-
-    The group may be rebalancing, and a producer need not say for whom it commits.
-    """
-    is_of_nobody = (
-        request.generation_id < 0
-        and request.member_id == UNKNOWN_MEMBER_ID
-        and request.group_instance_id is None
-    )
-    if is_of_nobody or (group.state is GroupState.EMPTY and request.generation_id < 0):
-        return
-    group.check_member(request.member_id, request.group_instance_id)
-    if request.generation_id != group.generation_id:
-        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-
-
-def _check_consumer(group: ConsumerGroup, request: CommitRequest) -> None:
-    """Refuse a commit for a consumer group by the wrong client or of the wrong epoch."""
-    try:
-        epochs = check_commit(
-            group,
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id,
-            request.api_version,
-            is_transactional=request.transaction is not None,
-        )
-        epochs.check((commit.topic_id, commit.partition) for commit in request.commits)
-    except KafkaError as refusal:
-        if request.transaction is not None and refusal.code is ErrorCode.STALE_MEMBER_EPOCH:
-            # TxnOffsetCommit has no word of its own for it.
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, refusal.message) from None
-        raise
-
-
-TOMBSTONES_PER_APPEND_MAX = 1_000
-"""A batch of tombstones stays far below the longest batch that a log takes."""
-
-AnyGroup = Group | ConsumerGroup
-ErrorCallback = Callable[[ErrorCode], None]
-
-
-class Removing:
-    """Deletes offsets and groups.
-
-    Args:
-        runtime: settings, time and the log.
-        on_group_gone: called with a group of which nothing is left.
-    """
-
-    def __init__(self, runtime: GroupRuntime, on_group_gone: Callable[[AnyGroup], None]) -> None:
-        self._runtime = runtime
-        self._on_group_gone = on_group_gone
+    # -- deletion -------------------------------------------------------------------------
 
     def remove(
         self,
@@ -294,18 +228,48 @@ class Removing:
                 for entry in chunk:
                     if entry is not None:
                         group.offsets.remove(*entry)
-                    elif is_removable(group):
-                        self._on_group_gone(group)
+                    elif _is_removable(group):
+                        self._shards.forget_any(group)
             removed(group_error(error))
 
         self._runtime.append(group.partition, records, appended)
 
-    def expire(self, group: AnyGroup) -> None:
+    # -- expiry (KIP-211) -----------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin a round through all groups after each offsets.retention.check.interval.ms."""
+        self._timer = self._runtime.schedule(
+            self._runtime.settings.offsets_retention_check_interval_ms,
+            lambda: self._take_step(iter(self._shards.all_groups())),
+        )
+
+    def close(self) -> None:
+        """Begin no round any more, and end the one that is under way."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def expire_all(self) -> None:
+        """A whole round at once."""
+        for group in self._shards.all_groups():
+            self._expire(group)
+
+    def _take_step(self, groups: Iterator[AnyGroup]) -> None:
+        step = list(islice(groups, GROUPS_PER_STEP))
+        # What comes next is arranged before anything can go wrong.
+        if len(step) < GROUPS_PER_STEP:
+            self.start()
+        else:
+            self._timer = self._runtime.schedule(0, lambda: self._take_step(groups))
+        for group in step:
+            if self._shards.find_known(group.group_id) is group:  # not gone since the round began
+                self._expire(group)
+
+    def _expire(self, group: AnyGroup) -> None:
         """Delete what is older than its retention, and the group if it is empty then.
 
         Should the append fail, the next round tries again.
         """
-        expired = self.expired_partitions(group)
+        expired = self._expired_partitions(group)
         with_group = (
             _is_empty(group)
             and len(expired) == len(group.offsets)
@@ -313,7 +277,7 @@ class Removing:
         )
         self.remove(group, expired, _ignore, with_group=with_group)
 
-    def expired_partitions(self, group: AnyGroup) -> list[tuple[str, int]]:
+    def _expired_partitions(self, group: AnyGroup) -> list[tuple[str, int]]:
         """The partitions whose committed offsets are past their retention.
 
         Counted from the commit for consumers without a group and for topics that a stable
@@ -345,7 +309,61 @@ class Removing:
         return now_ms - since_ms >= self._runtime.settings.offsets_retention_ms
 
 
-def is_removable(group: AnyGroup) -> bool:
+def _check_classic(group: Group, request: CommitRequest) -> None:
+    """Refuse a commit by the wrong client, of the wrong generation or at the wrong time."""
+    is_empty = group.state is GroupState.EMPTY
+    if is_empty and request.generation_id < 0:
+        return  # from an admin client, or a consumer that manages its partitions itself
+    if (
+        request.generation_id < 0
+        and request.member_id == UNKNOWN_MEMBER_ID
+        and request.group_instance_id is None
+    ):
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    if group.answers.commit:
+        raise KafkaError(group.answers.commit)
+
+
+def _check_in_transaction(group: Group, request: CommitRequest) -> None:
+    """Refuse a transaction's commit by the wrong client or of the wrong generation (KIP-447).
+
+    The group may be rebalancing, and a producer need not say for whom it commits.
+    """
+    is_of_nobody = (
+        request.generation_id < 0
+        and request.member_id == UNKNOWN_MEMBER_ID
+        and request.group_instance_id is None
+    )
+    if is_of_nobody or (group.state is GroupState.EMPTY and request.generation_id < 0):
+        return
+    group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+
+def _check_consumer(group: ConsumerGroup, request: CommitRequest) -> None:
+    """Refuse a commit for a consumer group by the wrong client or of the wrong epoch."""
+    try:
+        epochs = check_commit(
+            group,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            request.api_version,
+            is_transactional=request.transaction is not None,
+        )
+        epochs.check((commit.topic_id, commit.partition) for commit in request.commits)
+    except KafkaError as refusal:
+        if request.transaction is not None and refusal.code is ErrorCode.STALE_MEMBER_EPOCH:
+            # TxnOffsetCommit has no word of its own for it.
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, refusal.message) from None
+        raise
+
+
+def _is_removable(group: AnyGroup) -> bool:
     """Whether a group can go: nobody and nothing came to it since its end was decided."""
     return _is_empty(group) and not group.offsets
 
@@ -379,55 +397,4 @@ def _group_end(group: AnyGroup) -> list[CoordinatorRecord]:
 
 
 def _ignore(_error: ErrorCode) -> None:
-    """Nobody asked for it, so nobody is told."""
-
-
-GROUPS_PER_STEP = 50
-"""After so many groups others get their turn; the loop is held for a few milliseconds."""
-
-
-class OffsetExpiry:
-    """The rounds through all groups.
-
-    Args:
-        runtime: settings and timers.
-        shards: the groups.
-        removing: removes what has expired of one.
-    """
-
-    def __init__(self, runtime: GroupRuntime, shards: GroupShards, removing: Removing) -> None:
-        self._runtime = runtime
-        self._shards = shards
-        self._removing = removing
-        self._timer: Timer | None = None
-
-    def start(self) -> None:
-        """Begin a round after each interval."""
-        self._timer = self._runtime.schedule(
-            self._runtime.settings.offsets_retention_check_interval_ms,
-            lambda: self._take_step(iter(self._all_groups())),
-        )
-
-    def close(self) -> None:
-        """Begin no round any more, and end the one that is under way."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def run(self) -> None:
-        """A whole round at once."""
-        for group in self._all_groups():
-            self._removing.expire(group)
-
-    def _take_step(self, groups: Iterator[AnyGroup]) -> None:
-        step = list(islice(groups, GROUPS_PER_STEP))
-        # What comes next is arranged before anything can go wrong.
-        if len(step) < GROUPS_PER_STEP:
-            self.start()
-        else:
-            self._timer = self._runtime.schedule(0, lambda: self._take_step(groups))
-        for group in step:
-            if self._shards.find_known(group.group_id) is group:  # not gone since the round began
-                self._removing.expire(group)
-
-    def _all_groups(self) -> list[AnyGroup]:
-        return [*self._shards.groups.values(), *self._shards.consumer_groups.values()]
+    """No request waits for it."""

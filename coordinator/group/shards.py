@@ -34,6 +34,8 @@ from .records import (
 )
 from .runtime import GroupRuntime
 
+AnyGroup = Group | ConsumerGroup
+
 
 class GroupShard(Shard):
     """The groups of one partition that this broker leads.
@@ -53,7 +55,7 @@ class GroupShard(Shard):
         self.transactions = OpenTransactions()
         self._runtime = runtime
 
-    def find(self, group_id: str) -> Group | ConsumerGroup | None:
+    def find(self, group_id: str) -> AnyGroup | None:
         """The group of whatever type."""
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
@@ -217,7 +219,7 @@ class GroupShards(ShardTable[GroupShard]):
             self._loaded_shard(group_id)
         return group
 
-    def find_any(self, group_id: str) -> Group | ConsumerGroup | None:
+    def find_any(self, group_id: str) -> AnyGroup | None:
         """The group of whatever type, or None if it would be kept here and is not known.
 
         Raises:
@@ -225,7 +227,7 @@ class GroupShards(ShardTable[GroupShard]):
         """
         return self.consumer_groups.get(group_id) or self.find(group_id)
 
-    def find_known(self, group_id: str) -> Group | ConsumerGroup | None:
+    def find_known(self, group_id: str) -> AnyGroup | None:
         """The group of whatever type, or None if it is not known here for whatever reason."""
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
@@ -249,6 +251,17 @@ class GroupShards(ShardTable[GroupShard]):
             del self.groups[group.group_id]
             self._shards[group.partition].groups.pop(group.group_id, None)
             self._mark_dead(group)
+
+    def all_groups(self) -> list[AnyGroup]:
+        """The groups of both types."""
+        return [*self.groups.values(), *self.consumer_groups.values()]
+
+    def forget_any(self, group: AnyGroup) -> None:
+        """Drop a group of whatever type, of which nothing is left."""
+        if isinstance(group, ConsumerGroup):
+            self.forget_consumer_group(group)
+        else:
+            self.forget(group)
 
     def add_consumer_group(self, group_id: str) -> ConsumerGroup:
         """A new consumer group, of an id that no group has.
@@ -294,7 +307,7 @@ class GroupShards(ShardTable[GroupShard]):
         shard = self._shards.get(partition)
         return shard is not None and shard.is_loaded
 
-    def note_pending(self, group: Group | ConsumerGroup, producer_id: int) -> None:
+    def note_pending(self, group: AnyGroup, producer_id: int) -> None:
         """A producer's transaction would commit offsets for the group."""
         shard = self._shards.get(group.partition)
         if shard is not None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import trio
+from support.consumer_bench import Topics
 from support.memory_log import PARTITIONS, MemoryLog
 from support.pending import Pending
 
@@ -24,8 +25,8 @@ from odradek.coordinator.group.classic.messages import (
     SyncAnswer,
     SyncRequest,
 )
-from odradek.coordinator.group.consumer.settings import ConsumerSurroundings
-from odradek.coordinator.group.coordinator import NO_SURROUNDINGS, GroupCoordinator
+from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
+from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.offsets import GroupOffsets
 from odradek.coordinator.group.runtime import GroupRuntime
@@ -41,13 +42,17 @@ SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 
 
 class GroupBench:
-    """A coordinator and its surroundings; every call flushes what it appended."""
+    """A coordinator on a log in memory; every call flushes what it appended."""
 
     def __init__(
-        self, surroundings: ConsumerSurroundings = NO_SURROUNDINGS, **settings: int
+        self,
+        consumer_settings: ConsumerGroupSettings | None = None,
+        topics: Topics | None = None,
+        **settings: int,
     ) -> None:
         self.settings = GroupSettings(**settings)
-        self.surroundings = surroundings
+        self.consumer_settings = consumer_settings or ConsumerGroupSettings()
+        self.topics = topics or Topics()
         self.log = MemoryLog()
         self.clock = ManualClock(NOW_MS)
         self.chance = random.Random(7)
@@ -57,7 +62,9 @@ class GroupBench:
         """A new broker on the same log."""
         self.timers = Timers()
         self.context = GroupRuntime(self.settings, self.clock, self.timers, self.chance, self.log)
-        self.coordinator = GroupCoordinator(self.context, lambda: PARTITIONS, self.surroundings)
+        self.coordinator = GroupCoordinator(
+            self.context, lambda: PARTITIONS, lambda: self.topics, self.consumer_settings
+        )
         for partition in range(PARTITIONS):
             self.coordinator.note_leadership(partition, 0, is_leader=True)
         self.coordinator.start()

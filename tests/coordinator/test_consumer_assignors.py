@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from support.random_groups import AskedGroup, random_group, topic_id
 
-from odradek.coordinator.group.assignor import find_assignor
+from odradek.coordinator.group.assignor import find_assignors
 from odradek.coordinator.group.assignor.assignor import (
     AssignorError,
     GroupSpec,
@@ -27,8 +27,7 @@ A, B, C = topic_id(1), topic_id(2), topic_id(3)
 def assign(
     name: str, group: GroupSpec, partition_counts: Mapping[bytes, int]
 ) -> dict[str, NewAssignment]:
-    assignor = find_assignor(name)
-    assert assignor is not None
+    assignor = find_assignors([name])[name]
     return assignor.assign(group, partition_counts)
 
 
@@ -203,4 +202,5 @@ def test_a_partition_that_two_members_claim_is_the_first_ones(others: tuple[byte
 
 
 def test_there_is_no_third_assignor() -> None:
-    assert find_assignor("sticky") is None
+    with pytest.raises(ValueError, match="sticky"):
+        find_assignors(["sticky"])

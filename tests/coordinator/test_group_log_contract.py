@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.compaction import clean, make_manager
+from support.consumer_bench import Topics
 from support.transactions import marker
 
 from odradek.common.errors import ErrorCode, KafkaError
@@ -12,6 +13,7 @@ from odradek.common.internal_topics import CONSUMER_OFFSETS
 from odradek.common.partition_state import PartitionState
 from odradek.common.sentinels import NO_PRODUCER_ID
 from odradek.common.topic_partition import TopicPartition
+from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
 from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.runtime import GroupRuntime
@@ -264,7 +266,7 @@ def test_batches_are_compressed_if_the_setting_says_so(partitions: RealPartition
 def test_groups_are_on_disk_and_found_there_by_the_next_broker(tmp_path: Path) -> None:
     def coordinator_on(real: RealPartitions) -> GroupCoordinator:
         context = GroupRuntime(GroupSettings(), real.clock, real.timers, random.Random(1), real.log)
-        coordinator = GroupCoordinator(context, lambda: 1)
+        coordinator = GroupCoordinator(context, lambda: 1, Topics, ConsumerGroupSettings())
         coordinator.note_leadership(LED_HERE, 0, is_leader=True)
         return coordinator
 

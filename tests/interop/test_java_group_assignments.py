@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from support.random_groups import AskedGroup, random_group
 
-from odradek.coordinator.group.assignor import find_assignor
+from odradek.coordinator.group.assignor import find_assignors
 from odradek.coordinator.group.assignor.assignor import NewAssignment
 from odradek.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
 
@@ -64,8 +64,7 @@ def answer_of(target: Mapping[str, NewAssignment]) -> str:
 @pytest.mark.parametrize("homogeneous", [True, False])
 @pytest.mark.parametrize("name", ["uniform", "range"])
 def test_we_assign_what_kafka_assigns(java: Java, name: str, homogeneous: bool) -> None:
-    assignor = find_assignor(name)
-    assert assignor is not None
+    assignor = find_assignors([name])[name]
     chance = Random(f"{name} {homogeneous}")
     asked = [
         random_group(chance, homogeneous=homogeneous, members_max=chance.choice((3, 12, 40)))

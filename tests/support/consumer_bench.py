@@ -9,7 +9,7 @@ from typing import Any
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
-from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings, ConsumerSurroundings
+from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
 from odradek.coordinator.group.consumer.topics import Topic
 from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.runtime import GroupRuntime
@@ -71,8 +71,9 @@ class ConsumerBench:
         """A new broker on the same log."""
         self.timers = Timers()
         context = GroupRuntime(GroupSettings(), self.clock, self.timers, self.chance, self.log)
-        surroundings = ConsumerSurroundings(self.settings, topics=lambda: self.topics)
-        self.coordinator = GroupCoordinator(context, lambda: PARTITIONS, surroundings)
+        self.coordinator = GroupCoordinator(
+            context, lambda: PARTITIONS, lambda: self.topics, self.settings
+        )
         for partition in range(PARTITIONS):
             self.coordinator.note_leadership(partition, 0, is_leader=True)
         self.coordinator.start()

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .assignor import Assignor
 from .range import RangeAssignor
 from .uniform import UniformAssignor
@@ -14,6 +16,17 @@ _ASSIGNORS: dict[str, Assignor] = {
 }
 
 
-def find_assignor(name: str) -> Assignor | None:
-    """The assignor of a name (`group.consumer.assignors`, `group.remote.assignor`)."""
-    return _ASSIGNORS.get(name)
+def find_assignors(names: Iterable[str]) -> dict[str, Assignor]:
+    """The assignors of these names (`group.consumer.assignors`), in their order.
+
+    Raises:
+        ValueError: one is not known.
+    """
+    found: dict[str, Assignor] = {}
+    for name in names:
+        if name not in _ASSIGNORS:
+            raise ValueError(
+                f"invalid group.consumer.assignors: {name!r} is not one of {', '.join(_ASSIGNORS)}"
+            )
+        found[name] = _ASSIGNORS[name]
+    return found

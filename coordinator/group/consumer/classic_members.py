@@ -39,7 +39,7 @@ from .heartbeat_request import HeartbeatRequest
 from .heartbeats import Heartbeats
 from .member import NO_TIMEOUT, ClassicMemberMetadata, ClassicProtocol, ConsumerGroupMember
 from .migration import Migration, by_topic_id, by_topic_name, common_protocols
-from .sessions import ClassicTimers, MemberSessions
+from .sessions import MemberSessions
 from .settings import ConsumerGroupSettings
 from .states import MemberState
 from .topics import TopicsImage
@@ -56,8 +56,7 @@ class ClassicMembers:
         topics: the cluster's topics as they are now.
         writer: stores what changes.
         heartbeats: takes members towards their targets.
-        sessions: the timers that all members have.
-        timers: those that only these members have.
+        sessions: the timers of members.
         migration: whether such members may be in the group, and what their joining may end.
     """
 
@@ -69,7 +68,6 @@ class ClassicMembers:
         writer: Writer,
         heartbeats: Heartbeats,
         sessions: MemberSessions,
-        timers: ClassicTimers,
         migration: Migration,
     ) -> None:
         self._runtime = runtime
@@ -78,7 +76,6 @@ class ClassicMembers:
         self._writer = writer
         self._heartbeats = heartbeats
         self._sessions = sessions
-        self._timers = timers
         self._migration = migration
 
     # -- JoinGroup ------------------------------------------------------------------------
@@ -139,7 +136,7 @@ class ClassicMembers:
                 return
             if group.members.get(member_id) is not None and not ends_as_classic:
                 self._sessions.extend(group, member_id)
-                self._timers.note_joined(group, member)
+                self._sessions.note_joined(group, member)
             respond(answer)
 
         self._sessions.extend(group, member_id)
@@ -187,7 +184,7 @@ class ClassicMembers:
             if error:
                 respond(SyncAnswer(error))
                 return
-            self._timers.note_synced(group, member.member_id)
+            self._sessions.note_synced(group, member.member_id)
             if member.member_id in group.members:
                 self._sessions.extend(group, member.member_id)
             respond(
@@ -216,7 +213,7 @@ class ClassicMembers:
             group.epoch > member.member_epoch
             and member.state is not MemberState.UNREVOKED_PARTITIONS
         ):
-            self._timers.expect_join(group, member)
+            self._sessions.expect_join(group, member)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         return member
 
@@ -250,7 +247,7 @@ class ClassicMembers:
                 and not _waits_for_others(group, member)
             )
         ):
-            self._timers.expect_join(group, member)
+            self._sessions.expect_join(group, member)
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ....common.errors import ErrorCode, KafkaError
+from ..assignor import find_assignors
 from ..classic.classic_groups import ClassicGroups
 from ..classic.group import Group
 from ..classic.messages import UNKNOWN_MEMBER_ID, LeavingMember
@@ -28,15 +29,15 @@ from .heartbeats import HeartbeatCallback, Heartbeats
 from .member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from .migration import Migration
 from .regular_expressions import RegularExpressions
-from .sessions import ClassicTimers, MemberSessions
-from .settings import ConsumerSurroundings
+from .sessions import MemberSessions
+from .settings import ConsumerGroupSettings, GroupTimings
 from .target_assignment import Assigning
+from .topics import TopicsImage
 
 if TYPE_CHECKING:
     from ..shards import GroupShards
 from .heartbeat_request import HeartbeatAnswer
 from .member import NO_PARTITIONS, ConsumerGroupMember
-from .regular_expressions import Expressions
 
 logger = logging.getLogger(__name__)
 LeaveCallback = Callable[[Sequence[ErrorCode]], None]
@@ -47,33 +48,36 @@ class ConsumerGroups:
 
     Args:
         runtime: settings, time, rng and the log.
-        surroundings: topics, assignors and the settings of these groups.
+        settings: the broker's for these groups.
+        timings: each group's.
+        topics: the cluster's topics as they are now.
     """
 
     shards: GroupShards
     """Keeps the groups; set by whoever puts both together, as each needs the other."""
 
-    def __init__(self, runtime: GroupRuntime, surroundings: ConsumerSurroundings) -> None:
-        settings, timings = surroundings.settings, surroundings.times
+    def __init__(
+        self,
+        runtime: GroupRuntime,
+        settings: ConsumerGroupSettings,
+        timings: GroupTimings,
+        topics: Callable[[], TopicsImage],
+    ) -> None:
         self._runtime = runtime
-        self._topics = surroundings.topics
+        self._topics = topics
         self.is_enabled = settings.is_enabled
         self.writer = Writer(runtime, self._resume_after_loss, self._reload)
-        self.assigning = Assigning(runtime, timings, surroundings.assignors, surroundings.topics)
+        self.assigning = Assigning(runtime, timings, find_assignors(settings.assignors), topics)
         self.expressions = RegularExpressions(
             runtime,
-            surroundings.topics,
+            topics,
             self.assigning.metadata_hash,
             self._find_known,
             self.writer.submit,
             settings.regex_refresh_interval_ms,
         )
-        self.migration = Migration(
-            runtime, settings, surroundings.topics, self.assigning.metadata_hash
-        )
-        self.fencing = Fencing(self.writer, self.assigning, self.expressions, self.migration)
-        self.sessions = MemberSessions(runtime, timings, self.fencing.fence)
-        self.fencing.sessions = self.sessions
+        self.migration = Migration(runtime, settings, topics, self.assigning.metadata_hash)
+        self.sessions = MemberSessions(runtime, timings, self.fence)
         self._heartbeats = Heartbeats(
             runtime,
             settings,
@@ -87,11 +91,10 @@ class ConsumerGroups:
         self.classic_members = ClassicMembers(
             runtime,
             settings,
-            surroundings.topics,
+            topics,
             self.writer,
             self._heartbeats,
             self.sessions,
-            ClassicTimers(runtime, self.fencing.fence),
             self.migration,
         )
 
@@ -116,7 +119,7 @@ class ConsumerGroups:
             return
         check_request(request, self.assigning.assignor_names)
         if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
-            self.fencing.leave(self._find(request.group_id), request, respond)
+            self._leave(self._find(request.group_id), request, respond)
             return
         classic = self._classic_to_join(request)
         if classic is not None:
@@ -153,6 +156,70 @@ class ConsumerGroups:
             self.sessions.extend(group, member_id)
         group.writes.when_settled(partial(_close_conversion, group))
 
+    def _leave(
+        self,
+        group: ConsumerGroup,
+        request: HeartbeatRequest,
+        respond: Callable[[HeartbeatAnswer], None],
+    ) -> None:
+        """A member says that it leaves; it is answered once that is stored.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
+        """
+        if request.instance_id is None:
+            member = group.members.get(request.member_id)
+            if member is None:
+                raise unknown_member(group, request.member_id)
+        else:
+            member = static_member(group, request.instance_id)
+            check_instance(member, request.member_id, request.instance_id)
+        write = GroupWrite(group)
+        if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
+            logger.info(
+                "group %s: static member %s leaves for a while", group.group_id, member.member_id
+            )
+            write.put_current(_left_for_a_while(member))
+        else:
+            logger.info("group %s: member %s leaves", group.group_id, member.member_id)
+            self.remove(write, [member.member_id])
+
+        def stored(error: ErrorCode) -> None:
+            if error:
+                respond(HeartbeatAnswer(error))
+            else:
+                respond(
+                    HeartbeatAnswer(
+                        ErrorCode.NONE,
+                        member_id=member.member_id,
+                        member_epoch=request.member_epoch,
+                    )
+                )
+
+        self.writer.submit(write, stored)
+
+    def fence(self, group: ConsumerGroup, member_id: str, reason: str) -> None:
+        """Remove a member whose time is over."""
+        logger.info("group %s gives up member %s: %s", group.group_id, member_id, reason)
+        write = GroupWrite(group)
+        self.remove(write, [member_id])
+        self.writer.submit(write, partial(_log_failure, group, member_id))
+
+    def remove(self, write: GroupWrite, member_ids: Sequence[str]) -> None:
+        """Remove members that are there, with all that they owned."""
+        group = write.group
+        if self.migration.may_downgrade(group, member_ids):
+            self.migration.downgrade(
+                write, member_ids, rebalance_for="its last member on the consumer protocol went"
+            )
+            return
+        for member_id in member_ids:
+            write.remove_member(member_id)
+        self.expressions.forget_unused(write)
+        write.put_epoch(group.epoch + 1, self.assigning.metadata_hash(group))
+        for member_id in member_ids:
+            self.sessions.forget(group, member_id)
+
     def leave_group(
         self, group: ConsumerGroup, members: Sequence[LeavingMember], respond: LeaveCallback
     ) -> None:
@@ -172,7 +239,7 @@ class ConsumerGroups:
             respond(errors)
             return
         write = GroupWrite(group)
-        self.fencing.remove(write, list(leaving))
+        self.remove(write, list(leaving))
 
         def stored(error: ErrorCode) -> None:
             respond([own or error for own in errors])
@@ -279,96 +346,6 @@ def _leaving_id(group: ConsumerGroup, leaving: LeavingMember) -> str:
 
 def _not_found(group_id: str, why: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {why}.")
-
-
-class Fencing:
-    """The rules of leaving and of being fenced.
-
-    Args:
-        writer: stores what changes.
-        assigning: counts the group's epoch up.
-        expressions: forgets those of members that went.
-        migration: what is left may be a classic group.
-    """
-
-    sessions: MemberSessions
-    """The timers of members; set by whoever puts both together, as each needs the other."""
-
-    def __init__(
-        self,
-        writer: Writer,
-        assigning: Assigning,
-        expressions: Expressions,
-        migration: Migration,
-    ) -> None:
-        self._migration = migration
-        self._writer = writer
-        self._assigning = assigning
-        self._expressions = expressions
-
-    def leave(
-        self,
-        group: ConsumerGroup,
-        request: HeartbeatRequest,
-        respond: Callable[[HeartbeatAnswer], None],
-    ) -> None:
-        """A member says that it leaves; it is answered once that is stored.
-
-        Raises:
-            KafkaError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
-        """
-        if request.instance_id is None:
-            member = group.members.get(request.member_id)
-            if member is None:
-                raise unknown_member(group, request.member_id)
-        else:
-            member = static_member(group, request.instance_id)
-            check_instance(member, request.member_id, request.instance_id)
-        write = GroupWrite(group)
-        if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
-            logger.info(
-                "group %s: static member %s leaves for a while", group.group_id, member.member_id
-            )
-            write.put_current(_left_for_a_while(member))
-        else:
-            logger.info("group %s: member %s leaves", group.group_id, member.member_id)
-            self.remove(write, [member.member_id])
-
-        def stored(error: ErrorCode) -> None:
-            if error:
-                respond(HeartbeatAnswer(error))
-            else:
-                respond(
-                    HeartbeatAnswer(
-                        ErrorCode.NONE,
-                        member_id=member.member_id,
-                        member_epoch=request.member_epoch,
-                    )
-                )
-
-        self._writer.submit(write, stored)
-
-    def fence(self, group: ConsumerGroup, member_id: str, reason: str) -> None:
-        """Remove a member whose time is over."""
-        logger.info("group %s gives up member %s: %s", group.group_id, member_id, reason)
-        write = GroupWrite(group)
-        self.remove(write, [member_id])
-        self._writer.submit(write, partial(_log_failure, group, member_id))
-
-    def remove(self, write: GroupWrite, member_ids: Sequence[str]) -> None:
-        """Remove members that are there, with all that they owned."""
-        group = write.group
-        if self._migration.may_downgrade(group, member_ids):
-            self._migration.downgrade(
-                write, member_ids, rebalance_for="its last member on the consumer protocol went"
-            )
-            return
-        for member_id in member_ids:
-            write.remove_member(member_id)
-        self._expressions.forget_unused(write)
-        write.put_epoch(group.epoch + 1, self._assigning.metadata_hash(group))
-        for member_id in member_ids:
-            self.sessions.forget(group, member_id)
 
 
 def _left_for_a_while(member: ConsumerGroupMember) -> ConsumerGroupMember:

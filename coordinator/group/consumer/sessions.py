@@ -59,9 +59,7 @@ class MemberSessions:
 
     def expect_revocation(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
         """Give the member its rebalance timeout to say that it gave its partitions up."""
-        timers = group.timers.get(member.member_id)
-        if timers is None:
-            timers = group.timers[member.member_id] = MemberTimers()
+        timers = _timers_of(group, member.member_id)
         timers.cancel_rebalance()
         timers.rebalance = self._runtime.schedule(
             member.rebalance_timeout_ms,
@@ -139,26 +137,11 @@ class MemberSessions:
             f"for, in epoch {epoch}",
         )
 
-
-class ClassicTimers:
-    """The join and sync timers of such members.
-
-    Args:
-        runtime: timers.
-        on_expired: called with a group, the id of its member whose time is over, and why.
-    """
-
-    def __init__(
-        self,
-        runtime: GroupRuntime,
-        on_expired: Callable[[ConsumerGroup, str, str], None],
-    ) -> None:
-        self._runtime = runtime
-        self._on_expired = on_expired
+    # -- members on the classic protocol --------------------------------------------------
 
     def expect_join(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
         """The member was called back; if it was before, its time runs on."""
-        timers = self._timers(group, member.member_id)
+        timers = _timers_of(group, member.member_id)
         if timers.join is None:
             timers.join = self._runtime.schedule(
                 member.rebalance_timeout_ms,
@@ -167,7 +150,7 @@ class ClassicTimers:
 
     def note_joined(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
         """The member joined, and is to send SyncGroup next."""
-        timers = self._timers(group, member.member_id)
+        timers = _timers_of(group, member.member_id)
         timers.cancel_classic()
         timers.cancel_rebalance()  # it may have come from the consumer protocol
         timers.sync = self._runtime.schedule(
@@ -182,21 +165,15 @@ class ClassicTimers:
             timers.sync.cancel()
             timers.sync = None
 
-    def _timers(self, group: ConsumerGroup, member_id: str) -> MemberTimers:
-        timers = group.timers.get(member_id)
-        if timers is None:
-            timers = group.timers[member_id] = MemberTimers()
-        return timers
-
     def _look_at_join(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
         timers.join = None
-        self._expire(group, member_id, timers, "it did not join again in time")
+        self._expire_classic(group, member_id, timers, "it did not join again in time")
 
     def _look_at_sync(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
         timers.sync = None
-        self._expire(group, member_id, timers, "it sent no SyncGroup in time")
+        self._expire_classic(group, member_id, timers, "it sent no SyncGroup in time")
 
-    def _expire(
+    def _expire_classic(
         self, group: ConsumerGroup, member_id: str, timers: MemberTimers, reason: str
     ) -> None:
         member = group.members.get(member_id)
@@ -207,3 +184,10 @@ class ClassicTimers:
             and member.uses_classic_protocol
         ):
             self._on_expired(group, member_id, reason)
+
+
+def _timers_of(group: ConsumerGroup, member_id: str) -> MemberTimers:
+    timers = group.timers.get(member_id)
+    if timers is None:
+        timers = group.timers[member_id] = MemberTimers()
+    return timers
