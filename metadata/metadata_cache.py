@@ -55,9 +55,6 @@ class MetadataSnapshot(NamedTuple):
     alive_nodes: Mapping[int, Mapping[str, Node]]
 
 
-NO_NODE: Final = Node(-1, "", -1, None)
-"""What Kafka names in place of a broker that cannot be reached."""
-
 EMPTY_SNAPSHOT: Final = MetadataSnapshot({}, {}, {}, {}, None, {}, {})
 
 
@@ -149,27 +146,6 @@ class MetadataCache:
             if node is not None:
                 endpoints[replica] = node
         return endpoints
-
-    def get_topic_partitions(self, topic: str) -> set[TopicPartition]:
-        """The partitions of a topic; none when it is not known."""
-        partitions = self.snapshot.partition_states.get(topic, NO_PARTITIONS)
-        return {TopicPartition(topic, partition) for partition in partitions}
-
-    def get_partition_leader_endpoint(
-        self, topic_partition: TopicPartition, listener_name: str
-    ) -> Node | None:
-        """Where the leader of a partition is reached.
-
-        Returns:
-            None when the partition is not known; `NO_NODE` when its leader is not alive or has
-            no such listener.
-        """
-        snapshot = self.snapshot
-        partitions = snapshot.partition_states.get(topic_partition.topic, NO_PARTITIONS)
-        state = partitions.get(topic_partition.partition)
-        if state is None:
-            return None
-        return snapshot.alive_nodes.get(state.leader, {}).get(listener_name, NO_NODE)
 
     def has_alive_broker(self, broker_id: int) -> bool:
         """Whether the broker is alive, as far as is known."""

@@ -289,6 +289,18 @@ def handler_files_have_the_function_they_are_named_after(module: Module) -> Iter
         yield f"{module.path}:1: handles with {functions}, not just {expected}"
 
 
+def composition_root_is_imported_by_nobody_below(module: Module) -> Iterator[str]:
+    """`Broker` is made last; handlers get a context, all other code the parts that it uses."""
+    if module.path == "broker/start.py" or module.room in {"testing", WORKSHOP}:
+        return
+    folders = module.path.split("/")[:-1]
+    for found in imports_of(module):
+        package = folders[: len(folders) - found.level + 1] if found.level else []
+        for name in found.names:
+            if [*package, *name.split(".")][:2] == ["broker", "broker"]:
+                yield f"{module.path}:{found.line}: imports the composition root, Broker"
+
+
 def nothing_is_left_for_later(module: Module) -> Iterator[str]:
     for number, line in enumerate(module.source.splitlines(), start=1):
         if re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", line):
@@ -325,6 +337,7 @@ RULES_OF_ROOMS: tuple[Rule, ...] = (
     files_are_opened_behind_the_seam,
     packages_say_what_they_are_for,
     handler_files_have_the_function_they_are_named_after,
+    composition_root_is_imported_by_nobody_below,
     nothing_is_left_for_later,
 )
 
@@ -574,6 +587,12 @@ def test_no_file_names_a_machine_or_a_registry():
             "broker/handlers/heartbeat.py:1: handles with [], not just handle_heartbeat",
         ),
         (
+            composition_root_is_imported_by_nobody_below,
+            "broker/request/bad.py",
+            "if TYPE_CHECKING:\n    from ..broker import Broker\n",
+            "broker/request/bad.py:2: imports the composition root, Broker",
+        ),
+        (
             nothing_is_left_for_later,
             "broker/bad.py",
             "x = 1\n# TO" + "DO: more\n",
@@ -631,6 +650,11 @@ def test_rule_finds_a_planted_violation(rule, path, source, problem):
             handler_files_have_the_function_they_are_named_after,
             "broker/handlers/heartbeat.py",
             "async def handle_heartbeat(): ...\n",
+        ),
+        (
+            composition_root_is_imported_by_nobody_below,
+            "testing/ok.py",
+            "from ..broker.broker import Broker\nfrom ..broker.start import run_brokers\n",
         ),
         (nothing_is_left_for_later, "broker/ok.py", "import x  # no" + "qa: F401  # a reason\n"),
         (

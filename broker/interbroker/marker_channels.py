@@ -20,7 +20,7 @@ from ...common.topic_partition import TopicPartition
 from ...config.broker_config import BrokerConfig
 from ...coordinator.transaction.marker_sender import MarkersToWrite, MarkersWritten
 from ...metadata.features import SECOND_GENERATION, TRANSACTION_VERSION, Features
-from ...metadata.metadata_cache import NO_NODE, MetadataCache
+from ...metadata.metadata_cache import MetadataCache
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...replication.replica_manager import ReplicaManager
@@ -193,8 +193,7 @@ class MarkerChannels:
 
     def _is_reachable(self, broker_id: int) -> bool:
         listener = self._config.inter_broker_listener_name
-        node = self._cache.get_alive_broker_node(broker_id, listener)
-        return node is not None and node is not NO_NODE
+        return self._cache.get_alive_broker_node(broker_id, listener) is not None
 
     def _versions(self) -> dict[int, int]:
         finalized = self._features.finalized(TRANSACTION_VERSION)

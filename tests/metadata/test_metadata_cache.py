@@ -12,7 +12,6 @@ from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
 from odradek.common.sentinels import ZERO_UUID
 from odradek.common.topic_partition import TopicPartition
 from odradek.metadata.metadata_cache import (
-    NO_NODE,
     MetadataCache,
     MetadataSnapshot,
     MetadataUpdate,
@@ -234,37 +233,11 @@ def test_each_query_is_answered_from_one_snapshot() -> None:
     partition = TopicPartition("orders", 0)
     endpoints = [cache.get_partition_replica_endpoints(partition, "OLD") for _ in range(2)]
     assert [list(found) for found in endpoints] == [[1], [2]]
-    leaders = [cache.get_partition_leader_endpoint(partition, "OLD") for _ in range(2)]
-    assert [found.broker_id for found in leaders if found is not None] == [1, 2]
 
 
-def test_a_partitions_leader_is_found_by_listener(cache: MetadataCache) -> None:
-    brokers = [broker(1, "PLAINTEXT", "INTERNAL", rack="r1"), broker(2, "PLAINTEXT")]
-    update(
-        cache,
-        state("orders", 0, leader=1),
-        state("orders", 1, leader=2),
-        state("orders", 2, leader=3),
-        brokers=brokers,
-    )
-
-    def leader(partition: int, listener: str) -> Node | None:
-        return cache.get_partition_leader_endpoint(TopicPartition("orders", partition), listener)
-
-    assert leader(0, "INTERNAL") == Node(1, "internal1", 9001, "r1")
-    assert leader(1, "PLAINTEXT") == Node(2, "plaintext2", 9002, None)
-    assert leader(1, "INTERNAL") == NO_NODE
-    assert leader(2, "PLAINTEXT") == NO_NODE
-    assert leader(9, "PLAINTEXT") is None
-
-
-def test_brokers_and_a_topics_partitions_are_found(cache: MetadataCache) -> None:
-    update(cache, state("orders", 0), state("orders", 2), brokers=[broker(1), broker(2, "OTHER")])
-    assert cache.get_topic_partitions("orders") == {
-        TopicPartition("orders", 0),
-        TopicPartition("orders", 2),
-    }
-    assert cache.get_topic_partitions("absent") == set()
+def test_brokers_are_found_by_listener(cache: MetadataCache) -> None:
+    update(cache, brokers=[broker(1, "PLAINTEXT", "INTERNAL", rack="r1"), broker(2, "OTHER")])
+    assert cache.get_alive_broker_node(1, "INTERNAL") == Node(1, "internal1", 9001, "r1")
     assert [cache.has_alive_broker(broker_id) for broker_id in (1, 2, 3)] == [True, True, False]
     assert cache.get_alive_broker_node(2, "OTHER") == Node(2, "other2", 9002, None)
     assert cache.get_alive_broker_node(2, "PLAINTEXT") is None

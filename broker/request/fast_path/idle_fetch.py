@@ -233,7 +233,7 @@ class RepeatedFetch:
         return route.decode(memoryview(self._data), self._position)[0]
 
     def start(self, request: Request) -> bool:
-        """Read, and perhaps wait; False where only the general way can answer."""
+        """Read, and perhaps wait; False where only the slow path can answer."""
         memory = self._memory
         memory.begin(self)
         requested = self._resolve(request)

@@ -4,7 +4,7 @@ Producers send to the same partition again and again, and only the records diffe
 bytes from the header to the partition's index are compared with those of the last
 request; where they are equal, the partition is known, and the answer is its last answer
 with other offsets in it. Nothing is decoded and two objects are made. Whatever differs,
-fails or must wait takes the handler's general way, whose answers are the same.
+fails or must wait takes the handler's slow path, whose answers are the same.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class ProduceFastPath:
         return frame[at:end]
 
     def wait_for_replicas(self, produce: FastProduce) -> bool:
-        """Whether one with acks=all has to wait; then the general way goes on with it."""
+        """Whether one with acks=all has to wait; then the slow path goes on with it."""
         done, error = self.partition.has_replicated(produce.required_offset)
         if done and not error:
             return False

@@ -4,7 +4,7 @@ Consumers that have much to read ask for the same partition again and again, and
 differs; in a session its epoch does too. So the other bytes are compared with those of an earlier
 request; where they are equal, the partition is known, and the answer is an earlier answer with
 other offsets in it. Whatever differs, fails, has to wait or finds nothing takes the handler's
-general way, whose answers are the same.
+slow path, whose answers are the same.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Fetch = messages.FetchRequest
 
 
 @pytest.mark.parametrize("seed", range(16))
-async def test_without_a_session_the_short_way_answers_as_the_general_one(
+async def test_without_a_session_the_fast_path_answers_as_the_general_one(
     bench: Bench, seed: int
 ) -> None:
     history = await history_of(bench, seed)

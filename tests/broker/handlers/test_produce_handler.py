@@ -207,7 +207,7 @@ async def test_pipelined_requests_share_a_flush_and_keep_their_order(bench: "Ben
 async def test_a_second_request_like_the_first_is_answered_like_the_first(
     bench: "Bench", version: int
 ) -> None:
-    """The shortcut's answers are the general way's, byte for byte but for the offsets."""
+    """The fast path's answers are the slow path's, byte for byte but for the offsets."""
     topic_id = await bench.create_topic("t")
     by_id = {"topic_id": topic_id} if version >= 13 else {}
     name = "" if by_id else "t"
@@ -223,7 +223,7 @@ async def test_a_second_request_like_the_first_is_answered_like_the_first(
     assert answers[0] == answers[1] == answers[2]
 
 
-async def test_another_api_with_the_same_bytes_does_not_take_the_shortcut(bench: "Bench") -> None:
+async def test_another_api_with_the_same_bytes_does_not_take_the_fast_path(bench: "Bench") -> None:
     await bench.create_topic("t")
     from odradek.protocol.headers import request_header
 
@@ -237,7 +237,7 @@ async def test_another_api_with_the_same_bytes_does_not_take_the_shortcut(bench:
     assert bench.log_end_offset("t") == 1
 
 
-async def test_records_whose_length_is_wrong_do_not_take_the_shortcut(bench: "Bench") -> None:
+async def test_records_whose_length_is_wrong_do_not_take_the_fast_path(bench: "Bench") -> None:
     await bench.create_topic("t")
     from odradek.protocol.headers import request_header
 
@@ -285,7 +285,7 @@ def follower_fetched(bench: "Bench", partition: "Partition", offset: int) -> Non
     bench.broker.server.finish_outside_work()
 
 
-async def test_acks_all_waits_on_the_shortcut_too(bench: "Bench") -> None:
+async def test_acks_all_waits_on_the_fast_path_too(bench: "Bench") -> None:
     await bench.create_topic("t")
     first = only(await bench.client.call(produce("t", batch(b"a"), acks=-1), 9))
     assert first.base_offset == 0
@@ -377,7 +377,7 @@ async def test_a_fetch_behind_a_produce_sees_its_records(bench: "Bench") -> None
     assert answer.responses[0].partitions[0].high_watermark == 1
 
 
-async def test_transactional_batches_are_refused_on_the_shortcut_too(bench: "Bench") -> None:
+async def test_transactional_batches_are_refused_on_the_fast_path_too(bench: "Bench") -> None:
     await bench.create_topic("t")
     await bench.client.call(produce("t", batch(b"a")), 9)
     assert bench.client.connection.fast_paths

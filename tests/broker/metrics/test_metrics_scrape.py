@@ -259,7 +259,7 @@ def test_help_and_type_stand_once_above_a_metrics_lines(scraped):
 
 
 def test_the_common_produce_is_counted_like_any_other(scraped):
-    """One record a request, on one connection: what takes the broker's shortcut."""
+    """One record a request, on one connection: what takes the broker's fast path."""
     create(scraped.broker, NewTopic("steady", 1))
     requests = "kafka_network_requestmetrics_requests_total"
     errors = "kafka_network_requestmetrics_errors_total"

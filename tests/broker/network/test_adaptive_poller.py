@@ -61,7 +61,7 @@ def after(epoll: Epoll, poller: AdaptivePoller, seconds: float) -> list[tuple[in
     return poller.next_events(0)
 
 
-async def test_a_client_that_asks_at_once_is_waited_for_awake(epoll: Epoll) -> None:
+async def test_a_client_that_sends_at_once_is_waited_for_awake(epoll: Epoll) -> None:
     poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     assert after(epoll, poller, SPIN_SECONDS / 2) == EVENT
     assert epoll.slept()
@@ -87,7 +87,7 @@ async def test_a_client_that_sends_much_is_waited_for_asleep(epoll: Epoll) -> No
     assert epoll.timeouts == [NAP_SECONDS]
 
 
-async def test_watching_in_vain_soon_ends(epoll: Epoll) -> None:
+async def test_useless_spinning_soon_ends(epoll: Epoll) -> None:
     poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     after(epoll, poller, SPIN_SECONDS / 2)
     awake = []
@@ -109,7 +109,7 @@ async def test_other_tasks_are_not_kept_waiting(epoll: Epoll) -> None:
         assert not epoll.slept()
 
 
-async def test_after_a_doze_in_vain_there_is_none_until_a_wait_was_short(epoll: Epoll) -> None:
+async def test_after_a_useless_nap_there_is_none_until_a_wait_was_short(epoll: Epoll) -> None:
     poller = AdaptivePoller(epoll)  # type: ignore[arg-type]  # as much of one as it needs
     assert poller.next_events(0) == []
     assert epoll.slept()

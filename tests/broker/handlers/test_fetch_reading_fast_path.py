@@ -35,7 +35,7 @@ BATCH = build_batch([(None, b"v" * 100, 1_700_000_000_000, [])])
 Fetch = messages.FetchRequest
 
 
-def shortcut_of(client: Client, version: int) -> Any:
+def fast_path_of(client: Client, version: int) -> Any:
     return client.connection.fast_paths.get(ApiKey.FETCH << 16 | version)
 
 
@@ -54,7 +54,7 @@ def at(offset: int, partition: int = 0) -> Any:
 
 
 async def reader_of_ten_records(bench: Bench, *, in_session: bool) -> Reader:
-    """A reader for whom a shortcut has been learnt."""
+    """A reader for whom a fast path has been learnt."""
     history = await history_of(bench, 0)
     for _ in range(10):
         assert history.append(WHERE, BATCH)
@@ -103,12 +103,12 @@ class Reader:
     def ask(self, where: TopicPartition, wish: Any, common: dict[str, Any]) -> Any:
         """Send a request; returns what the broker counted for it."""
         request = self.request(where, wish, common)
-        shortcut = shortcut_of(self.client, self._version)
-        instant = shortcut is not None and shortcut._route.times.sub_millisecond_count
+        fast_path = fast_path_of(self.client, self._version)
+        instant = fast_path is not None and fast_path._route.times.sub_millisecond_count
         before = counters(self._bench)
         self.client.send(request, self._version)
-        if shortcut is not None:
-            self.taken += shortcut._route.times.sub_millisecond_count - instant
+        if fast_path is not None:
+            self.taken += fast_path._route.times.sub_millisecond_count - instant
         return counters(self._bench) - before
 
     def answer(self) -> bytes:
@@ -124,7 +124,7 @@ class Reader:
 
 @pytest.mark.parametrize("in_session", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_the_short_way_answers_and_counts_as_the_general_one(
+async def test_the_fast_path_answers_and_counts_as_the_general_one(
     bench: Bench, version: int, in_session: bool
 ) -> None:
     history = await history_of(bench, version)

@@ -45,7 +45,7 @@ def found_in(answer: Any) -> Any:
 
 
 def handled(bench: Bench) -> list[int]:
-    """The API keys of requests that take the general way from now on."""
+    """The API keys of requests that take the slow path from now on."""
     keys: list[int] = []
     dispatcher = bench.broker.dispatcher
     general = dispatcher._handle
@@ -85,7 +85,7 @@ async def test_what_is_asked_again_is_answered_as_by_the_handler(
     assert found_in(third).offset == (7 if timestamp == LATEST else 0)
 
 
-async def test_any_history_has_the_answers_of_the_general_way(bench: Bench) -> None:
+async def test_any_history_has_the_answers_of_the_slow_path(bench: Bench) -> None:
     await bench.create_topic("t", partitions=2)
     chance = random.Random(11)
     log = bench.broker.replica_manager.partition_or_error(TopicPartition("t", 0)).log
@@ -166,14 +166,14 @@ async def test_only_so_many_and_so_long_requests_are_remembered(bench: Bench) ->
     await bench.create_topic("t", partitions=LOOKUPS_MAX + 3)
     for index in range(LOOKUPS_MAX + 3):
         await bench.client.call(request(LATEST, index=index), 10)
-    (shortcut,) = bench.client.connection.fast_paths.values()
-    assert isinstance(shortcut, ListOffsetsFastPath)
-    assert 0 < len(shortcut) <= LOOKUPS_MAX
+    (fast_path,) = bench.client.connection.fast_paths.values()
+    assert isinstance(fast_path, ListOffsetsFastPath)
+    assert 0 < len(fast_path) <= LOOKUPS_MAX
     wordy = bench.another_client("x" * REQUEST_BYTES_MAX)
     await wordy.call(request(LATEST), 10)
-    (shortcut,) = wordy.connection.fast_paths.values()
-    assert isinstance(shortcut, ListOffsetsFastPath)
-    assert len(shortcut) == 0
+    (fast_path,) = wordy.connection.fast_paths.values()
+    assert isinstance(fast_path, ListOffsetsFastPath)
+    assert len(fast_path) == 0
 
 
 def framed(client: Client, message: Any, version: int, correlation_id: int) -> memoryview:
