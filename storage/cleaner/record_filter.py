@@ -81,8 +81,6 @@ class RecordFilter:
         self._transactions = transactions
         self._throttler = throttler
         self.records_read = 0
-        self.keyless_records = 0
-        """Dropped: there should be none in a compacted log."""
 
     def apply(self, batch: RecordBatch) -> KeptBatch | None:
         """What stays of a batch, records included; None if nothing does.
@@ -152,8 +150,7 @@ class RecordFilter:
             offset = batch.base_offset + delta
             if is_control or offset > latest_offset:
                 stays = True
-            elif key is None:
-                self.keyless_records += 1
+            elif key is None:  # there should be none in a compacted log
                 stays = False
             else:
                 stays = (keeps_tombstones or not is_null) and offset >= self._map.get(key)

@@ -16,13 +16,13 @@ from ...protocol.records.batch import RecordBatch
 from ..segment.log_segment import LogSegment
 from ..segment.log_segments import LogSegments
 from ..segment.segment_reader import iter_headers
-from .leader_epoch_cache import LeaderEpochCache
+from .leader_epoch_file_cache import LeaderEpochFileCache
 
 logger = logging.getLogger(__name__)
 
 
 def check_epochs(
-    segments: LogSegments, epochs: LeaderEpochCache, log_start_offset: int, log_end_offset: int
+    segments: LogSegments, epochs: LeaderEpochFileCache, log_start_offset: int, log_end_offset: int
 ) -> None:
     """Make sure that each epoch begins where its first batch lies, or rebuild the checkpoint.
 
@@ -79,7 +79,7 @@ def _batch_at(segments: LogSegments, offset: int) -> RecordBatch | None:
 
 
 def rebuild_epochs(
-    segments: Iterable[LogSegment], epochs: LeaderEpochCache, log_start_offset: int
+    segments: Iterable[LogSegment], epochs: LeaderEpochFileCache, log_start_offset: int
 ) -> None:
     """Read from all batches which leader epoch began where.
 
@@ -101,6 +101,6 @@ def rebuild_epochs(
                     epochs.clear()
                     is_first = False
                 if epoch > epochs.latest_epoch:
-                    epochs.note(epoch, max(batch.base_offset, log_start_offset))
+                    epochs.assign(epoch, max(batch.base_offset, log_start_offset))
         except KafkaError:
             continue  # something in it is no batch; the next segment may have more

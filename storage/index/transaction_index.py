@@ -123,7 +123,8 @@ class TransactionIndex:
         if entries is None or len(entries) == self._persisted_bytes == self._file_bytes:
             return
         if not entries:
-            self.delete()
+            self._files.remove(self.path)
+            self._persisted_bytes = self._file_bytes = 0
             return
         file = self._files.open(self.path, create=self._file_bytes == 0)
         holds_more = self._file_bytes > self._persisted_bytes
@@ -143,12 +144,6 @@ class TransactionIndex:
         """Wait until the file is on the disk, if there is one."""
         if self.has_file:
             self._files.open(self.path).sync()
-
-    def delete(self) -> None:
-        """Remove the file."""
-        self._files.remove(self.path)
-        self._entries = bytearray()
-        self._persisted_bytes = self._file_bytes = 0
 
     def sanity_check(self, end_offset: int = INT64_MAX) -> None:
         """Refuse a file whose entries cannot be what was written.

@@ -113,7 +113,6 @@ class RealFile:
             close(self._descriptor)
 
     def fileno(self) -> int:
-        """The descriptor, for `os.sendfile`."""
         return self._descriptor
 
     def append(self, buffers: Sequence[Buffer], size: int) -> None:
@@ -129,7 +128,6 @@ class RealFile:
             _write_rest(self._descriptor, part, os.writev(self._descriptor, part))
 
     def read_at(self, size: int, position: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only at the end of the file."""
         data = os.pread(self._descriptor, size, position)
         if len(data) == size or not data:
             return data
@@ -143,15 +141,12 @@ class RealFile:
         return b"".join(parts)
 
     def truncate(self, size: int) -> None:
-        """Cut the file back to `size` bytes."""
         os.ftruncate(self._descriptor, size)
 
     def size(self) -> int:
-        """How many bytes the file holds."""
         return os.fstat(self._descriptor).st_size
 
     def sync(self) -> None:
-        """Wait until all written is on the disk."""
         os.fsync(self._descriptor)
 
 
@@ -186,12 +181,10 @@ class RealFiles:
     """The operating system's files."""
 
     def open(self, path: str, *, create: bool = False) -> StorageFile:
-        """Open a file for reading and appending, made empty first if `create` says so."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         return RealFile(path, flags | os.O_CREAT | os.O_TRUNC if create else flags)
 
     def read_bytes(self, path: str) -> bytes:
-        """A whole small file."""
         # Not `open()`, whose buffers cost more than the reading, ten thousand times at a start.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -218,40 +211,31 @@ class RealFiles:
             self.sync_directory(os.path.dirname(path))
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory."""
         return os.path.exists(path)
 
     def is_directory(self, path: str) -> bool:
-        """Whether there is a directory."""
         return os.path.isdir(path)
 
     def size(self, path: str) -> int:
-        """A file's bytes."""
         return os.stat(path).st_size
 
     def modified_ms(self, path: str) -> int:
-        """When a file was last written, in milliseconds since the epoch."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def list_directory(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
         return sorted(os.listdir(path))
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and those above it; no error if it is there."""
         os.makedirs(path, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or directory, replacing a file at the target."""
         os.rename(source, target)
 
     def remove(self, path: str) -> None:
-        """Delete a file; no error if it is gone."""
         with suppress(FileNotFoundError):
             os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
-        """Delete a directory and all in it; no error if it is gone."""
         if not os.path.isdir(path):
             return
         for folder, folders, names in os.walk(path, topdown=False):
@@ -262,7 +246,6 @@ class RealFiles:
         os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
-        """Wait until a directory's names are on the disk."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -270,7 +253,6 @@ class RealFiles:
             os.close(descriptor)
 
     def lock(self, path: str) -> FileLock | None:
-        """Take an exclusive lock on a file, or None if another holds it."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -32,7 +32,7 @@ from ...protocol.records.batch import (
 from ...protocol.records.validation import require_valid_crc
 from ..checkpoint.partition_metadata import sync_topic_id, write_topic_id
 from ..epoch.epoch_check import check_epochs
-from ..epoch.leader_epoch_cache import LeaderEpochCache
+from ..epoch.leader_epoch_file_cache import LeaderEpochFileCache
 from ..errors import StorageError, UnexpectedAppendOffsetError, is_disk_failure
 from ..file_names import (
     DELETED_SUFFIX,
@@ -123,7 +123,7 @@ class Log:
         log_start_offset: int,
         log_end_offset: int,
         recovery_point: int,
-        epochs: LeaderEpochCache,
+        epochs: LeaderEpochFileCache,
         producers: ProducerStateManager,
         topic_id: bytes | None,
     ) -> None:
@@ -379,7 +379,7 @@ class Log:
         The checkpoint is written with the next flush: until then a crash has the batches read,
         which carry their epoch too, and an epoch without batches need not be remembered.
         """
-        self.epochs.note(epoch, offset)
+        self.epochs.assign(epoch, offset)
 
     # --- writing what is staged --------------------------------------------------------
 

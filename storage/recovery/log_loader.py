@@ -17,7 +17,7 @@ from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ..checkpoint.partition_metadata import read_topic_id, write_topic_id
 from ..epoch.epoch_check import rebuild_epochs
-from ..epoch.leader_epoch_cache import LeaderEpochCache
+from ..epoch.leader_epoch_file_cache import LeaderEpochFileCache
 from ..errors import LogDirectoryError
 from ..file_names import (
     EPOCHS_FILE,
@@ -104,7 +104,7 @@ class _LogLoader:
 
     recovery_point: int
     gaps_end: int
-    epochs: LeaderEpochCache
+    epochs: LeaderEpochFileCache
     replay: ProducerReplay
 
     def __init__(
@@ -126,13 +126,13 @@ class _LogLoader:
         self._files.make_directory(self._directory)
         if topic_id is not None:
             write_topic_id(self._files, self._directory, topic_id)
-        self.epochs = LeaderEpochCache(self._files, self._path(EPOCHS_FILE), is_new=True)
+        self.epochs = LeaderEpochFileCache(self._files, self._path(EPOCHS_FILE), is_new=True)
         return self._log([self._new_segment(0)], 0, 0, 0, topic_id)
 
     def load(self, log_start_offset: int, *, clean_shutdown: bool) -> Log:
         """The log in a folder that exists. Raises `KafkaError` where a batch is none."""
         directory, files = self._directory, self._files
-        self.epochs = epochs = LeaderEpochCache(files, self._path(EPOCHS_FILE))
+        self.epochs = epochs = LeaderEpochFileCache(files, self._path(EPOCHS_FILE))
         found, corrupt = self._find_segments()
         corrupt |= find_corrupt_transaction_indexes(found)
         visible_from = max(log_start_offset, found[0].base_offset) if found else log_start_offset
@@ -319,7 +319,7 @@ class _LogLoader:
                 break
             epoch = batch.partition_leader_epoch
             if epoch > self.epochs.latest_epoch:
-                self.epochs.note(epoch, batch.base_offset)
+                self.epochs.assign(epoch, batch.base_offset)
             found = (
                 batch.base_offset,
                 last_offset,

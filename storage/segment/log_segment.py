@@ -240,17 +240,11 @@ class LogSegment:
             last_offset: its last offset.
             now_ms: the wall time.
         """
-        return (
-            size > self.size_limit
-            or last_offset - self.base_offset > OFFSETS_MAX
-            or (self.size > 0 and self.has_reached_roll_time(max_timestamp, now_ms))
-        )
-
-    def has_reached_roll_time(self, max_timestamp: int, now_ms: int) -> bool:
-        """Whether it is older than `segment.ms` as seen from the next batch."""
+        if size > self.size_limit or last_offset - self.base_offset > OFFSETS_MAX:
+            return True
         if self.roll_by_clock:
-            return now_ms - self.created_ms > self.segment_ms
-        return max_timestamp > self.roll_after_timestamp
+            return self.size > 0 and now_ms - self.created_ms > self.segment_ms
+        return self.size > 0 and max_timestamp > self.roll_after_timestamp
 
     def close_for_appends(self) -> None:
         """Make the indexes complete and write them: the segment takes no more batches."""
@@ -632,15 +626,6 @@ class LogSegment:
                 self._files.rename(path, path + DELETED_SUFFIX)
                 marked.append(path + DELETED_SUFFIX)
         return marked
-
-    def sync(self) -> None:
-        """Wait until batches and indexes are on the disk."""
-        self.flush_indexes()
-        self.file.sync()
-        self.offset_index.sync()
-        self.time_index.sync()
-        if self._transaction_index is not None:
-            self._transaction_index.sync()
 
     def close(self) -> None:
         """Let go of the file; it closes when no slice needs it any more."""

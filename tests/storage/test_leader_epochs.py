@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.epoch.leader_epoch_cache import LeaderEpochCache
+from odradek.storage.epoch.leader_epoch_file_cache import LeaderEpochFileCache
 from odradek.storage.io.files import REAL_FILES
 
 
@@ -16,11 +16,12 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def cache(path: str) -> LeaderEpochCache:
+def cache(path: str) -> LeaderEpochFileCache:
     """Epoch 2 from offset 0, 3 from 10, 7 from 20."""
-    made = LeaderEpochCache(REAL_FILES, path)
+    made = LeaderEpochFileCache(REAL_FILES, path)
     for epoch, offset in ((2, 0), (3, 10), (7, 20)):
         made.assign(epoch, offset)
+    made.flush()
     return made
 
 
@@ -41,7 +42,7 @@ def test_an_epoch_ends_where_the_next_begins(cache, epoch: int, answer) -> None:
 
 
 def test_nothing_is_known_of_an_empty_log(path: str) -> None:
-    cache = LeaderEpochCache(REAL_FILES, path)
+    cache = LeaderEpochFileCache(REAL_FILES, path)
     assert cache.end_offset_for(0, log_end_offset=0) == (-1, -1)
     assert cache.latest_epoch == -1
 
@@ -93,7 +94,7 @@ def test_an_offset_belongs_to_an_epoch(cache, offset: int, epoch: int) -> None:
 
 def test_the_file_is_in_kafkas_format_and_read_again(cache, path: str) -> None:
     assert Path(path).read_text() == "0\n3\n2 0\n3 10\n7 20\n"
-    assert LeaderEpochCache(REAL_FILES, path).entries == cache.entries
+    assert LeaderEpochFileCache(REAL_FILES, path).entries == cache.entries
 
 
 @pytest.mark.parametrize(
@@ -111,8 +112,9 @@ def test_the_file_is_in_kafkas_format_and_read_again(cache, path: str) -> None:
 )
 def test_a_damaged_file_counts_as_missing(path: str, text: str, caplog) -> None:
     Path(path).write_text(text)
-    cache = LeaderEpochCache(REAL_FILES, path)
+    cache = LeaderEpochFileCache(REAL_FILES, path)
     assert (cache.entries, cache.latest_epoch) == ([], -1)
     assert "leader-epoch-checkpoint" in caplog.text
     cache.assign(4, 10)
+    cache.flush()
     assert Path(path).read_text() == "0\n1\n4 10\n"

@@ -1,8 +1,7 @@
 """Which leader epoch begins at which offset (Kafka's LeaderEpochFileCache, KIP-101).
 
-Replicas find with it where their logs part. The file is written at each new epoch, but
-not synced: a crash of the machine may lose entries, and the recovery that follows reads
-them from the batches again.
+Replicas find with it where their logs diverge. The file is written with the log's flush, and not
+synced before: what a crash loses, recovery reads from the batches.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ logger = logging.getLogger(__name__)
 _epoch_of = itemgetter(0)
 
 
-class LeaderEpochCache:
+class LeaderEpochFileCache:
     """Epochs and their start offsets, both rising.
 
     Args:
@@ -56,21 +55,17 @@ class LeaderEpochCache:
             self.latest_epoch = entries[-1][0]
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A leader of `epoch` writes from `start_offset` on; known epochs stay as they are.
+        """A leader of `epoch` writes from `start_offset` on; `flush` writes the file.
 
-        Raises:
-            OSError: the file could not be written; the cache itself has the entry, and the
-                next `flush` tries again.
+        Known epochs stay as they are; later ones without batches are dropped.
         """
-        if self.note(epoch, start_offset):
-            self.flush()
-
-    def note(self, epoch: int, start_offset: int) -> bool:
-        """As `assign`, but the file is left to the next `flush`; whether that was news."""
-        is_news = self._insert(epoch, start_offset)
-        if is_news:
-            self._changed()
-        return is_news
+        entries = self.entries
+        if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
+            return
+        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+            entries.pop()  # nothing was written in them, or it has been truncated
+        entries.append((epoch, start_offset))
+        self._changed()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch not above `epoch`, and where it ends; (-1, -1) if unknown.
@@ -108,7 +103,7 @@ class LeaderEpochCache:
             self.entries = [(before[-1][0], start_offset), *self.entries[len(before) :]]
             self._changed()
 
-    def take_over(self, other: LeaderEpochCache) -> None:
+    def take_over(self, other: LeaderEpochFileCache) -> None:
         """Know what the cache of a log with the same batches knows.
 
         Which is more than they tell: of an epoch without batches, and where one began of which
@@ -130,16 +125,6 @@ class LeaderEpochCache:
         if not self._is_written:
             write_epochs(self._files, self.path, self.entries)
             self._is_written = True
-
-    def _insert(self, epoch: int, start_offset: int) -> bool:
-        entries = self.entries
-        if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
-            return False
-        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
-            entries.pop()  # nothing was written in them, or it has been cut off
-        entries.append((epoch, start_offset))
-        self.latest_epoch = epoch
-        return True
 
     def _changed(self) -> None:
         self._is_written = False
