@@ -39,7 +39,7 @@ SECONDS = {
     "tests/cluster/test_operators_clients.py": 26,
     "tests/crash/test_kill.py": 25,
     "tests/testing/test_faults_table.py": 25,
-    "tests/storage/test_bit_flips.py": 22,
+    "tests/storage/recovery/test_bit_flips.py": 22,
     "tests/cluster/test_transactions_between_brokers.py": 21,
     "tests/clients/test_compaction.py": 21,
     "tests/cli/test_produce_consume.py": 21,

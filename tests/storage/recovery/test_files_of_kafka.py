@@ -17,7 +17,7 @@ import pytest
 from odradek.protocol.records import iter_batches, iter_records
 from odradek.storage import LogConfig, TopicPartition, load_log
 
-KAFKA_MADE = Path(__file__).parent / "data" / "kafka-4.3.1" / "orders-0"
+KAFKA_MADE = Path(__file__).parents[1] / "data" / "kafka-4.3.1" / "orders-0"
 ORDERS = TopicPartition("orders", 0)
 FIRST_MS = 1_700_000_000_000
 CONFIG = LogConfig(segment_ms=5000, index_interval_bytes=150)

@@ -1,4 +1,4 @@
-"""Replay lives of storage that end in crashes: `python tests/storage/crash_run.py 1234`.
+"""Replay lives of storage that end in crashes: `python tests/storage/recovery/crash_run.py 1234`.
 
 With one seed every step is printed; with two numbers, all seeds from the first up to the
 second, and how many lives a second that is.
@@ -11,7 +11,7 @@ import time
 import traceback
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from support.crash_life import CrashLife
 

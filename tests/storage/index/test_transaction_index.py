@@ -14,7 +14,7 @@ from odradek.storage.errors import CorruptIndexError
 from odradek.storage.index.transaction_index import AbortedTxn, TransactionIndex
 from odradek.storage.io.files import REAL_FILES
 
-KAFKA_MADE = Path(__file__).parent / "data" / "kafka-4.3.1" / "transactions-0"
+KAFKA_MADE = Path(__file__).parents[1] / "data" / "kafka-4.3.1" / "transactions-0"
 """A partition of Apache Kafka 4.3.1: 0 is outside of transactions, 1 and 2 are of producer 0 and
 aborted by 3, 4 is of producer 1 and aborted by 8, 6 is of producer 2 and committed by 7. A second
 segment begins at 3. Kafka's DumpLogSegments prints of its index what stands in `KAFKA_SAYS`."""

@@ -18,7 +18,9 @@ def live(seed: int) -> None:
     try:
         CrashLife(seed).run()
     except Exception as error:
-        pytest.fail(f"replay this by `python tests/storage/crash_run.py {seed}`: {error!r}")
+        pytest.fail(
+            f"replay this by `python tests/storage/recovery/crash_run.py {seed}`: {error!r}"
+        )
 
 
 @pytest.mark.parametrize("first", short(range(0, LIVES, LIVES_PER_TEST), 2))
