@@ -2,7 +2,7 @@
 
     from odradek.testing import Broker
 
-It may use every room but the command line. Nothing is imported before it is used, since the
+It may use every package but the command line. Nothing is imported before it is used, since the
 pytest plugin is part of every pytest run.
 """
 

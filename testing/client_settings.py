@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 CLIENTS = ("kafka-python", "aiokafka", "odradek", "confluent-kafka", "java")
@@ -32,7 +33,7 @@ def client_settings(
     *,
     certificate: bool = True,
 ) -> dict[str, Any]:
-    """What a client must be told to reach a broker.
+    """The settings that a client needs to reach a broker.
 
     Args:
         bootstrap_servers: the broker's address.
@@ -84,3 +85,43 @@ def _context(tls: TlsFiles, certificate: bool) -> Any:
     if certificate:
         context.load_cert_chain(tls.client_certificate, tls.client_key)
     return context
+
+
+class HasClientSettings(ABC):
+    """A broker or cluster that clients can reach.
+
+    Attributes:
+        tls: the certificates, of clients too; None if it is plain.
+    """
+
+    tls: TlsFiles | None
+
+    @property
+    @abstractmethod
+    def bootstrap_servers(self) -> str:
+        """The addresses to give to clients."""
+
+    @property
+    def ssl_ca(self) -> str:
+        """The PEM file of the certificate that clients are to trust.
+
+        Raises:
+            ValueError: it does not speak TLS.
+        """
+        if self.tls is None:
+            raise ValueError(
+                "this broker does not speak TLS: make it with tls=True, or mark the test "
+                "kafka(tls=True)"
+            )
+        return self.tls.ca
+
+    def client_settings(
+        self, client: str = "kafka-python", *, certificate: bool = True
+    ) -> dict[str, Any]:
+        """All settings that a client needs to reach it.
+
+        Args:
+            client: "kafka-python", "aiokafka", "odradek", "confluent-kafka" or "java".
+            certificate: whether the client shows one, if TLS is spoken.
+        """
+        return client_settings(self.bootstrap_servers, self.tls, client, certificate=certificate)

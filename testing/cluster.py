@@ -13,10 +13,9 @@ import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .client_settings import TlsFiles, client_settings
+from .client_settings import HasClientSettings, TlsFiles
 from .inspection.cluster_inspection import ClusterInspection
 from .outages.cluster_outages import ClusterOutages
 from .running_broker import Broker
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from .faults.cluster_faults import ClusterFaults
 
 
-class Cluster(ClusterOutages, ClusterInspection):
+class Cluster(ClusterOutages, ClusterInspection, HasClientSettings):
     """Brokers with the ids 1, 2, ... that know each other; ready when the constructor returns.
 
     Args:
@@ -78,12 +77,6 @@ class Cluster(ClusterOutages, ClusterInspection):
         """The addresses to give to clients."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
 
-    def client_settings(
-        self, client: str = "kafka-python", *, certificate: bool = True
-    ) -> dict[str, Any]:
-        """All that a client must be told to reach it; see `Broker.client_settings`."""
-        return client_settings(self.bootstrap_servers, self.tls, client, certificate=certificate)
-
     @property
     def faults(self) -> ClusterFaults:
         """Faults of the connections of all its brokers; `broker.faults` has a single one's."""
@@ -102,12 +95,7 @@ class Cluster(ClusterOutages, ClusterInspection):
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -12,7 +12,6 @@ needs no Docker and is there in a fraction of a second.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 
 from .running_broker import Broker
 
@@ -47,7 +46,7 @@ class KafkaContainer:
     Args:
         image: of testcontainers; nothing is pulled, so any name will do.
         port: the port that the broker would have inside the container: what `get_exposed_port` and
-            `with_bind_ports` are asked about.
+            `with_bind_ports` look up.
         env: see `with_env`.
         name: see `with_name`.
     """
@@ -183,12 +182,7 @@ class KafkaContainer:
     def __enter__(self) -> KafkaContainer:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:

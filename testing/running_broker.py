@@ -20,10 +20,9 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .client_settings import TlsFiles, client_settings
+from .client_settings import TlsFiles
 from .control.broker_under_test import BrokerUnderTest
 from .control.framing import TOKEN_VARIABLE
 from .outages.breakable_process import BreakableProcess
@@ -111,28 +110,6 @@ class Broker(BrokerUnderTest, BreakableProcess):
     def bootstrap_servers(self) -> str:
         """The address to give to clients."""
         return self.bootstrap
-
-    @property
-    def ssl_ca(self) -> str:
-        """The PEM file of the certificate that clients are to trust.
-
-        Raises:
-            ValueError: it does not speak TLS.
-        """
-        if self.tls is None:
-            raise ValueError("this broker does not speak TLS: make it with tls=True")
-        return self.tls.ca
-
-    def client_settings(
-        self, client: str = "kafka-python", *, certificate: bool = True
-    ) -> dict[str, Any]:
-        """All that a client must be told to reach it; see `client_settings.client_settings`.
-
-        Args:
-            client: "kafka-python", "aiokafka", "odradek", "confluent-kafka" or "java".
-            certificate: whether the client shows one, if TLS is spoken.
-        """
-        return client_settings(self.bootstrap_servers, self.tls, client, certificate=certificate)
 
     def _secure(self, tls: bool | TlsFiles) -> dict[str, str]:
         """Have certificates, if it is to speak TLS; returns the settings that say so."""
@@ -232,12 +209,7 @@ class Broker(BrokerUnderTest, BreakableProcess):
         self._end_guard_of_folder()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -1,4 +1,4 @@
-"""Waiting for what another process says only when it is asked."""
+"""Waiting for what another process does not announce."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
     Attributes:
         path: to the field, such as `topics[0].partitions[1].error_code`; `[name]` in place of a
-            number where an array's elements are told apart by a name out of a fixed list.
+            number where an array's elements are distinguished by a name out of a fixed list.
         expected: what the broker that is compared with says, as text.
         actual: what the broker that is looked at says, as text.
     """
@@ -176,7 +176,7 @@ class _Walk:
         if keyed is None or not keyed.keys:
             return left.pop(0) if left else None
         # An id that was not heard of before may be any; one that is known goes first. Where only
-        # an id is wrong, that is told, and not that an element were missing.
+        # an id is wrong, that is reported, and not that an element were missing.
         for is_key in (self._has_key, self._may_have_key, self._has_name):
             for position, after in enumerate(left):
                 if all(is_key(name, before, after) for name in keyed.keys):

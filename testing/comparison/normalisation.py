@@ -69,7 +69,7 @@ class Keyed(NamedTuple):
     """An array whose order says nothing: that of a hash table, or what was refused first.
 
     Attributes:
-        keys: the fields by which its elements are told apart; none: they are plain values.
+        keys: the fields by which its elements are distinguished; none: they are plain values.
         shown: whether an element's key stands in the path of a difference. For keys out of a
             fixed list, such as names of settings, that is how one of them can be explained.
     """

@@ -16,7 +16,7 @@ ANSWER_SECONDS = 60.0
 
 
 class ControlError(Exception):
-    """The broker does not do what it was asked to, or cannot be reached; the text says why."""
+    """The broker refuses, or cannot be reached; the text says why."""
 
 
 class ControlTimeout(ControlError, TimeoutError):
@@ -24,7 +24,7 @@ class ControlTimeout(ControlError, TimeoutError):
 
 
 class ControlClient:
-    """Asks one broker over its control channel. Threads may share it.
+    """Calls one broker's verbs over its control channel. Threads may share it.
 
     Args:
         address: HOST:PORT of the channel.
@@ -68,7 +68,7 @@ class ControlClient:
             ) from None
         except (OSError, FrameError) as error:
             raise ControlError(
-                f"{verb} cannot be asked of the broker on its control channel {self.address}: "
+                f"{verb} failed on the broker's control channel {self.address}: "
                 f"{error}; is it running?"
             ) from error
         with self._lock:

@@ -1,4 +1,4 @@
-"""The broker's side of the control channel: a listening socket, and what is asked over it.
+"""The broker's side of the control channel: a listening socket, and the verbs called over it.
 
 It listens on the loopback interface only, and serves nobody who does not show the token first.
 Until somebody comes it is a socket and nothing more.
@@ -72,7 +72,7 @@ class ControlServer:
             with contextlib.suppress(trio.BrokenResourceError), trio.move_on_after(TELL_SECONDS):
                 await stream.send_all(encode({"error": TOO_MANY}))
                 await stream.send_eof()
-                await stream.receive_some(HELLO_BYTES_MAX)  # unread it would reset what was told
+                await stream.receive_some(HELLO_BYTES_MAX)  # unread it would reset what was sent
             await trio.aclose_forcefully(stream)
             return
         self._connections += 1
@@ -153,7 +153,7 @@ class ControlServer:
         except TimeoutError as error:
             return {"error": str(error), "kind": "timeout"}
         except Exception as error:
-            logger.exception("what was asked over the control channel failed")
+            logger.exception("a verb of the control channel failed")
             return {"error": f"{type(error).__name__} in the broker's process: {error}"}
         finally:
             self.target.broker.server.finish_outside_work()

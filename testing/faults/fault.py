@@ -25,7 +25,7 @@ class Trigger(NamedTuple):
     Attributes:
         kind: one of the kinds above.
         number: of requests, or the probability.
-        seed: of the chance.
+        seed: of the random choice.
     """
 
     kind: str = ALWAYS

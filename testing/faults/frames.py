@@ -131,7 +131,7 @@ class Trickle:
         bytes_per_second: how fast it goes.
         after: calls back later.
         wait_ms: before the first piece, for what the line has carried before.
-        note_sent: told how many milliseconds the line is busy with each piece.
+        note_sent: called with how many milliseconds the line is busy with each piece.
     """
 
     def __init__(

@@ -104,8 +104,8 @@ def corrupt_answer(
 
     Args:
         byte: the highest bit of this one, counted from 0: the length is in 0 to 3, the
-            correlation id in 4 to 7. None: any bit behind these, as chance chooses.
-        seed: of the chance.
+            correlation id in 4 to 7. None: any bit behind these, at random.
+        seed: of the random choice.
     """
     match = make_match(api, **which)
     if byte is None:

@@ -54,8 +54,8 @@ class Match(NamedTuple):
     def names_something(self) -> bool:
         """Whether it looks at what the request names."""
         return any(
-            wanted is not None
-            for wanted in (self.topic, self.partition, self.group, self.transactional_id)
+            name is not None
+            for name in (self.topic, self.partition, self.group, self.transactional_id)
         )
 
     @property
@@ -130,11 +130,11 @@ def api_name(api: str | int) -> str:
         raise ValueError(f"there is no API with the key {api}")
     if not isinstance(api, str):
         raise ValueError(f"an API is named as Kafka names it, such as 'Produce', not {api!r}")
-    wanted = _plain(api)
-    plain = {_plain(name): name for name in API_NAMES}
-    if wanted in plain:
-        return plain[wanted]
-    raise ValueError(f"there is no API {api!r}: did you mean {plain[nearest(wanted, plain)]!r}?")
+    name = _plain(api)
+    plain = {_plain(known): known for known in API_NAMES}
+    if name in plain:
+        return plain[name]
+    raise ValueError(f"there is no API {api!r}: did you mean {plain[nearest(name, plain)]!r}?")
 
 
 def nearest(wrong: str, names: Iterable[str]) -> str:

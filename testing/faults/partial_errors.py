@@ -209,25 +209,25 @@ def _mark_fetch(
     if response.error_code:
         return  # the session is none, so there are no partitions to speak of
     by_id = request.api_version >= FIRST_FETCH_WITH_TOPIC_IDS
-    for key, index in _asked(request, response, by_id, broker):
+    for key, index in _requested_partitions(request, response, by_id, broker):
         name = broker.metadata_cache.topic_name(key) if isinstance(key, bytes) else key
         if match.topic in (None, name) and match.partition in (None, index):
             _mark_partition(response, key, index, error)
 
 
-def _asked(
+def _requested_partitions(
     request: Request, response: Any, by_id: bool, broker: Broker
 ) -> list[tuple[str | bytes, int]]:
     """All partitions that the request is about, in its session and outside."""
-    asked: dict[tuple[str | bytes, int], None] = {}
+    requested: dict[tuple[str | bytes, int], None] = {}
     session_id = response.session_id or request.body.session_id
     for session in broker.fetch_sessions:
         if session.id == session_id:
-            asked.update(dict.fromkeys(session.partitions))
+            requested.update(dict.fromkeys(session.partitions))
     for topic in request.body.topics:
         for partition in topic.partitions:
-            asked[(topic.topic_id if by_id else topic.topic, partition.partition)] = None
-    return list(asked)
+            requested[(topic.topic_id if by_id else topic.topic, partition.partition)] = None
+    return list(requested)
 
 
 def _mark_partition(response: Any, key: str | bytes, index: int, error: ErrorCode) -> None:

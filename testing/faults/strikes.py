@@ -198,7 +198,7 @@ def _send(request: Request, buffers: list[Any]) -> None:
 
 
 def _corrupted(fault: ActiveFault, buffers: list[Any]) -> list[Any]:
-    """The answer with one bit turned over; by chance another one at each strike."""
+    """The answer with one bit flipped; at random another one at each strike."""
     action = fault.fault.action
     data = to_bytes(buffers)
     if action == "corrupt_byte":
@@ -213,7 +213,7 @@ def _corrupted(fault: ActiveFault, buffers: list[Any]) -> list[Any]:
         )
         end = min(first.start + BATCH_LENGTH_END + length, first.stop)
         where = range(first.start + CRC_COVERS_FROM, end)
-    chance = random.Random(f"{fault.fault.seed} {fault.strikes}")
+    rng = random.Random(f"{fault.fault.seed} {fault.strikes}")
     if where:
-        turn_over_bit(data, chance.choice(where), chance.randrange(8))
+        turn_over_bit(data, rng.choice(where), rng.randrange(8))
     return [data]

@@ -1,4 +1,4 @@
-"""What a test sees of a cluster without a client: each broker is asked for what it knows."""
+"""What a test sees of a cluster without a client: what each broker knows."""
 
 from __future__ import annotations
 

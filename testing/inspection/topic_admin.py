@@ -129,7 +129,7 @@ async def reset(target: ControlTarget) -> None:
 
     Connected clients stay so, and find their topics gone; one that goes on may have its topic
     made anew (auto.create.topics.enable). Members of groups join again; but those of consumer
-    groups (KIP-848) are told that there is no such group, which librdkafka takes for fatal.
+    groups (KIP-848) get GROUP_ID_NOT_FOUND, which librdkafka takes for fatal.
     Numbers of producers are not given out again. The requests it was sent are forgotten, and
     its wall clock is right. Faults stay.
     """

@@ -107,8 +107,8 @@ class ClusterOutages:
 
         Args:
             one, other: their ids.
-            silent: nothing comes through and nobody is told, as where a cable is pulled, so that
-                brokers notice by their time-outs; else connections break, and are refused.
+            silent: nothing comes through and no connection is reset, as where a cable is pulled, so
+                that brokers notice by their time-outs; else connections break, and are refused.
         """
         for near, far in self._pair(one, other):
             cuts = {**near.start_state.cuts, far.port: silent}

@@ -59,7 +59,7 @@ def force_rebalance(target: ControlTarget, group: str) -> None:
     if not _group(target, group).members:
         raise VerbError(f"group {group} has no members to share anything")
     logger.warning("outage: group %s rebalances", group)
-    target.broker.coordinators.group.admin_overrides.rebalance(group, "a test asked for it")
+    target.broker.coordinators.group.admin_overrides.rebalance(group, "requested by a test")
 
 
 def _group(target: ControlTarget, name: str) -> Group | ConsumerGroup:

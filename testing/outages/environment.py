@@ -28,7 +28,7 @@ def breakable_environment(
     """As the operating system's, until a test says otherwise.
 
     Args:
-        on_made: told of the broker when it is put together.
+        on_made: called with the broker when it is put together.
         ahead_ms: how far its time is ahead from the start, since it was before a restart.
         skew_ms: how wrong its wall time is besides.
         cuts: by port of another broker, whether the link there is cut silently.

@@ -20,7 +20,7 @@ class Link:
     Attributes:
         cuts: how often it was cut so that connections broke.
         is_refused: whether it is cut so now.
-        flows: not set while nothing comes through, and nobody is told.
+        flows: not set while nothing comes through, and no connection is reset.
         scopes: what is under way over it.
     """
 

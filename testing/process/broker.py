@@ -1,7 +1,7 @@
 """`python -m odradek.testing.process.broker`: a broker that ends with the test run that started it.
 
 It is the product's broker with one thing added: it ends by itself, and leaves nothing behind, when
-a process that it was told of is gone, however that one ended. `odradek serve` knows nothing of
+the process it was started for is gone, however that one ended. `odradek serve` knows nothing of
 it.
 """
 

@@ -1,6 +1,6 @@
 """Addresses of brokers, and the answers that tell them to clients.
 
-A client that is told a broker's own address goes there, past a proxy. So answers that name
+A client that gets a broker's own address goes there, past a proxy. So answers that name
 brokers get the addresses of the proxy's listeners. Which answers do is a table here; a test holds
 it against all schemas.
 """
@@ -82,7 +82,7 @@ def rewritten(api_key: int, version: int, frame: Buffer, translate: Translate) -
         api_key: of the request that it answers.
         version: of that request.
         frame: the answer, without its length.
-        translate: gives the address to be told in place of a broker's.
+        translate: gives the address to send in place of a broker's.
 
     Raises:
         ProtocolError: it is no such answer.
@@ -102,7 +102,7 @@ def rewritten(api_key: int, version: int, frame: Buffer, translate: Translate) -
 
 
 def decoded_api_versions(frame: Buffer, position: int, version: int) -> tuple[Any, int]:
-    """An answer to ApiVersions and the version it has, which is 0 where the one asked for is
+    """An answer to ApiVersions and the version it has, which is 0 where the request's is
     unknown to the broker (KIP-511).
 
     Raises:
@@ -133,9 +133,9 @@ def _cap_versions(message: Any) -> bool:
 def _translate_all(message: Any, api_key: int, version: int, translate: Translate) -> bool:
     is_changed = False
     for place in places_in(message, api_key, version):
-        told = translate(Address(place.host, place.port))
-        if told != (place.host, place.port):
-            place.host, place.port = told
+        address = translate(Address(place.host, place.port))
+        if address != (place.host, place.port):
+            place.host, place.port = address
             is_changed = True
     return is_changed
 

@@ -13,7 +13,7 @@ without its length. Types 16 to 18 are JSON objects: a connection, its end, and 
 meets another type passes over it; what a reader must know comes under another version.
 
 Whatever ends the writer, the entries before are whole: each is written by one call, and a tail
-that is not whole is told apart by length and checksum.
+that is not whole is recognised by length and checksum.
 """
 
 from __future__ import annotations
@@ -110,16 +110,16 @@ class CaptureWriter:
 
     def _write(self, parts: list[Buffer]) -> None:
         """Write all of it, or raise OSError and leave nothing of it."""
-        wanted = sum(map(len, parts))
+        size = sum(map(len, parts))
         try:
             written = os.writev(self._descriptor, parts)
-            while written < wanted:
+            while written < size:
                 rest = memoryview(b"".join(parts))[written:]
                 written += os.write(self._descriptor, rest)
         except OSError:
             os.ftruncate(self._descriptor, self._size)
             raise
-        self._size += wanted
+        self._size += size
 
 
 def crc32c_of(head: bytes, rest: Buffer) -> int:

@@ -40,7 +40,7 @@ class AnswerStream:
 
     Args:
         frame_bytes_max: larger answers are a failure.
-        begin: is asked of each answer.
+        begin: is called with the start of each answer.
         finish: is given each answer.
 
     Attributes:
@@ -53,7 +53,7 @@ class AnswerStream:
         self._begin = begin
         self._finish = finish
         self._part = bytearray()
-        self._wanted = LENGTH_BYTES
+        self._target_size = LENGTH_BYTES
         self._is_held = True
 
     def feed(self, received: memoryview) -> list[Buffer]:
@@ -62,12 +62,12 @@ class AnswerStream:
         if not self._part and self.failure is None:
             received = self._feed_whole(received, forward)
         while len(received) and self.failure is None:
-            piece = received[: self._wanted - len(self._part)]
+            piece = received[: self._target_size - len(self._part)]
             self._part += piece
             if not self._is_held:
                 forward.append(piece)
             received = received[len(piece) :]
-            if len(self._part) == self._wanted and self._step(forward):
+            if len(self._part) == self._target_size and self._step(forward):
                 received = self._feed_whole(received, forward)
         return forward
 
@@ -100,19 +100,19 @@ class AnswerStream:
             if not self._allows(size):
                 return False
             if size:
-                self._wanted = LENGTH_BYTES + min(size, START_BYTES)
+                self._target_size = LENGTH_BYTES + min(size, START_BYTES)
                 return False
         if self._is_held and len(part) <= LENGTH_BYTES + START_BYTES:
             self._is_held = self._begin(bytes(part[LENGTH_BYTES:]))
             if not self._is_held:
                 forward.append(bytes(part))
         if len(part) < LENGTH_BYTES + size:
-            self._wanted = LENGTH_BYTES + size
+            self._target_size = LENGTH_BYTES + size
             return False
         replacement = self._finish(memoryview(part)[LENGTH_BYTES:])
         if self._is_held:
             forward.append(part if replacement is None else _framed(replacement))
-        self._part, self._wanted, self._is_held = bytearray(), LENGTH_BYTES, True
+        self._part, self._target_size, self._is_held = bytearray(), LENGTH_BYTES, True
         return True
 
     def _allows(self, size: int) -> bool:
@@ -135,7 +135,7 @@ _unpack_int32 = Struct(">i").unpack_from
 KNOWN_APIS = frozenset(ApiKey)
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request that waits for its answer.
 
     Attributes:
@@ -154,17 +154,17 @@ class Asked(NamedTuple):
 
 
 class TooManyRequests(Exception):
-    """A client asks and asks, and the broker does not answer."""
+    """A client sends request after request, and the broker does not answer."""
 
 
 class Conversation:
     """One connection's requests and answers."""
 
     def __init__(self) -> None:
-        self._under_way: deque[Asked] = deque()
+        self._under_way: deque[PendingRequest] = deque()
         self._has_raw_tokens = False
 
-    def ask(self, frame: Buffer, time_ns: int) -> Asked:
+    def add_request(self, frame: Buffer, time_ns: int) -> PendingRequest:
         """Note a request.
 
         Args:
@@ -174,30 +174,30 @@ class Conversation:
         Raises:
             TooManyRequests: more than `UNDER_WAY_MAX` have no answer.
         """
-        asked = self._recognise(frame, time_ns)
-        if asked.api_key == ApiKey.SASL_HANDSHAKE and asked.api_version == 0:
+        pending = self._recognise(frame, time_ns)
+        if pending.api_key == ApiKey.SASL_HANDSHAKE and pending.api_version == 0:
             self._has_raw_tokens = True
-        if asked.api_key != ApiKey.PRODUCE or is_answered(frame, asked.api_version):
+        if pending.api_key != ApiKey.PRODUCE or is_answered(frame, pending.api_version):
             if len(self._under_way) == UNDER_WAY_MAX:
                 raise TooManyRequests(
                     f"{UNDER_WAY_MAX:,} requests of the connection are unanswered"
                 )
-            self._under_way.append(asked)
-        return asked
+            self._under_way.append(pending)
+        return pending
 
-    def _recognise(self, frame: Buffer, time_ns: int) -> Asked:
+    def _recognise(self, frame: Buffer, time_ns: int) -> PendingRequest:
         kind = FrameKind.TOKEN if self._has_raw_tokens else FrameKind.REQUEST
         try:
             start = read_request_start(frame)
         except ProtocolError:
-            return Asked(kind, time_ns)
+            return PendingRequest(kind, time_ns)
         if self._has_raw_tokens:
             if not _is_known(*start[:2]):
-                return Asked(kind, time_ns)
+                return PendingRequest(kind, time_ns)
             self._has_raw_tokens = False
-        return Asked(FrameKind.REQUEST, time_ns, *start)
+        return PendingRequest(FrameKind.REQUEST, time_ns, *start)
 
-    def answered_by(self, start: Buffer) -> Asked | None:
+    def answered_by(self, start: Buffer) -> PendingRequest | None:
         """The request that an answer belongs to, left where it is; None if there is none.
 
         Args:
@@ -212,14 +212,14 @@ class Conversation:
             return None
         correlation_id = _unpack_int32(start)[0]
         # Mostly it is the first.
-        for asked in self._under_way:
-            if asked.correlation_id == correlation_id and asked.kind is FrameKind.REQUEST:
-                return asked
+        for pending in self._under_way:
+            if pending.correlation_id == correlation_id and pending.kind is FrameKind.REQUEST:
+                return pending
         return None
 
-    def settle(self, asked: Asked) -> None:
+    def settle(self, pending: PendingRequest) -> None:
         """Its answer has come; the requests before it will have none."""
-        while self._under_way.popleft() is not asked:
+        while self._under_way.popleft() is not pending:
             pass
 
 

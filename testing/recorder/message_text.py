@@ -33,7 +33,7 @@ TOLD_ALWAYS = frozenset(
     {"api_key", "base_offset", "high_watermark", "index", "node_id", "offset", "partition"}
     | {"partition_index"}
 )
-"""Fields that are told in a line even where they hold their default, such as partition 0."""
+"""Fields that are shown in a line even where they hold their default, such as partition 0."""
 
 INDENT = "  "
 
@@ -210,8 +210,8 @@ def _records_lines(records: Any, indent: str) -> Iterator[str]:
                     f"{printable(name)}={optional_text(content)}"
                     for name, content in record.headers
                 )
-                told = f" headers: {{{headers}}}" if headers else ""
-                yield f"{indent}{INDENT}{record.offset}: key: {key} value: {value}{told}"
+                shown = f" headers: {{{headers}}}" if headers else ""
+                yield f"{indent}{INDENT}{record.offset}: key: {key} value: {value}{shown}"
     except KafkaError as error:
         yield f"{indent}  not read on: {error}"
 

@@ -148,15 +148,15 @@ class PcapngWriter:
 
     def _write(self, parts: list[Buffer]) -> None:
         """Write a block, or raise OSError and leave nothing of it."""
-        wanted = sum(map(len, parts))
+        size = sum(map(len, parts))
         try:
             written = os.writev(self._descriptor, parts)
-            while written < wanted:
+            while written < size:
                 written += os.write(self._descriptor, memoryview(b"".join(parts))[written:])
         except OSError:
             os.ftruncate(self._descriptor, self._size)
             raise
-        self._size += wanted
+        self._size += size
 
 
 def internet_checksum(*parts: Buffer) -> int:

@@ -10,7 +10,7 @@ from ...protocol.errors import EncodeError, ProtocolError, UnsupportedVersionErr
 from ...protocol.frames import FrameReader
 from ...protocol.varints import Buffer
 from .addresses import Translate, is_rewritten, may_name_brokers, rewritten
-from .conversation import AnswerStream, Asked, Conversation, TooManyRequests
+from .conversation import AnswerStream, Conversation, PendingRequest, TooManyRequests
 from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame, Recording
 from .redaction import redacted
 
@@ -32,7 +32,7 @@ TLS_HANDSHAKE = 0x16
 
 
 class NoListenerError(Exception):
-    """There can be no listener for a broker, so its address is not told; the text says why."""
+    """There can be no listener for a broker, so its address is not passed on; the text says why."""
 
 
 class ProxiedConnection:
@@ -42,8 +42,8 @@ class ProxiedConnection:
         connection: what is known of it.
         client: the stream to the client.
         broker: the stream to the broker.
-        recording: is told of all frames.
-        translate: gives the address to be told in place of a broker's.
+        recording: gets all frames.
+        translate: gives the address to send in place of a broker's.
         frame_bytes_max: larger frames end the connection.
     """
 
@@ -64,7 +64,7 @@ class ProxiedConnection:
         self._conversation = Conversation()
         self._requests = FrameReader(frame_bytes_max)
         self._answers = AnswerStream(frame_bytes_max, self._begin_answer, self._finish_answer)
-        self._answered: Asked | None = None
+        self._answered: PendingRequest | None = None
         self._is_by_client = False
         self._is_sending = False
         self._reason = ""
@@ -113,8 +113,8 @@ class ProxiedConnection:
         self._is_sending = False
 
     def _note_request(self, frame: Buffer) -> None:
-        asked = self._conversation.ask(frame, time.time_ns())
-        self._record(asked.kind, asked, frame)
+        pending = self._conversation.add_request(frame, time.time_ns())
+        self._record(pending.kind, pending, frame)
 
     async def _pass_answers(self) -> None:
         try:
@@ -133,57 +133,57 @@ class ProxiedConnection:
             pass  # one of the two has gone
 
     def _begin_answer(self, start: Buffer) -> bool:
-        self._answered = asked = self._conversation.answered_by(start)
+        self._answered = pending = self._conversation.answered_by(start)
         return (
-            asked is not None
-            and asked.kind is FrameKind.REQUEST
-            and is_rewritten(asked.api_key, asked.api_version)
+            pending is not None
+            and pending.kind is FrameKind.REQUEST
+            and is_rewritten(pending.api_key, pending.api_version)
         )
 
     def _finish_answer(self, frame: Buffer) -> Buffer | None:
-        asked, self._answered = self._answered, None
-        if asked is None:
+        pending, self._answered = self._answered, None
+        if pending is None:
             self._record(FrameKind.UNASKED, UNASKED, frame)
             return None
-        self._conversation.settle(asked)
-        if asked.kind is FrameKind.TOKEN:
-            self._record(FrameKind.TOKEN_ANSWER, asked, frame)
+        self._conversation.settle(pending)
+        if pending.kind is FrameKind.TOKEN:
+            self._record(FrameKind.TOKEN_ANSWER, pending, frame)
             return None
-        self._record(FrameKind.ANSWER, asked, frame)
-        if not is_rewritten(asked.api_key, asked.api_version):
+        self._record(FrameKind.ANSWER, pending, frame)
+        if not is_rewritten(pending.api_key, pending.api_version):
             return None
         try:
-            return rewritten(asked.api_key, asked.api_version, frame, self._translate)
+            return rewritten(pending.api_key, pending.api_version, frame, self._translate)
         except (ProtocolError, UnsupportedVersionError, EncodeError) as error:
-            if may_name_brokers(asked.api_key, asked.api_version):
+            if may_name_brokers(pending.api_key, pending.api_version):
                 self._recording.note(
                     f"connection {self._number}: addresses in an answer were left as they are,"
                     f" since it was not understood: {error}"
                 )
             return None
 
-    def _record(self, kind: FrameKind, asked: Asked, frame: Buffer) -> None:
+    def _record(self, kind: FrameKind, pending: PendingRequest, frame: Buffer) -> None:
         is_answer = not kind.is_from_client
         content: Buffer | None = b""
         if kind not in (FrameKind.TOKEN, FrameKind.TOKEN_ANSWER):
-            content = redacted(asked.api_key, asked.api_version, frame, is_answer=is_answer)
+            content = redacted(pending.api_key, pending.api_version, frame, is_answer=is_answer)
         now_ns = time.time_ns()
         self._recording.passed(
             RecordedFrame(
                 kind,
                 self._number,
-                now_ns if is_answer else asked.time_ns,
-                asked.api_key,
-                asked.api_version,
-                asked.correlation_id,
+                now_ns if is_answer else pending.time_ns,
+                pending.api_key,
+                pending.api_version,
+                pending.correlation_id,
                 frame if content is None else content,
                 content is not None,
-                max(now_ns - asked.time_ns, 0) if is_answer and asked.time_ns else 0,
+                max(now_ns - pending.time_ns, 0) if is_answer and pending.time_ns else 0,
             )
         )
 
 
-UNASKED = Asked(FrameKind.REQUEST, 0)
+UNASKED = PendingRequest(FrameKind.REQUEST, 0)
 
 
 def _no_request(failure: str, received: bytes) -> str:

@@ -39,10 +39,10 @@ class Proxy:
 
     Args:
         upstream: a broker of the cluster.
-        recording: is told of all that passes.
+        recording: gets all that passes.
         listen: where clients of that broker come. The other brokers get the free ports that
             follow, or any if the port is 0.
-        advertised_host: what clients are told in place of brokers' hosts; by default the address
+        advertised_host: what clients get in place of brokers' hosts; by default the address
             by which they have reached the proxy.
         frame_bytes_max: larger frames end their connection.
 
@@ -116,7 +116,7 @@ class Proxy:
         return port
 
     def _listening_socket(self) -> socket.socket:
-        """A socket at the next port that is free; the first is the one that was asked for."""
+        """A socket at the next port that is free; the first is the requested one."""
         first = self._sockaddr[1]
         tries = range(first + 1, min(first + 1 + 2 * BROKERS_MAX, 65_536))
         ports = [first] if not (first and self._ports) else tries
@@ -175,8 +175,8 @@ class Proxy:
     ) -> ProxiedConnection:
         here = client.socket.getsockname()[0]
 
-        def translate(told: Address) -> Address:
-            return Address(self._advertised_host or here, self._port_of(told))
+        def translate(broker: Address) -> Address:
+            return Address(self._advertised_host or here, self._port_of(broker))
 
         connection = RecordedConnection(
             next(self._numbers),

@@ -20,7 +20,7 @@ class Reading(NamedTuple):
     Attributes:
         name: of the API, such as `Produce`; `API 999` of one that is unknown.
         message: decoded; None if that cannot be done.
-        version: of the message: an answer to ApiVersions may have another than was asked for.
+        version: of the message: an answer to ApiVersions may have another than the request's.
         client_id: of a request.
         problem: why there is no message, or what is wrong beside it.
     """

@@ -36,7 +36,7 @@ class FrameKind(IntEnum):
 
 
 class RecordedFrame(NamedTuple):
-    """One frame, as it was sent: an answer still has the addresses that the broker told.
+    """One frame, as it was sent: an answer still has the broker's own addresses.
 
     Attributes:
         kind: what it is.
@@ -69,7 +69,7 @@ class RecordedConnection(NamedTuple):
         time_ns: when, in nanoseconds since 1970.
         client: the client's address.
         broker: the broker's address, in numbers.
-        broker_name: the broker's address as it was told.
+        broker_name: the broker's address as clients know it.
     """
 
     number: int
@@ -103,7 +103,7 @@ class RecordedNote(NamedTuple):
 
 
 class Listener(Protocol):
-    """Who is told what is recorded, in the order in which it happened."""
+    """Gets what is recorded, in the order in which it happened."""
 
     def opened(self, connection: RecordedConnection) -> None:
         """A connection was made."""
@@ -122,7 +122,7 @@ class Recording:
     """Tells several listeners, and leaves out those that fail.
 
     Args:
-        listeners: in the order in which they are told.
+        listeners: in the order in which they are called.
 
     Attributes:
         connections_count: how many there were.
@@ -176,6 +176,6 @@ class Recording:
             failure = f"{path} is not written any more: {error.strerror}; up to here it is whole"
         else:
             name = path or type(listener).__name__
-            failure = f"{name} is told nothing more, since it raised {error!r}"
+            failure = f"{name} gets nothing more, since it raised {error!r}"
         self.failures.append(failure)
         self.note(failure)

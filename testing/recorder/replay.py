@@ -249,7 +249,7 @@ class Replay:
 
     Args:
         bootstrap: a broker of the cluster that is replayed to.
-        on_mismatch: is told of each difference as it is found.
+        on_mismatch: is called with each difference as it is found.
         speed: 1 waits between requests as long as it took then, 2 half as long; 0 not at all.
         answer_seconds_max: how long an answer may take beyond what it took then.
     """

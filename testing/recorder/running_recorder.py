@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from types import TracebackType
 
 import trio
 
@@ -32,7 +31,7 @@ class Recorder:
         upstream: HOST:PORT of a broker of the cluster.
         capture: where a capture is to be written; the file must not exist.
         pcap: where one for Wireshark is to be written, likewise.
-        listener: is told of everything too, in the proxy's thread.
+        listener: gets everything too, in the proxy's thread.
         listen: HOST:PORT where clients come; port 0 takes a free one.
         frame_bytes_max: larger frames end their connection.
 
@@ -120,10 +119,5 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -114,7 +114,7 @@ class Screen:
     def _unshown(self) -> Iterator[str]:
         if self._unshown_since and not self._waiting:
             count, self._unshown_since = self._unshown_since, 0
-            yield f"... {count:,} frames are not shown: there were more than can be told live\n"
+            yield f"... {count:,} frames are not shown: there were more than can be shown live\n"
 
 
 def lines_of(event: Event, *, is_full: bool = False) -> Iterator[str]:
@@ -128,13 +128,13 @@ def lines_of(event: Event, *, is_full: bool = False) -> Iterator[str]:
     if isinstance(event, RecordedFrame):
         yield from _frame_lines(event, moment, is_full)
     elif isinstance(event, RecordedConnection):
-        told = printable(str(event.broker_name))
-        yield f"{moment} {event.number} opened by {event.client} to broker {told}\n"
+        broker = printable(str(event.broker_name))
+        yield f"{moment} {event.number} opened by {event.client} to broker {broker}\n"
     elif isinstance(event, RecordedEnd):
         reason = f": {printable(event.reason)}" if event.reason else ""
         side = "client" if event.is_by_client else "broker"
-        told = "ended" if reason else f"ended by the {side}"
-        yield f"{moment} {event.number} {told}{reason}\n"
+        ending = "ended" if reason else f"ended by the {side}"
+        yield f"{moment} {event.number} {ending}{reason}\n"
     else:
         yield f"{moment} {printable(event.text)}\n"
 

@@ -7,30 +7,25 @@ refusal itself can they know where to go.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 import pytest
 import trio
+from support.in_process_cluster import SECONDS_MAX, T0, InProcessCluster
 
 from odradek.broker.broker import Broker
 from odradek.broker.request.requests import Request
-from odradek.broker.start import make_broker
 from odradek.client import Fetcher, KafkaClient, Producer, open_connection
 from odradek.common.errors import ErrorCode
-from odradek.common.topic_partition import TopicPartition
-from odradek.config.broker_config import BrokerConfig
-from odradek.controller.partitions.leader_elections import ElectionType
 from odradek.controller.topics.new_topic import NewTopic
-from odradek.metadata.metadata_cache import MetadataSnapshot
-from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
+from odradek.metadata.metadata_waiting import partitions_are_led
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import build_batch
 
-SECONDS_MAX = 90
 NOW_MS = int(time.time() * 1000)
 """What is older than a week may be deleted at any moment."""
 LISTENERS = ("PLAINTEXT", "OTHER")
@@ -38,57 +33,20 @@ NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 FENCED = ErrorCode.FENCED_LEADER_EPOCH
 NOT_TOLD = (-1, -1)
-T0 = TopicPartition("t", 0)
 
 
-class Cluster:
-    """Three brokers of this process with two listeners each; the first is the controller."""
+class Cluster(InProcessCluster):
+    """Three brokers of this process with two listeners each."""
+
+    listeners = LISTENERS
 
     def __init__(self) -> None:
-        self.brokers: dict[int, Broker] = {}
-        self.addresses: dict[tuple[int, str], tuple[str, int]] = {}
+        super().__init__()
         self._former: dict[int, Any] = {}
         self._is_frozen = False
 
-    async def start(self, nursery: trio.Nursery, folder: Path) -> None:
-        for broker_id in (1, 2, 3):
-            settings = {
-                "broker.id": str(broker_id),
-                "broker.rack": f"rack-{broker_id}",
-                "listeners": ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
-                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
-                "log.dirs": str(folder / f"broker-{broker_id}"),
-                "metadata.log.dir": str(folder),
-                "auto.create.topics.enable": "false",
-                "controlled.shutdown.enable": "false",
-            }
-            broker = await make_broker(BrokerConfig.from_sources({}, settings))
-            await nursery.start(self._run, broker)
-        for broker in self.brokers.values():
-            await wait_until_told(broker, lambda now: len(now.alive_brokers) == 3)
-
-    async def _run(self, broker: Broker, task_status: trio.TaskStatus[None]) -> None:
-        def on_ready(advertised: Any) -> None:
-            for name, endpoint in zip(LISTENERS, advertised, strict=True):
-                host, _, port = endpoint.address.rpartition(":")
-                self.addresses[broker.broker_id, name] = (host, int(port))
-            self.brokers[broker.broker_id] = broker
-            broker.dispatcher.on_answer = self._metadata_of_before
-            task_status.started()
-
-        await broker.run(on_ready)
-
-    def bootstrap(self, broker_id: int) -> str:
-        return "{}:{}".format(*self.addresses[broker_id, "PLAINTEXT"])
-
-    async def create(self, *replicas: int) -> None:
-        """Topic t with one partition, known to every broker."""
-        (created,) = await self.brokers[1].controller.create_topics(
-            [NewTopic("t", assignments=[(0, replicas)])]
-        )
-        assert created.error is None
-        for broker in self.brokers.values():
-            await wait_until_told(broker, partitions_are_led([("t", 1)]))
+    def prepare(self, broker: Broker) -> None:
+        broker.dispatcher.on_answer = self._metadata_of_before
 
     async def put_in_order(self, *replicas: int) -> None:
         """Have the first of the same replicas preferred; returns when every broker knows.
@@ -101,19 +59,7 @@ class Cluster:
         topic = controller.active.context.topic("t")
         assert topic is not None
         epoch = topic.partition_state(0).leader_epoch
-        for broker in self.brokers.values():
-            await wait_until_told(
-                broker, lambda now: now.partition_states["t"][0].leader_epoch == epoch
-            )
-
-    async def elect(self, preferred: int) -> None:
-        """Have the preferred replica lead; returns when every broker knows."""
-        controller = self.brokers[1].controller
-        assert await controller.elect_leaders(ElectionType.PREFERRED, [T0]) == {T0: None}
-        for broker in self.brokers.values():
-            await wait_until_told(
-                broker, lambda now: now.partition_states["t"][0].leader == preferred
-            )
+        await self.wait_until_shown(lambda now: now.partition_states["t"][0].leader_epoch == epoch)
 
     def freeze_metadata(self) -> None:
         """From now on clients are told of t what they were told before."""
@@ -134,10 +80,6 @@ class Cluster:
         with trio.fail_after(SECONDS_MAX):
             async with open_connection(*self.addresses[broker_id, listener]) as connection:
                 return await connection.request(request, version=version)
-
-
-async def wait_until_told(broker: Broker, shown: Callable[[MetadataSnapshot], bool]) -> None:
-    assert await wait_for_metadata(broker.metadata_cache, shown, SECONDS_MAX * 1000)
 
 
 @pytest.fixture
@@ -316,8 +258,7 @@ async def test_partitions_of_one_leader_name_its_address_once(cluster: Cluster) 
         [NewTopic("t", assignments=[(0, (2,)), (1, (1,)), (2, (2,))])]
     )
     assert created.error is None
-    for broker in cluster.brokers.values():
-        await wait_until_told(broker, partitions_are_led([("t", 3)]))
+    await cluster.wait_until_shown(partitions_are_led([("t", 3)]))
     request = produce("t")
     for index in (1, 2, 7):
         request.topic_data[0].partition_data += produce("t", index).topic_data[0].partition_data

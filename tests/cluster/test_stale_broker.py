@@ -11,27 +11,19 @@ import confluent_kafka
 import pytest
 import trio
 from kafka import KafkaProducer
+from support.in_process_cluster import SECONDS_MAX, T0, InProcessCluster
 
 from odradek.broker.broker import Broker
 from odradek.broker.request.requests import Request
-from odradek.broker.start import make_broker
 from odradek.common.errors import ErrorCode
 from odradek.common.live_broker import EndPoint
-from odradek.common.topic_partition import TopicPartition
-from odradek.config.broker_config import BrokerConfig
 from odradek.controller.channel import codec as wire
-from odradek.controller.controller import Controller
-from odradek.controller.partitions.leader_elections import ElectionType
-from odradek.controller.topics.new_topic import NewTopic
 from odradek.metadata.metadata_cache import MetadataSnapshot
-from odradek.metadata.metadata_waiting import partitions_are_led, topics_are_gone, wait_for_metadata
+from odradek.metadata.metadata_waiting import topics_are_gone
 from odradek.protocol.api_keys import ApiKey
 
 STALE = 3
 """The broker that is held on what it knows; the first is the controller."""
-
-SECONDS_MAX = 90
-T0 = TopicPartition("t", 0)
 
 
 class HeldLink:
@@ -46,61 +38,28 @@ class HeldLink:
         return await self._connection.request(request, **how)
 
 
-class Cluster:
+class Cluster(InProcessCluster):
     """Three brokers of this process, and what they answered to clients."""
 
     def __init__(self) -> None:
-        self.brokers: dict[int, Broker] = {}
-        self.addresses: dict[int, str] = {}
+        super().__init__()
         self._may_go = trio.Event()
         self._may_go.set()
         self._answers: list[tuple[int, ApiKey, ErrorCode]] = []
         self._answered = trio.Event()
 
-    @property
-    def controller(self) -> Controller:
-        return self.brokers[1].controller
-
-    @property
-    def stale_address(self) -> str:
-        return self.addresses[STALE]
-
-    # -- life ------------------------------------------------------------------------
-
-    async def start(self, nursery: trio.Nursery, folder: Path) -> None:
-        for broker_id in (1, 2, 3):
-            await self._start_broker(nursery, broker_id, folder)
-        assert self.controller.is_active
-        for broker in self.brokers.values():
-            await wait_until_told(broker, lambda now: len(now.alive_brokers) == 3)
-
-    async def _start_broker(self, nursery: trio.Nursery, broker_id: int, folder: Path) -> None:
-        settings = {
-            "broker.id": str(broker_id),
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.dirs": str(folder / f"broker-{broker_id}"),
-            "metadata.log.dir": str(folder),
-            "auto.create.topics.enable": "false",
-            "controlled.shutdown.enable": "false",
-        }
-        broker = await make_broker(BrokerConfig.from_sources({}, settings))
-        if broker_id == 1:
-            self._put_hold_on(broker)
-        ready = trio.Event()
-
-        def on_ready(advertised: Any) -> None:
-            self.addresses[broker_id] = advertised[0].address
-            ready.set()
-
-        nursery.start_soon(broker.run, on_ready)
-        await ready.wait()
-        self.brokers[broker_id] = broker
-
+    def prepare(self, broker: Broker) -> None:
         def on_answer(request: Request, response: Any) -> Any:
-            self._note(broker_id, request.api_key, response)
+            self._note(broker.broker_id, request.api_key, response)
             return response
 
         broker.dispatcher.on_answer = on_answer
+        if broker.broker_id == 1:
+            self._put_hold_on(broker)
+
+    @property
+    def stale_address(self) -> str:
+        return self.bootstrap(STALE)
 
     # -- what the stale broker does not hear ------------------------------------------------
 
@@ -113,10 +72,12 @@ class Cluster:
             endpoint: EndPoint, versions: Mapping[int, int], client_id: str | None = None
         ) -> AsyncIterator[Any]:
             async def wait() -> None:
-                if versions is wire.VERSIONS and address == self.addresses.get(STALE):
+                if versions is wire.VERSIONS and address == self.addresses.get(
+                    (STALE, "PLAINTEXT")
+                ):
                     await self._may_go.wait()
 
-            address = f"{endpoint.host}:{endpoint.port}"
+            address = (endpoint.host, endpoint.port)
             async with to_endpoint(endpoint, versions, client_id) as connection:
                 yield HeldLink(connection, wait)
 
@@ -130,31 +91,18 @@ class Cluster:
 
     # -- topics ------------------------------------------------------------------------------
 
-    async def create(self, *replicas: int) -> None:
-        """Topic t with one partition, known to every broker that may hear of it."""
-        (created,) = await self.controller.create_topics(
-            [NewTopic("t", assignments=[(0, replicas)])]
-        )
-        assert created.error is None
-        for broker in self.hearing():
-            await wait_until_told(broker, partitions_are_led([("t", 1)]))
-
     async def delete(self) -> None:
         topic = self.controller.active.context.topic("t")
         assert topic is not None
         await self.controller.delete_topics([topic.topic_id])
-        for broker in self.hearing():
-            await wait_until_told(broker, topics_are_gone(["t"]))
+        await self.wait_until_shown(topics_are_gone(["t"]))
 
     async def move_leader(self, *replicas: int) -> None:
         """Have the first of the same replicas lead."""
         assert await self.controller.reassign({T0: replicas}) == {T0: None}
-        elected = await self.controller.elect_leaders(ElectionType.PREFERRED, [T0])
-        assert elected == {T0: None}
-        for broker in self.hearing():
-            await wait_until_told(broker, lambda now: leader_in(now) == replicas[0])
+        await self.elect(replicas[0])
 
-    def hearing(self) -> list[Broker]:
+    def informed(self) -> list[Broker]:
         everybody = self._may_go.is_set()
         return [each for each in self.brokers.values() if everybody or each.broker_id != STALE]
 
@@ -199,10 +147,6 @@ class Cluster:
 def leader_in(snapshot: MetadataSnapshot) -> int | None:
     found = snapshot.partition_states.get(T0.topic, {}).get(T0.partition)
     return None if found is None else found.leader
-
-
-async def wait_until_told(broker: Broker, shown: Callable[[MetadataSnapshot], bool]) -> None:
-    assert await wait_for_metadata(broker.metadata_cache, shown, SECONDS_MAX * 1000)
 
 
 @pytest.fixture
@@ -326,7 +270,7 @@ async def test_a_consumer_of_a_broker_that_knows_the_former_topic_of_the_name_re
     cluster.hold()
     await cluster.delete()
     await cluster.create(2, 1)
-    assert await trio.to_thread.run_sync(produce_with_confluent, cluster.addresses[2]) == 0
+    assert await trio.to_thread.run_sync(produce_with_confluent, cluster.bootstrap(2)) == 0
     assert cluster.stale_leader() == 1
     async with trio.open_nursery() as nursery:
         client = Running(nursery, consume_with_confluent, cluster.stale_address)

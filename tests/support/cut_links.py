@@ -15,7 +15,6 @@ import struct
 import threading
 from collections.abc import Collection, Iterable
 from enum import Enum
-from types import TracebackType
 
 import trio
 
@@ -72,12 +71,7 @@ class CuttableLinks:
         assert self._started.wait(60)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._tell(self._stopping.set)
         self._thread.join(60)
 

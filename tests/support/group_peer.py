@@ -11,7 +11,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from odradek.common.errors import ErrorCode
@@ -346,12 +345,7 @@ class GroupPeer:
     def __enter__(self) -> GroupPeer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

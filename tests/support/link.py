@@ -6,7 +6,6 @@ import contextlib
 import selectors
 import socket
 import threading
-from types import TracebackType
 
 RECEIVE_BYTES = 65_536
 
@@ -46,12 +45,7 @@ class Link:
     def __enter__(self) -> Link:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over = True
         self._waker.sendall(b"!")
         self._thread.join()

@@ -10,7 +10,6 @@ import itertools
 import select
 import socket
 import struct
-from types import TracebackType
 from typing import Any
 
 from kafka.protocol.api_message import ApiMessage
@@ -115,12 +114,7 @@ class RawConnection:
     def __enter__(self) -> RawConnection:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

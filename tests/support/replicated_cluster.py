@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 from odradek.metadata_store import znodes
 from odradek.metadata_store.errors import NoNode
@@ -115,18 +115,13 @@ class ReplicatedCluster(BrokerCluster):
         super().__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: Any) -> None:
         try:
-            super().__exit__(kind, error, traceback)
+            super().__exit__(*details)
         finally:
             if self._process is not None:
                 self._process.end()
-            self.links.__exit__(kind, error, traceback)
+            self.links.__exit__(*details)
 
     def pause(self, broker_id: int) -> None:
         """Freeze a broker; in one process, cut it off from the other brokers."""

@@ -7,7 +7,6 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from types import TracebackType
 
 SECONDS_MAX = 40.0
 
@@ -78,12 +77,7 @@ class ScriptedUpstream:
     def __enter__(self) -> ScriptedUpstream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.close()
         for connection in self._connections:
             connection.close()

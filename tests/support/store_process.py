@@ -16,7 +16,6 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import trio
@@ -65,12 +64,7 @@ class StoreProcess:
     def __enter__(self) -> StoreProcess:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
 

@@ -201,7 +201,7 @@ def test_a_broker_that_is_killed_during_a_call_is_told_of_at_once() -> None:
     with Broker() as broker:
         fault = broker.faults.add(faults.drop("Fetch"))
         threading.Timer(0.2, broker.kill).start()
-        with pytest.raises(ControlError, match="cannot be asked"):
+        with pytest.raises(ControlError, match="failed on the broker"):
             fault.wait_until_struck(timeout=SECONDS_MAX)
 
 

@@ -106,8 +106,8 @@ def number(correlation_id: int) -> bytes:
 
 def test_an_answer_finds_its_request() -> None:
     conversation = Conversation()
-    first = conversation.ask(request(ApiKey.FETCH, 12, 1), 10)
-    second = conversation.ask(request(ApiKey.HEARTBEAT, 4, 2), 20)
+    first = conversation.add_request(request(ApiKey.FETCH, 12, 1), 10)
+    second = conversation.add_request(request(ApiKey.HEARTBEAT, 4, 2), 20)
     assert conversation.answered_by(number(1)) is first
     conversation.settle(first)
     assert conversation.answered_by(number(2)) is second
@@ -117,7 +117,7 @@ def test_an_answer_finds_its_request() -> None:
 
 def test_an_answer_to_nothing_is_told_apart() -> None:
     conversation = Conversation()
-    conversation.ask(request(ApiKey.FETCH, 12, 1), 0)
+    conversation.add_request(request(ApiKey.FETCH, 12, 1), 0)
     assert conversation.answered_by(number(7)) is None
     assert conversation.answered_by(b"\0\0") is None
 
@@ -134,7 +134,7 @@ def test_produce_without_acks_waits_for_no_answer(
     frame = request(ApiKey.PRODUCE, version, 1, encode_body(message, version))
     assert is_answered(frame, version) == (acks != 0)
     conversation = Conversation()
-    asked = conversation.ask(frame, 0)
+    asked = conversation.add_request(frame, 0)
     assert conversation.answered_by(number(1)) is (asked if acks else None)
 
 
@@ -145,21 +145,21 @@ def test_a_broken_produce_is_taken_for_one_that_is_answered(frame: bytes) -> Non
 
 def test_what_follows_the_old_handshake_are_tokens_until_a_request_comes() -> None:
     conversation = Conversation()
-    handshake = conversation.ask(request(ApiKey.SASL_HANDSHAKE, 0, 1), 0)
+    handshake = conversation.add_request(request(ApiKey.SASL_HANDSHAKE, 0, 1), 0)
     conversation.settle(handshake)
     for token in (b"\0alice\0secret", b"\0A\0p", b"n,,n=alice,r=x", b"", b"\0\0\0"):
-        asked = conversation.ask(token, 0)
+        asked = conversation.add_request(token, 0)
         assert (asked.kind, asked.api_key) == (FrameKind.TOKEN, NO_API)
         assert conversation.answered_by(b"") is asked
         conversation.settle(asked)
-    asked = conversation.ask(request(ApiKey.METADATA, 9, 2), 0)
+    asked = conversation.add_request(request(ApiKey.METADATA, 9, 2), 0)
     assert asked.kind is FrameKind.REQUEST
-    assert conversation.ask(request(999, 0, 3), 0).kind is FrameKind.REQUEST
+    assert conversation.add_request(request(999, 0, 3), 0).kind is FrameKind.REQUEST
 
 
 def test_requests_without_answers_are_bounded() -> None:
     conversation = Conversation()
     for correlation_id in range(UNDER_WAY_MAX):
-        conversation.ask(request(ApiKey.FETCH, 12, correlation_id), 0)
+        conversation.add_request(request(ApiKey.FETCH, 12, correlation_id), 0)
     with pytest.raises(TooManyRequests):
-        conversation.ask(request(ApiKey.FETCH, 12, 0), 0)
+        conversation.add_request(request(ApiKey.FETCH, 12, 0), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,13 @@ from support.pytest_runs import PytestRun
 from odradek.protocol import messages
 from odradek.testing import Broker, faults
 from odradek.testing.control.client import ControlError
-from odradek.testing.fixtures.shared_broker import SharedBroker, SharedBrokerError, shared_broker_of
+from odradek.testing.control.framing import from_wire, to_wire
+from odradek.testing.fixtures.shared_broker import (
+    KnownBroker,
+    SharedBroker,
+    SharedBrokerError,
+    known_broker,
+)
 from odradek.testing.inspection.request_log import CAPACITY, remember
 
 
@@ -25,12 +32,13 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def shared(broker: Broker) -> SharedBroker:
-    return shared_broker_of(broker)
+    return SharedBroker(known_broker(broker))
 
 
 def test_another_process_makes_the_same_broker_of_its_facts(shared: SharedBroker) -> None:
-    same = SharedBroker.from_facts(shared.facts())
-    assert same.facts() == shared.facts()
+    noted = json.loads(json.dumps(to_wire(shared.known)))
+    same = SharedBroker(from_wire(noted, KnownBroker))
+    assert same.known == shared.known
     assert same.control().call("control.ping")["pid"] == shared.pid
 
 
@@ -81,7 +89,7 @@ def test_a_test_lifts_its_own_faults_and_no_others(broker: Broker, shared: Share
 
 def test_a_kafka_that_ran_before_the_tests_cannot_be_broken() -> None:
     with pytest.raises(ControlError, match="ran before the tests"):
-        SharedBroker("127.0.0.1:9092").faults.add(faults.drop("Produce", topic="t"))
+        SharedBroker(KnownBroker("127.0.0.1:9092")).faults.add(faults.drop("Produce", topic="t"))
 
 
 def test_fixtures_use_a_kafka_that_ran_before_and_leave_it_running_with_nothing_of_unix(
