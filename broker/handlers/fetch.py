@@ -30,12 +30,7 @@ from ..request.fetch_rules import (
     fetch_params,
     fetch_response,
 )
-from ..request.fetch_sessions import (
-    INITIAL_EPOCH,
-    FetchSession,
-    RequestedPartition,
-    grounds_of,
-)
+from ..request.fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, grounds_of
 from ..request.requests import Request
 
 

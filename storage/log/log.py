@@ -46,11 +46,7 @@ from ..io.file_slice import FileSlice
 from ..io.files import Files
 from ..io.pending_flush import PendingFlush
 from ..producer_state.producer_rebuild import rebuild_producers
-from ..producer_state.producer_snapshot import (
-    list_snapshots,
-    remove_stray_snapshots,
-    take_snapshot,
-)
+from ..producer_state.producer_snapshot import list_snapshots, remove_stray_snapshots, take_snapshot
 from ..producer_state.producer_state_manager import ProducerStateManager
 from ..producer_state.verification_guard import NOT_REQUIRED, VerificationGuard
 from ..segment.log_segment import OFFSETS_MAX, LogSegment, StagedBatch

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 import pytest
 from support.selection import short
-from support.simulation import Break, first_seed_that_fails, require_same_story
+from support.simulation import Break, first_seed_that_fails, require_same_trace
 
 from odradek.common.partition_state import LeaderAndIsr
 from odradek.controller.active_controller import ActiveController
@@ -15,10 +15,7 @@ from odradek.controller.broker_changes import BrokerChanges
 from odradek.controller.channel.request_batch import ControllerBrokerRequestBatch
 from odradek.controller.context import ControllerContext
 from odradek.controller.fenced_store import FencedStore
-from odradek.controller.partitions import (
-    leadership_writer,
-    replica_state_machine,
-)
+from odradek.controller.partitions import leadership_writer, replica_state_machine
 from odradek.controller.partitions.leadership import Electorate
 from odradek.controller.partitions.leadership_writer import PartitionOf
 from odradek.controller.partitions.partition_state_machine import PartitionStateMachine
@@ -27,8 +24,8 @@ from odradek.controller.partitions.states import ReplicaStatus
 from odradek.controller.topics.topic_deletion import TopicDeletion
 from odradek.metadata_store.errors import StoreUnreachable
 from odradek.metadata_store.store import Operation, Result
-from odradek.tools.simulation.controller_invariants import InvariantBroken
-from odradek.tools.simulation.controller_simulator import run_seed
+from odradek.tools.simulation.controller.invariants import InvariantBroken
+from odradek.tools.simulation.controller.simulator import run_seed
 
 SEEDS = 1_000
 SEEDS_AT_A_TIME = 100
@@ -58,7 +55,7 @@ def test_a_million_steps_hold_the_invariants() -> None:
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    require_same_story("odradek.tools.simulation.controller_simulator", 7)
+    require_same_trace("odradek.tools.simulation.controller.simulator", 7)
 
 
 def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +63,7 @@ def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> Non
     seed = first_seed_that_fails(run_seed, InvariantBroken, 400)
     with pytest.raises(InvariantBroken) as failure:
         run_seed(seed)
-    assert f"python -m odradek.tools.simulation.controller_simulator {seed}" in str(failure.value)
+    assert f"python -m odradek.tools.simulation.controller.simulator {seed}" in str(failure.value)
 
 
 # -- what breaks it on purpose ------------------------------------------------------------

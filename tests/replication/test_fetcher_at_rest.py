@@ -9,12 +9,7 @@ from support.scripted_leader import Followers, Replica, ScriptedLeader, tp
 
 from odradek.common.errors import ErrorCode
 from odradek.replication.fetcher.fetcher import UNCHANGED_MS_MAX
-from odradek.replication.fetcher.plans import (
-    FetchAnswer,
-    FetchedPartition,
-    FetchPlan,
-    Wait,
-)
+from odradek.replication.fetcher.plans import FetchAnswer, FetchedPartition, FetchPlan, Wait
 from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 

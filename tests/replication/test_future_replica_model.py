@@ -25,7 +25,7 @@ from odradek.runtime.timers import Timers
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log_manager.deferred_deletion import delete_due
 from odradek.storage.log_manager.log_manager import LogManager
-from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.tools.simulation.disks.memory_files import MemoryFiles, PowerCut
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

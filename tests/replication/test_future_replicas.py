@@ -28,7 +28,7 @@ from odradek.runtime.timers import Timers
 from odradek.storage.log.append_origin import AppendOrigin
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log_manager.log_manager import LogManager
-from odradek.tools.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
 BROKER_ID, OTHER = 1, 2
 NOW_MS = 1_700_000_000_000

@@ -21,7 +21,7 @@ from odradek.runtime.timers import Timers
 from odradek.storage.log.append_origin import AppendOrigin
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log_manager.log_manager import FailedDirectory, LogManager
-from odradek.tools.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

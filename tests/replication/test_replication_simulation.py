@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from support.selection import short
-from support.simulation import Break, first_seed_that_fails, require_same_story
+from support.simulation import Break, first_seed_that_fails, require_same_trace
 
 from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import LeaderAndIsr, PartitionState
@@ -19,7 +19,7 @@ from odradek.replication.read import reading
 from odradek.tools.simulation.replication.controller import ReplicationController
 from odradek.tools.simulation.replication.faults import ReplicationFaults
 from odradek.tools.simulation.replication.invariants import InvariantBroken
-from odradek.tools.simulation.replication.simulator import ReplicationWorld, run_seed
+from odradek.tools.simulation.replication.simulator import ReplicationSimulation, run_seed
 
 SEEDS = 1_000
 SEEDS_AT_A_TIME = 100
@@ -53,19 +53,19 @@ def test_a_run_acknowledges_and_changes_leaders() -> None:
     """A simulation in which little happens proves little."""
     acknowledged, elections, crashes = 0, 0, 0
     for seed in range(20):
-        story: list[str] = []
-        world = ReplicationWorld(seed, story.append)
-        world.run(300)
-        acknowledged += world.invariants.acknowledged
-        elections += sum(state.leader_epoch for state in world.store.states.values())
-        crashes += sum("loses power" in line or "is killed" in line for line in story)
+        trace: list[str] = []
+        simulation = ReplicationSimulation(seed, trace.append)
+        simulation.run(300)
+        acknowledged += simulation.invariants.acknowledged
+        elections += sum(state.leader_epoch for state in simulation.store.states.values())
+        crashes += sum("loses power" in line or "is killed" in line for line in trace)
     assert acknowledged > 20 * 20
     assert elections > 20 * 3
     assert crashes > 20
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    require_same_story("odradek.tools.simulation.replication.simulator", 7)
+    require_same_trace("odradek.tools.simulation.replication.simulator", 7)
 
 
 def test_a_failure_says_how_to_replay_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from odradek.storage.cleaner.cleaning_plan import CleanerSettings
 from odradek.storage.cleaner.log_cleaner_manager import LogCleanerManager
 from odradek.storage.cleaner.throttler import CleanerThrottler, CleaningCancelled
 from odradek.storage.log_manager.deferred_deletion import delete_due
-from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.tools.simulation.disks.memory_files import MemoryFiles, PowerCut
 
 from .crash_checks import check_consistent, check_recovered, read_batches
 from .crash_partition import CrashPartition

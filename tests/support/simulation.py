@@ -26,10 +26,10 @@ def first_seed_that_fails(
     raise AssertionError(f"{seeds} seeds found nothing")
 
 
-def require_same_story(module: str, seed: int) -> None:
-    """A replay tells the same in every process, whatever the hashes of strings are there."""
+def require_same_trace(module: str, seed: int) -> None:
+    """A replay prints the same in every process, whatever the hashes of strings are there."""
     path = os.environ.get("PYTHONPATH", "")
-    stories = [
+    traces = [
         subprocess.run(
             [sys.executable, "-m", module, str(seed)],
             env={"PYTHONHASHSEED": number, "PYTHONPATH": path},
@@ -38,5 +38,5 @@ def require_same_story(module: str, seed: int) -> None:
         ).stdout
         for number in ("1", "2")
     ]
-    assert len(stories[0].splitlines()) > 20
-    assert len({hashlib.sha256(story).digest() for story in stories}) == 1
+    assert len(traces[0].splitlines()) > 20
+    assert len({hashlib.sha256(trace).digest() for trace in traces}) == 1

@@ -32,7 +32,8 @@ from odradek.tools.conformance.explanations import (
 from odradek.tools.conformance.report import Report
 from odradek.tools.conformance.requests import batch
 from odradek.tools.conformance.runner import Run, play_all
-from odradek.tools.conformance.scenario import all_scenarios, served_versions
+from odradek.tools.conformance.scenario import all_scenarios
+from odradek.tools.conformance.talk import served_versions
 
 HERE_ID, THERE_ID, THIRD_ID = b"h" * 16, b"t" * 16, b"3" * 16
 

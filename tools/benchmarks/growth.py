@@ -35,7 +35,7 @@ QUICK_SECONDS = 0.5
 
 
 def main() -> int:
-    """Measure what was asked for, and write table, picture and file."""
+    """Measure, and write table, picture and file."""
     options = _options()
     console = Console(width=160)
     # A descriptor for each connection, here and in the broker, which inherits the limit.

@@ -3,7 +3,7 @@
     python -m odradek.tools.benchmarks.side_by_side
 
 
-All three run at once and are asked in turns, so that a machine that changes its speed changes it
+All three run at once and take turns, so that a machine that changes its speed changes it
 for all; three brokers of each come after, when the single ones have ended. Needs Java, Maven and
 Go, and fetches Kafka's jars and kfake once. `--compare EARLIER.json` shows, too, how the figures
 changed since a run whose file was kept; with `--of LATER.json` nothing runs, and two files are
@@ -48,13 +48,13 @@ WIDTH_MIN = 160
 
 
 class Stage(NamedTuple):
-    """Peers that run at the same time, and what is asked of them.
+    """Peers that run at the same time, and their loads.
 
     Attributes:
         brokers: of each make.
         starts: how often each is started.
         start_name: of the row that tells how that went.
-        groups: loads that are asked in all rounds before the next group's.
+        groups: loads that run in all rounds before the next group's.
     """
 
     brokers: int
@@ -64,7 +64,7 @@ class Stage(NamedTuple):
 
 
 def main() -> int:
-    """Run the loads that were asked for; 1 if a goal was missed."""
+    """Run the loads that were requested; 1 if a goal was missed."""
     options = _options()
     console = Console()
     if console.width < WIDTH_MIN:
@@ -108,8 +108,8 @@ def measured(options: argparse.Namespace, console: Console) -> Run:
                     ApacheKafka(tools.jars, stage.brokers),
                     Kfake(kfake, stage.brokers),
                 ]
-                asked = [peer for peer in peers if peer.name in chosen]
-                run_stage(stage, asked, turns, shown, options.rounds)
+                selected = [peer for peer in peers if peer.name in chosen]
+                run_stage(stage, selected, turns, shown, options.rounds)
         except KeyboardInterrupt:
             shown.say("interrupted; here is what was measured so far")
     console.print(

@@ -12,6 +12,6 @@ import sys
 from .command import main
 
 if __name__ == "__main__":
-    # Both brokers end with it, and their folders go, also where it is told to end.
+    # Both brokers end with it, and their folders go, also where it is terminated.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     sys.exit(main(sys.argv[1:]))

@@ -24,7 +24,7 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "broker.session.timeout.ms": "120000",
 }
-"""What both are told. Waiting for members to come, and for a second one to be assigned, is left
+"""Settings of both. Waiting for members to come, and for a second one to be assigned, is left
 out; internal topics have one partition, since the hash of a name says nothing about a broker;
 nothing is deleted for its age, since scenarios write with one old timestamp; and Kafka's controller
 does not give up its broker on a busy machine, which would raise the epochs of leaders."""

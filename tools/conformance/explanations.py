@@ -74,8 +74,8 @@ def read_explanations(path: Path) -> list[Explanation]:
     lines = list(enumerate(text.splitlines(), start=1))
     starts = [number for number, line in lines if tuple(_cells(line)) == HEADER]
     if len(starts) != 1:
-        wanted = " | ".join(HEADER)
-        raise ExplanationError(f"{path} needs one table with the columns {wanted}")
+        columns = " | ".join(HEADER)
+        raise ExplanationError(f"{path} needs one table with the columns {columns}")
     rows = []
     for number, line in lines[starts[0] + 1 :]:
         if not line.startswith("|"):

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 from ...protocol.api_keys import ApiKey
-from .talk import Talk
+from .talk import Talk, served_versions
 
 ScriptT = TypeVar("ScriptT", bound=Callable[..., None])
 NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9._-]+")
@@ -100,17 +100,6 @@ def _numbers(text: str, served: range) -> Iterator[int]:
 
 
 @cache
-def served_versions() -> dict[int, range]:
-    """The versions that odradek serves to clients, by API key."""
-    from ...broker.handlers.registry import REGISTRATIONS
-
-    return {
-        key: registration.versions
-        for key, registration in REGISTRATIONS.items()
-        if registration.advertised is not None
-    }
-
-
 def all_scenarios() -> list[Scenario]:
     """Every scenario, in the order of the files' names and within a file as written."""
     package = import_module(".scenarios", __package__)

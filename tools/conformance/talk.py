@@ -1,7 +1,7 @@
 """A scenario's side of the conversation with one broker: requests by which it asks.
 
 Every answer is noted and compared later with the other broker's. What takes a moment on a broker
-(a topic that its other threads do not know yet, a coordinator that loads) is asked for again
+(a topic that its other threads do not know yet, a coordinator that loads) is sent again
 until it is there, and only the last answer counts.
 """
 
@@ -182,7 +182,7 @@ class Talk:
                 self._transcript.note(*self._waiting, answer)
                 return answer
             if time.monotonic() > deadline:
-                raise NotSettledError(f"waited in vain; the last answer is {answer!r}")
+                raise NotSettledError(f"waited too long; the last answer is {answer!r}")
             time.sleep(RETRY_SECONDS)  # another process has no event to wait for
 
     # -- the connection --------------------------------------------------------------------
@@ -291,8 +291,17 @@ class Talk:
 
 def newest(request: Message) -> int:
     """The newest version of a request that both brokers serve."""
-    from .scenario import served_versions
-
     key = type(request).api_key
     assert key is not None
     return served_versions()[key][-1]
+
+
+def served_versions() -> dict[int, range]:
+    """The versions that odradek serves to clients, by API key."""
+    from ...broker.handlers.registry import REGISTRATIONS
+
+    return {
+        key: registration.versions
+        for key, registration in REGISTRATIONS.items()
+        if registration.advertised is not None
+    }

@@ -255,8 +255,8 @@ FETCH_FAULTS = (
     ),
     FetchRow("half_open", lambda topic: kinds.half_open("Fetch", topic=topic), ALL_RECORDS),
 )
-"""What a consumer meets that reads a topic; confluent-kafka's is told to check checksums
-(`check.crcs`), which the others do unasked."""
+"""What a consumer meets that reads a topic; confluent-kafka's is set to check checksums
+(`check.crcs`), which the others do by default."""
 
 
 class ConnectionRow(NamedTuple):
@@ -302,7 +302,7 @@ class OutageRow(NamedTuple):
         how: what a test says.
         brokers: how many brokers there are.
         is_kept: whether the record that was sent meanwhile can be read afterwards.
-        seen: what the client is told, by client: `OK`, or its name of an error.
+        seen: what the client sees, by client: `OK`, or its name of an error.
     """
 
     name: str

@@ -67,8 +67,8 @@ Its first request is struck, and no more. Without idempotence the record may be 
 CONSUMING = """
 ## A consumer
 
-It reads a topic from its beginning, and one request is struck. confluent-kafka is told to check
-checksums (`check.crcs`), which the others do unasked.
+It reads a topic from its beginning, and one request is struck. confluent-kafka is set to check
+checksums (`check.crcs`), which the others do by default.
 
 """
 

@@ -14,10 +14,7 @@ from ....common.errors import KafkaError
 from ....common.sentinels import CONSUMER_REPLICA_ID, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
-from ....replication.read.list_offsets import (
-    find_offset,
-    isolation_for,
-)
+from ....replication.read.list_offsets import find_offset, isolation_for
 from ..context import HandlerContext
 from ..requests import ClientConnection
 from ..route import Route

@@ -24,17 +24,8 @@ from ....replication.read.fetch_counting import count_idle
 from ....replication.read.replica_selector import select_leader
 from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
-from ..fetch_rules import (
-    FIRST_VERSION_WITH_TOPIC_IDS,
-    fetch_params,
-    partition_data,
-)
-from ..fetch_sessions import (
-    INITIAL_EPOCH,
-    FetchSession,
-    RequestedPartition,
-    grounds_of,
-)
+from ..fetch_rules import FIRST_VERSION_WITH_TOPIC_IDS, fetch_params, partition_data
+from ..fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, grounds_of
 from ..requests import ClientConnection
 from ..route import Route
 from .fetch_layout import FIRST_FLEXIBLE_VERSION, FIRST_VERSION, UNCOMMON, layout_of

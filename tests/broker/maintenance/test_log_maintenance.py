@@ -19,7 +19,7 @@ from odradek.replication.replica_manager import ReplicaManager
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage import Log, LogConfig, LogManager, TopicPartition
-from odradek.tools.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"

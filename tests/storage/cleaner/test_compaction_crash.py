@@ -14,7 +14,7 @@ from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, Log, LogConfig, StorageError, TopicPartition, load_log
-from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.tools.simulation.disks.memory_files import MemoryFiles, PowerCut
 
 TABLE = TopicPartition("table", 0)
 FOLDER = "/data/table-0"

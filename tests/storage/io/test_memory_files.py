@@ -8,8 +8,8 @@ import random
 import pytest
 
 from odradek.storage import FileSlice
-from odradek.tools.simulation.disk_faults import WRITES
-from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.tools.simulation.disks.disk_faults import WRITES
+from odradek.tools.simulation.disks.memory_files import MemoryFiles, PowerCut
 
 SEEDS = range(300)
 

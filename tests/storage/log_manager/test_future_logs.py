@@ -14,7 +14,7 @@ from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, LogManager, StorageError, TopicPartition
 from odradek.storage.log_manager.deferred_deletion import delete_due
-from odradek.tools.simulation.memory_files import MemoryFiles, PowerCut
+from odradek.tools.simulation.disks.memory_files import MemoryFiles, PowerCut
 
 NOW_MS = 1_700_000_000_000
 SOURCE, TARGET = "/first", "/second"

@@ -13,7 +13,7 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogDirectoryError, LogManager, StorageError, TopicPartition
-from odradek.tools.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FIRST = "/disks/first"

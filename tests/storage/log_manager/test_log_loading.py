@@ -12,7 +12,7 @@ from odradek.storage import LogManager, TopicPartition
 from odradek.storage.io.parallel import Workers, for_all
 from odradek.storage.log_manager import log_loading as log_loading_module
 from odradek.storage.log_manager.log_loading import LoadingStopped, LoadProgress
-from odradek.tools.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 FOLDER = "/data"

@@ -20,7 +20,7 @@ from odradek.protocol.records import RecordBatch, iter_records
 from odradek.runtime.clock import ManualClock
 from odradek.storage import Log, LogConfig, LogDirectoryError, LogManager, TopicPartition
 from odradek.storage import load_log as storage_load_log
-from odradek.tools.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 0)

@@ -7,7 +7,7 @@ import pytest
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogConfig, LogManager, TopicPartition
-from odradek.tools.simulation.memory_files import MemoryFiles
+from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 SEGMENT_MS = 10_000

@@ -86,7 +86,7 @@ def test_loads_have_names_of_their_own() -> None:
     assert len(names) == len(set(names))
 
 
-def test_peers_are_warmed_up_by_the_kind_of_what_is_asked() -> None:
+def test_peers_are_warmed_up_by_the_kind_of_what_is_requested() -> None:
     def named(start: str) -> list[str]:
         loads = [load for load in (*ONE_BROKER, *THREE_BROKERS) if load.name.startswith(start)]
         return [load.name for load in warm_ups(loads)]

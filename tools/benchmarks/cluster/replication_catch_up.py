@@ -97,10 +97,10 @@ class SteadyProducer:
 def end_offset(address: str) -> int:
     """Where a broker's own replica ends, leader or not; -1: it does not know yet."""
     make = messages.ListOffsetsRequest
-    asked = make.ListOffsetsPartition(partition_index=0, timestamp=LATEST_TIMESTAMP)
+    requested = make.ListOffsetsPartition(partition_index=0, timestamp=LATEST_TIMESTAMP)
     request = make(
         replica_id=DEBUGGING_REPLICA_ID,
-        topics=[make.ListOffsetsTopic(name=TOPIC, partitions=[asked])],
+        topics=[make.ListOffsetsTopic(name=TOPIC, partitions=[requested])],
     )
     with wire_to(address) as wire:
         return int(wire.ask(request, LIST_OFFSETS_VERSION).topics[0].partitions[0].offset)

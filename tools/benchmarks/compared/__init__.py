@@ -1,1 +1,1 @@
-"""Brokers of three makes, what is asked of them, and what came of it."""
+"""Brokers of three makes, their loads, and the results."""

@@ -112,7 +112,7 @@ GOALS = [
 
 
 def judged(table: Medians, goals: list[Goal] | None = None) -> list[Verdict]:
-    """Each goal whose load was asked of anyone."""
+    """Each goal whose load was run on any peer."""
     return [_judged(goal, table) for goal in goals or GOALS if goal.load in table]
 
 

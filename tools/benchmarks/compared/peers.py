@@ -26,7 +26,7 @@ LOG_BYTES_TOLD = 500
 
 
 class Failed(Exception):
-    """A broker, or a program beside it, did not do what was asked of it; the text says what."""
+    """A broker, or a program beside it, failed; the text says how."""
 
 
 class Peer(ABC):
@@ -165,7 +165,7 @@ class Peer(ABC):
         """
         ticks = 0
         for process in self._processes:
-            fields = self._told_of(process, "stat").rpartition(")")[2].split()
+            fields = self._proc_file(process, "stat").rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -177,9 +177,9 @@ class Peer(ABC):
         """
         kilobytes = 0
         for process in self._processes:
-            lines = self._told_of(process, "status").splitlines()
+            lines = self._proc_file(process, "status").splitlines()
             found = [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
-            if not found:  # it ended, and nobody has asked how
+            if not found:  # it ended, and its exit status is not read yet
                 raise Failed(f"{self.name} has ended")
             kilobytes += found[0]
         return kilobytes * 1024 / 1e6
@@ -190,7 +190,7 @@ class Peer(ABC):
         log = (self.folder / f"log-{ended[0]}").read_bytes()[-LOG_BYTES_TOLD:]
         return log.decode(errors="replace").strip() or "it said nothing"
 
-    def _told_of(self, process: subprocess.Popen[bytes], file: str) -> str:
+    def _proc_file(self, process: subprocess.Popen[bytes], file: str) -> str:
         try:
             return Path(f"/proc/{process.pid}/{file}").read_text()
         except OSError as error:

@@ -43,12 +43,12 @@ def show_goals(table: Medians, console: Console) -> bool:
     for verdict in verdicts:
         goal, measured, reached = verdict
         beside = "itself" if goal.peer == ITSELF else goal.peer
-        wanted = f"{'<=' if goal.at_most else '>='} {goal.value:.3g}"
+        target = f"{'<=' if goal.at_most else '>='} {goal.value:.3g}"
         floor = "" if goal.floor is None else f"{goal.floor:.3g}"
         said = "floor held" if verdict.is_held and not reached else VERDICTS[reached]
         shown.add_row(
             *(goal.load, _unit(goal.figure), beside),
-            *(number(measured), wanted, floor, VERDICTS[None] if reached is None else said),
+            *(number(measured), target, floor, VERDICTS[None] if reached is None else said),
         )
     if verdicts:
         console.print(shown)

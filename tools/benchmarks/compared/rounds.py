@@ -60,7 +60,7 @@ class Turns:
     def start(self, peers: Sequence[Peer], times: int, name: str = "start") -> None:
         """Start each so often, and leave it running at last; how long that took, and its memory.
 
-        A peer that does not start is told of, and has ended.
+        A peer that does not start is reported, and has ended.
 
         Args:
             peers: none of them runs.
@@ -106,7 +106,7 @@ class Turns:
     def run(self, loads: Sequence[Load], peers: Sequence[Peer], rounds: int) -> None:
         """Every load on every peer, `rounds` times; who begins changes with each round.
 
-        A load that a peer fails is not asked of it again; the others go on.
+        A load that a peer fails is not run on it again; the others go on.
         """
         for number in range(rounds):
             first = number % len(peers)

@@ -34,7 +34,7 @@ class TimeLeft:
             self._left[load, peer] -= 1
 
     def no_more(self, load: str, peer: str) -> None:
-        """A load will not be asked of a peer any more."""
+        """A load will not be run on a peer again."""
         del self._left[load, peer]
 
     def seconds(self) -> float | None:

@@ -17,7 +17,7 @@ class Shown:
 
     Args:
         console: where to.
-        time_left: told of each slot, and asked.
+        time_left: hears of each slot, and estimates.
     """
 
     def __init__(self, console: Console, time_left: TimeLeft) -> None:

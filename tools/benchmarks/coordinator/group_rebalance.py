@@ -166,7 +166,7 @@ def join_all(members: list[Member]) -> None:
 def rebalance(members: list[Member]) -> float:
     """Seconds from the last member's JoinGroup to the last answer to SyncGroup.
 
-    The last member has left, and asked for an id: the others wait for it.
+    The last member has left, and asks for an id: the others wait for it.
     """
     *others, last = members
     generation = last.generation

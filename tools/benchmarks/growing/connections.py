@@ -28,19 +28,19 @@ def busy(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
 
 
 def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
-    """So many connections that have asked once, and 16 that keep member."""
+    """So many connections that have sent one request, and 16 that keep sending."""
     with ExitStack() as stack:
         create_topics(stack.enter_context(member_of(running)), [TOPIC], 1)
         loaded(running, produces(TOPIC), BUSY, seconds / 2)
         opened = 0
         for value in values:
             for _ in range(value - opened):
-                stack.callback(_asked_once(running).close)
+                stack.callback(_connected(running).close)
             opened = value
             yield loaded(running, produces(TOPIC), BUSY, seconds)
 
 
-def _asked_once(running: BrokerUnderTest) -> socket.socket:
+def _connected(running: BrokerUnderTest) -> socket.socket:
     sock = socket.create_connection((running.host, running.port), CONNECT_SECONDS_MAX)
     sock.sendall(API_VERSIONS)
     if not sock.recv(ANSWER_BYTES_MAX):

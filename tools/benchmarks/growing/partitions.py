@@ -37,7 +37,7 @@ def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
 
 
 def topics(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
-    """So many topics of one partition, of which Metadata is asked about one."""
+    """So many topics of one partition, of which Metadata names one."""
     with member_of(running) as member:
         made = 0
         for value in values:
@@ -71,7 +71,7 @@ def in_session(
             answer = member.wire.exchange(session_fetch(topic, range(value), 0, 0))
             error, session_id = struct.unpack_from(">hi", answer, SESSION_ERROR_AT)
             check(not error and session_id, f"error {error} and session {session_id}")
-            # Each epoch can be asked for once: more of them than can be answered in the time.
+            # Each epoch can be used once: more of them than can be answered in the time.
             epochs = range(1, int(seconds * SESSION_FETCHES_A_SECOND_MAX))
             frames = [session_fetch(topic, (), session_id, epoch) for epoch in epochs]
             rest(running)

@@ -97,7 +97,7 @@ class Load:
             self._missing[descriptor] = missing
             return False
         if missing < 0:
-            raise SystemExit("more came than was asked for")
+            raise SystemExit("more answers came than there were requests")
         self._in_flight -= 1
         self.answered += 1
         return True
@@ -130,8 +130,8 @@ def main() -> None:
     sys.stdin.readline()
     before = load.answered
     seconds = load.run(options.seconds)
-    told = {"requests": load.answered - before, "errors": load.errors, "seconds": seconds}
-    print(json.dumps(told), flush=True)
+    measured = {"requests": load.answered - before, "errors": load.errors, "seconds": seconds}
+    print(json.dumps(measured), flush=True)
     sys.stdin.readline()
 
 

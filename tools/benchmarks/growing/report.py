@@ -60,8 +60,8 @@ def show_points(
 ) -> None:
     """A line for each value."""
     for value, each in zip(values, figures, strict=True):
-        told = ", ".join(f"{_number(figure)} {UNITS[name]}" for name, figure in each.items())
-        console.print(f"  {value:>7,} {series.grows}: {told}", highlight=False)
+        described = ", ".join(f"{_number(figure)} {UNITS[name]}" for name, figure in each.items())
+        console.print(f"  {value:>7,} {series.grows}: {described}", highlight=False)
 
 
 def save(
@@ -138,11 +138,11 @@ def _draw(panel: Any, series: Series, values: Sequence[int], rounds: Any) -> Non
     panel.set_ylabel("broker CPU for a request, us", color="tab:red", fontsize=8)
     rates.set_ylabel("requests a second", color="tab:blue", fontsize=8)
     grown = growth(values, [each["cpu_us"] for each in figures])
-    told = f"CPU x{grown.ratio:.2f}: {grown.word}"
+    title = f"CPU x{grown.ratio:.2f}: {grown.word}"
     if series.each:
         kilobytes = each_kilobytes(values, [each["memory_mb"] for each in figures])
-        told += f"; {kilobytes:.2f} kB for each {series.each}"
-    panel.set_title(f"{series.name}\n{told}", fontsize=9)
+        title += f"; {kilobytes:.2f} kB for each {series.each}"
+    panel.set_title(f"{series.name}\n{title}", fontsize=9)
     panel.text(
         0.5, 0.03, series.constant, transform=panel.transAxes, fontsize=6, ha="center", wrap=True
     )

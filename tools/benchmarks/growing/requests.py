@@ -89,11 +89,13 @@ def fetches(topic: str, offsets: Sequence[int], bytes_max: int) -> Requests:
 def session_fetch(topic: str, partitions: Sequence[int], session_id: int, epoch: int) -> bytes:
     """A Fetch of a session that waits for nothing, and names these partitions."""
     partition = messages.FetchRequest.FetchPartition
-    asked = [
+    requested = [
         partition(partition=each, fetch_offset=0, partition_max_bytes=1 << 20)
         for each in partitions
     ]
-    topics = [messages.FetchRequest.FetchTopic(topic=topic, partitions=asked)] if asked else []
+    topics = (
+        [messages.FetchRequest.FetchTopic(topic=topic, partitions=requested)] if requested else []
+    )
     request = messages.FetchRequest(
         max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics
     )

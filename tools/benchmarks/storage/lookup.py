@@ -5,7 +5,7 @@
 Both logs have segments of the same size. A few places, spread over the whole log, are looked
 up: the first time after a load ("cold": a segment is opened, its indexes are read and looked
 at against its batches), and again and again after that ("warm"). What the first lookup by time
-of all costs, which learns the latest timestamp of every segment once, is told by itself, and
+of all costs, which learns the latest timestamp of every segment once, is measured by itself, and
 so is a warm lookup anywhere in the log. Rounds are interleaved; the ratio is that of medians.
 """
 
@@ -85,7 +85,7 @@ class Contender:
         log.epochs.flush()
         log.close_files()  # not `close`, which would sync 30,000 files
 
-    def measure(self, chance: random.Random) -> None:
+    def measure(self, rng: random.Random) -> None:
         """One round: a load, the first lookups of some places, and more of them."""
         for name, look_up in LOOKUPS.items():
             began = time.perf_counter()
@@ -94,7 +94,7 @@ class Contender:
             inner = BATCHES_PER_SEGMENT // 2
             step = (self.segments - 1) / PLACES
             batches = [int(i * step) * BATCHES_PER_SEGMENT + inner for i in range(PLACES)]
-            chance.shuffle(batches)
+            rng.shuffle(batches)
             if name == "timestamp":
                 self._timed("timestamp, first of all", look_up, log, [BATCHES_PER_SEGMENT * 2])
             leave_processor_caches()
@@ -103,7 +103,7 @@ class Contender:
             everywhere = range(inner, self.segments * BATCHES_PER_SEGMENT, BATCHES_PER_SEGMENT)
             for number in everywhere:
                 look_up(log, number)
-            anywhere = chance.choices(everywhere, k=PLACES * WARM_TIMES)
+            anywhere = rng.choices(everywhere, k=PLACES * WARM_TIMES)
             self._timed(f"{name}, warm, anywhere", look_up, log, anywhere)
             log.close_files()
 

@@ -31,7 +31,7 @@ def describing_logs(topic: str, *partitions: int) -> DescribeLogDirsRequest:
 
 
 def with_logs(answer: Any) -> Any:
-    """The answer with the directories that hold what was asked for, whichever they are."""
+    """The answer with the directories that hold what was requested, whichever they are."""
     answer.results = [each for each in answer.results if each.topics or each.error_code]
     return answer
 
@@ -51,7 +51,7 @@ def log_directories_are_listed(talk: Talk) -> None:
 
 
 @scenario(ApiKey.DESCRIBE_LOG_DIRS)
-def log_that_is_not_there_is_asked_for(talk: Talk) -> None:
+def log_that_is_not_there_is_requested(talk: Talk) -> None:
     talk.create_topic(talk.name())
     with_logs(talk.ask(describing_logs(talk.name(), 7), talk.version))
     with_logs(talk.ask(describing_logs("absent-topic", 0), talk.version))
@@ -110,8 +110,10 @@ def nothing_is_moved(talk: Talk) -> None:
 def electing(topic: str | None, *partitions: int, kind: int = PREFERRED) -> ElectLeadersRequest:
     """A request for elections in a topic, or everywhere (None)."""
     of_topic = ElectLeadersRequest.TopicPartitions
-    wanted = None if topic is None else [of_topic(topic=topic, partitions=list(partitions))]
-    return ElectLeadersRequest(election_type=kind, topic_partitions=wanted, timeout_ms=TIMEOUT_MS)
+    requested = None if topic is None else [of_topic(topic=topic, partitions=list(partitions))]
+    return ElectLeadersRequest(
+        election_type=kind, topic_partitions=requested, timeout_ms=TIMEOUT_MS
+    )
 
 
 @scenario(ApiKey.ELECT_LEADERS)

@@ -291,7 +291,7 @@ def impostor(talk: Talk, title: str) -> Member:
 
 
 @scenario(ApiKey.SYNC_GROUP, cases={title: title for title in MEMBERS})
-def assignment_is_asked_for_by(talk: Talk, title: str) -> None:
+def assignment_is_requested_by(talk: Talk, title: str) -> None:
     talk.ask(syncing(impostor(talk, title)), talk.version)
 
 
@@ -305,12 +305,12 @@ def assignment_is_asked_for_by(talk: Talk, title: str) -> None:
         "no type": {"protocol_type": None},
     },
 )
-def assignment_is_asked_for_with(talk: Talk, fields: dict[str, Any]) -> None:
+def assignment_is_requested_with(talk: Talk, fields: dict[str, Any]) -> None:
     talk.ask(syncing(stable(talk, talk.name()), **fields), talk.version)
 
 
 @scenario(ApiKey.SYNC_GROUP, "3-", cases={"another": "other", "none": None, "its own": "the-one"})
-def assignment_is_asked_for_by_instance(talk: Talk, instance: str | None) -> None:
+def assignment_is_requested_by_instance(talk: Talk, instance: str | None) -> None:
     member = stable(talk, talk.name(), "the-one")
     talk.ask(syncing(member._replace(instance=instance)), talk.version)
 

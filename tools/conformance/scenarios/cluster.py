@@ -64,11 +64,11 @@ def apis_are_listed_twice(talk: Talk) -> None:
 def metadata(*topics: Any, **fields: Any) -> MetadataRequest:
     """A request for topics by names (text) or ids (bytes), without creating any."""
     topic = MetadataRequest.MetadataRequestTopic
-    wanted = [
+    requested = [
         topic(name=each) if isinstance(each, str) else topic(name=None, topic_id=each)
         for each in topics
     ]
-    return MetadataRequest(topics=wanted, **{"allow_auto_topic_creation": False, **fields})
+    return MetadataRequest(topics=requested, **{"allow_auto_topic_creation": False, **fields})
 
 
 def careful(talk: Talk, request: MetadataRequest) -> MetadataRequest:
@@ -145,7 +145,7 @@ def topic_to_describe_has_name_and_id(talk: Talk) -> None:
 
 
 @scenario(ApiKey.METADATA, "8-")
-def operations_are_asked_for(talk: Talk) -> None:
+def operations_are_requested(talk: Talk) -> None:
     talk.create_topic(talk.name())
     request = metadata(talk.name(), include_topic_authorized_operations=True)
     if talk.version <= 10:
@@ -218,7 +218,7 @@ def page_begins_at(talk: Talk, partition: int) -> None:
 
 
 @scenario(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-def page_begins_at_a_topic_that_was_not_asked_for(talk: Talk) -> None:
+def page_begins_at_a_topic_that_was_not_requested(talk: Talk) -> None:
     talk.create_topic(talk.name("b"), 2)
     talk.ask(described(talk.name("b"), cursor=cursor_at(talk.name("a"), 0)))
     talk.ask(described(talk.name("b"), cursor=cursor_at(talk.name("c"), 0)))
@@ -244,7 +244,7 @@ def endpoints_are_of(talk: Talk, kind: int) -> None:
 
 
 @scenario(ApiKey.DESCRIBE_CLUSTER, "2-")
-def fenced_brokers_are_asked_for(talk: Talk) -> None:
+def fenced_brokers_are_requested(talk: Talk) -> None:
     talk.ask(DescribeClusterRequest(include_fenced_brokers=True), talk.version)
 
 
@@ -319,7 +319,7 @@ def coordinators_of_several_groups_are_found(talk: Talk) -> None:
 
 
 @scenario(ApiKey.FIND_COORDINATOR, "4-")
-def no_coordinator_is_asked_for(talk: Talk) -> None:
+def no_coordinator_is_requested(talk: Talk) -> None:
     talk.ask(finding(talk.version), talk.version)
 
 

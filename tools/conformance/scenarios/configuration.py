@@ -41,10 +41,10 @@ def describing_configs(
 ) -> DescribeConfigsRequest:
     """A request for settings of a resource."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    wanted = resource(
+    requested = resource(
         resource_type=kind, resource_name=name, configuration_keys=list(settings) or None
     )
-    return DescribeConfigsRequest(resources=[wanted], include_synonyms=include_synonyms)
+    return DescribeConfigsRequest(resources=[requested], include_synonyms=include_synonyms)
 
 
 def changing(
@@ -89,10 +89,10 @@ def settings_of_a_topic_are_described(talk: Talk) -> None:
 def some_settings_are_described_with_synonyms(talk: Talk) -> None:
     talk.create_topic(talk.name(), settings={"retention.ms": "5000"})
     names = ("retention.ms", "segment.bytes", "cleanup.policy", "no.such.setting")
-    wanted = describing_configs(TOPIC_RESOURCE, talk.name(), *names, include_synonyms=True)
+    requested = describing_configs(TOPIC_RESOURCE, talk.name(), *names, include_synonyms=True)
     if talk.version >= 3:
-        wanted.include_documentation = True
-    talk.ask(wanted, talk.version)
+        requested.include_documentation = True
+    talk.ask(requested, talk.version)
 
 
 @scenario(
@@ -138,8 +138,8 @@ def resource_to_describe_is(talk: Talk, resource: tuple[int, str]) -> None:
     },
 )
 def setting_of_the_broker_is_described(talk: Talk, name: str) -> None:
-    wanted = describing_configs(BROKER_RESOURCE, BROKER, name, include_synonyms=True)
-    talk.ask(wanted, talk.version)
+    requested = describing_configs(BROKER_RESOURCE, BROKER, name, include_synonyms=True)
+    talk.ask(requested, talk.version)
 
 
 @scenario(ApiKey.DESCRIBE_CONFIGS, cases={prefix: prefix for prefix in PREFIXES})
@@ -149,23 +149,23 @@ def settings_of_the_broker_are_described(talk: Talk, prefix: str) -> None:
         for name in BROKER_DEFINITIONS
         if name.startswith(f"{prefix}.") and name not in OF_THE_MACHINE
     ]
-    wanted = describing_configs(BROKER_RESOURCE, BROKER, *names, include_synonyms=True)
-    talk.ask(wanted, talk.version)
+    requested = describing_configs(BROKER_RESOURCE, BROKER, *names, include_synonyms=True)
+    talk.ask(requested, talk.version)
 
 
 @scenario(ApiKey.DESCRIBE_CONFIGS)
 def settings_of_the_cluster_are_described(talk: Talk) -> None:
-    wanted = describing_configs(BROKER_RESOURCE, WHOLE_CLUSTER, "log.retention.ms")
-    talk.ask(wanted, talk.version)
+    requested = describing_configs(BROKER_RESOURCE, WHOLE_CLUSTER, "log.retention.ms")
+    talk.ask(requested, talk.version)
 
 
 @scenario(ApiKey.DESCRIBE_CONFIGS)
 def several_resources_are_described(talk: Talk) -> None:
     talk.create_topic(talk.name())
-    wanted = describing_configs(TOPIC_RESOURCE, talk.name(), "retention.ms")
-    wanted.resources += describing_configs(BROKER_RESOURCE, BROKER, "log.retention.ms").resources
-    wanted.resources += describing_configs(TOPIC_RESOURCE, "absent-topic").resources
-    talk.ask(wanted, talk.version)
+    requested = describing_configs(TOPIC_RESOURCE, talk.name(), "retention.ms")
+    requested.resources += describing_configs(BROKER_RESOURCE, BROKER, "log.retention.ms").resources
+    requested.resources += describing_configs(TOPIC_RESOURCE, "absent-topic").resources
+    talk.ask(requested, talk.version)
 
 
 @scenario(ApiKey.DESCRIBE_CONFIGS)
@@ -232,10 +232,10 @@ def setting_of_a_topic_is_changed(talk: Talk, changes: Sequence[Change]) -> None
     talk.ask(changing(TOPIC_RESOURCE, talk.name(), *changes, dry=True), talk.version)
     answer = talk.ask(changing(TOPIC_RESOURCE, talk.name(), *changes), talk.version)
     if answer.responses[0].error_code == 0 and changes:
-        told_when_changed(talk, changes)
+        describe_when_changed(talk, changes)
 
 
-def told_when_changed(talk: Talk, changes: Sequence[Change]) -> Any:
+def describe_when_changed(talk: Talk, changes: Sequence[Change]) -> Any:
     """Ask for what was changed once the broker has heard of it.
 
     A marker is changed after it: brokers hear of changes in their order.
@@ -244,10 +244,10 @@ def told_when_changed(talk: Talk, changes: Sequence[Change]) -> Any:
     talk.ask(changing(TOPIC_RESOURCE, talk.name(), (marker, SET, "4321")))
     names = [marker, *(name for name, _, _ in changes)]
 
-    def is_told(answer: Any) -> bool:
+    def is_described(answer: Any) -> bool:
         return any(each.value == "4321" for each in answer.results[0].configs)
 
-    return talk.settled(describing_configs(TOPIC_RESOURCE, talk.name(), *names), until=is_told)
+    return talk.settled(describing_configs(TOPIC_RESOURCE, talk.name(), *names), until=is_described)
 
 
 @scenario(
@@ -365,7 +365,7 @@ def settings_of_a_topic_are_replaced(talk: Talk, settings: dict[str, str | None]
     talk.ask(replacing(TOPIC_RESOURCE, talk.name(), settings, dry=True), talk.version)
     answer = talk.ask(replacing(TOPIC_RESOURCE, talk.name(), settings), talk.version)
     if answer.responses[0].error_code == 0:
-        told_when_changed(talk, [("segment.ms", SET, None), (RETENTION, SET, None)])
+        describe_when_changed(talk, [("segment.ms", SET, None), (RETENTION, SET, None)])
 
 
 @scenario(

@@ -16,7 +16,7 @@ from ....protocol.messages import (
 from ..scenario import NEWEST, scenario
 from ..talk import RETRY_SECONDS, SETTLE_SECONDS_MAX, Talk
 from .classic_groups import describing, join, joining, stable
-from .groups_as_told import only
+from .groups_described import only
 
 REBALANCE_MS = 30_000
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
@@ -68,7 +68,7 @@ def describe(*groups: str, operations: bool = False) -> ConsumerGroupDescribeReq
 def topic_for_groups(talk: Talk, name: str, partitions: int = 1) -> bytes:
     """Create a topic, and wait until the group coordinator knows it as well; returns its id.
 
-    Nothing tells so but an assignment, which a group of its own is asked for.
+    Nothing tells so but an assignment, so a group of its own is watched.
     """
     topic_id = talk.create_topic(name, partitions)
     group = f"{name}-is-known"
@@ -138,8 +138,8 @@ def second_member_takes_its_share(talk: Talk) -> None:
     topic_id = topic_for_groups(talk, talk.name(), 2)
     first = joined(talk, talk.name(), talk.name())
     second = joined(talk, talk.name(), talk.name(), member="AAAAAAAAAAAAAAAAAAAAAg")
-    told = talk.ask(beat(first.group, first.id, first.epoch), talk.version)
-    kept = told.assignment.topic_partitions[0].partitions
+    answer = talk.ask(beat(first.group, first.id, first.epoch), talk.version)
+    kept = answer.assignment.topic_partitions[0].partitions
     given_up = owning(topic_id, *kept)
     talk.ask(beat(first.group, first.id, first.epoch, topic_partitions=given_up), talk.version)
     talk.ask(beat(second.group, second.id, second.epoch), talk.version)
@@ -286,7 +286,7 @@ def silent_member_is_fenced(talk: Talk) -> None:
 
 
 def setting_of_group(talk: Talk, name: str, value: str) -> None:
-    """Change a setting of the scenario's group, and wait until it is told."""
+    """Change a setting of the scenario's group, and wait until an answer has it."""
     from .configuration import GROUP_RESOURCE, changing, describing_configs
 
     talk.ask(changing(GROUP_RESOURCE, talk.name(), (name, 0, value)))
@@ -329,7 +329,7 @@ def classic_group_is_described_as_a_consumer_group(talk: Talk) -> None:
 
 
 @scenario(ApiKey.CONSUMER_GROUP_DESCRIBE)
-def operations_on_a_consumer_group_are_asked_for(talk: Talk) -> None:
+def operations_on_a_consumer_group_are_requested(talk: Talk) -> None:
     joined(talk, talk.name(), "orders")
     talk.ask(describe(talk.name(), operations=True), talk.version)
 

@@ -9,8 +9,8 @@ from typing import Any
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import ApiVersionsRequest, request_message
 from ..connection import ConnectionClosedError
-from ..scenario import NEWEST, scenario, served_versions
-from ..talk import Talk
+from ..scenario import NEWEST, scenario
+from ..talk import Talk, served_versions
 from .classic_groups import Member, heartbeat
 
 HUGE = 0x7FFFFFFF

@@ -115,8 +115,8 @@ def nothing_is_read(talk: Talk) -> None:
 def little_may_be_read(talk: Talk, limits: tuple[int, int]) -> None:
     of_partition, of_all = limits
     topic = filled(talk, 2)
-    wanted = [partition(index, 0, partition_max_bytes=of_partition) for index in range(2)]
-    talk.ask(fetch(topic, wanted, max_bytes=of_all), talk.version)
+    requested = [partition(index, 0, partition_max_bytes=of_partition) for index in range(2)]
+    talk.ask(fetch(topic, requested, max_bytes=of_all), talk.version)
 
 
 @scenario(ApiKey.FETCH)
@@ -338,7 +338,7 @@ def epoch_end(
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     cases={"the first": 0, "a later": 3, "negative": -1, "below": -2},
 )
-def end_of_an_epoch_is_asked(talk: Talk, epoch: int) -> None:
+def end_of_an_epoch_is_requested(talk: Talk, epoch: int) -> None:
     filled(talk)
     talk.ask(epoch_end(talk.name(), {0: epoch}), talk.version)
 
@@ -363,6 +363,6 @@ def epochs_of_partitions_that_are_not_there(talk: Talk) -> None:
 
 
 @scenario(ApiKey.OFFSET_FOR_LEADER_EPOCH, cases={"a broker": 1, "a consumer": -1})
-def epochs_are_asked_by(talk: Talk, replica_id: int) -> None:
+def epochs_are_requested_by(talk: Talk, replica_id: int) -> None:
     filled(talk)
     talk.ask(epoch_end(talk.name(), {0: 0}, replica_id=replica_id), talk.version)

@@ -82,11 +82,11 @@ def offsets_of_a_transaction_are(talk: Talk, committed: bool) -> None:
     talk.ask(fetching(9, group, talk.name(), 0), 9)
     version = END_OF_FIRST_GENERATION if talk.version <= OFFSETS_AFTER_ADDING else END_OF_SECOND
     talk.ask(ending(producer, committed=committed), version)
-    wanted = 7 if committed else -1
+    expected = 7 if committed else -1
     talk.settled(
         fetching(9, group, talk.name(), 0, stable_only=True),
         9,
-        until=lambda answer: _offset_of(answer) == wanted,
+        until=lambda answer: _offset_of(answer) == expected,
     )
 
 

@@ -1,4 +1,4 @@
-"""Transactions of both generations, and what is told of them and of producers."""
+"""Transactions of both generations, and their descriptions, and those of producers."""
 
 from __future__ import annotations
 
@@ -239,22 +239,22 @@ def broker_has_partitions(talk: Talk, verify_only: bool) -> None:
     talk.create_topic(talk.name(), 2)
     producer = started(talk)
     talk.settled(adding(producer, {talk.name(): [0]}), LAST_VERSION_OF_CLIENTS)
-    asked = adding_as_broker(producer, {talk.name(): [0, 1]}, verify_only=verify_only)
-    talk.settled(asked, talk.version)
+    requested = adding_as_broker(producer, {talk.name(): [0, 1]}, verify_only=verify_only)
+    talk.settled(requested, talk.version)
 
 
 @scenario(ApiKey.ADD_PARTITIONS_TO_TXN, "4-", cases=WRONG)
 def broker_verifies_for(talk: Talk, shift: tuple[int, int]) -> None:
     talk.create_topic(talk.name())
-    asked = adding_as_broker(wrong(talk, shift), {talk.name(): [0]}, verify_only=True)
-    talk.ask(asked, talk.version)
+    requested = adding_as_broker(wrong(talk, shift), {talk.name(): [0]}, verify_only=True)
+    talk.ask(requested, talk.version)
 
 
 @scenario(ApiKey.ADD_PARTITIONS_TO_TXN, "4-")
 def broker_verifies_for_a_stranger(talk: Talk) -> None:
     talk.create_topic(talk.name())
-    asked = adding_as_broker(stranger(talk), {talk.name(): [0]}, verify_only=True)
-    talk.ask(asked, talk.version)
+    requested = adding_as_broker(stranger(talk), {talk.name(): [0]}, verify_only=True)
+    talk.ask(requested, talk.version)
 
 
 # -- EndTxn --------------------------------------------------------------------------------

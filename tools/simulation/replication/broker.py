@@ -31,7 +31,7 @@ from ....runtime.timers import Timers
 from ....storage.log.log_config import LogConfig
 from ....storage.log_manager.deferred_deletion import delete_due
 from ....storage.log_manager.log_manager import LogManager
-from ..memory_files import MemoryFiles
+from ..disks.memory_files import MemoryFiles
 from .controller import TOPIC_ID, Order
 from .isr_calls import IsrCall
 from .network import Call, FetcherDriver, Network, ReceivedRequest
@@ -73,7 +73,7 @@ class SimulatedMetadata:
         """Who leads is known from the replica itself."""
 
     def get_alive_broker_node(self, broker_id: int, listener_name: str) -> None:
-        """Followers are not told addresses."""
+        """Followers need no addresses."""
 
 
 class ReplicatingBroker:
@@ -85,7 +85,7 @@ class ReplicatingBroker:
         network: where fetchers' requests go.
         send_isr_change: where changes of ISRs go.
         topic: the one there is.
-        chance: decides what chance does.
+        rng: decides everything random.
         truncation: how its followers find out where logs part.
 
     Attributes:
@@ -93,7 +93,7 @@ class ReplicatingBroker:
         frozen: whether it is stopped for a while, and does nothing.
         life: counts processes.
         epoch: of its registration; -1 if it has none.
-        alive_brokers: as it was told last.
+        alive_brokers: of the last UpdateMetadata.
         drivers: of its fetchers.
     """
 
@@ -104,7 +104,7 @@ class ReplicatingBroker:
         network: Network,
         send_isr_change: Callable[[IsrCall], None],
         topic: str,
-        chance: random.Random,
+        rng: random.Random,
         truncation: Truncation = Truncation.FETCH,
     ) -> None:
         self.broker_id = broker_id
@@ -120,7 +120,7 @@ class ReplicatingBroker:
         self.metadata_cache = SimulatedMetadata([topic])
         self.config = {"fetch.max.bytes": 1 << 20}
         self._send_isr_change = send_isr_change
-        self._chance = chance
+        self._rng = rng
         self._settings = FetcherSettings(
             broker_id,
             fetch_wait_ms_max=FETCH_WAIT_MS,
@@ -146,7 +146,7 @@ class ReplicatingBroker:
             clock=self.clock,
             default_config=LOG_CONFIG,
             files=self.files,
-            rng=self._chance,
+            rng=self._rng,
             recovery_threads=1,
         )
         self.replica_manager = ReplicaManager(
@@ -161,7 +161,7 @@ class ReplicatingBroker:
             self.timers,
         )
         self.fetch_sessions = FetchSessionCache(
-            SESSION_SLOTS, self._chance, self.replica_manager.delayed_fetch
+            SESSION_SLOTS, self._rng, self.replica_manager.delayed_fetch
         )
         endpoint = LeaderEndpoint(self._settings, lambda: self.epoch)
 

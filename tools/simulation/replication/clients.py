@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ....common.errors import ErrorCode
 from ....common.topic_partition import TopicPartition
@@ -13,12 +12,10 @@ from ....replication.partition.partition import FetchIsolation
 from ....replication.read.fetch import FetchParams, FetchPartition, FetchResults
 from ....storage.io.file_slice import FileSlice
 from ....storage.log.append_origin import AppendOrigin
+from .broker import ReplicatingBroker
+from .cluster import SimulatedCluster
 from .controller import TOPIC_ID
 from .invariants import InvariantBroken
-
-if TYPE_CHECKING:
-    from .broker import ReplicatingBroker
-    from .simulator import ReplicationWorld
 
 PRODUCE_TIMEOUT_MS = 400
 RECORDS_MAX = 3
@@ -28,12 +25,12 @@ class ReplicationClients:
     """Whoever uses the cluster; each goes to any broker that thinks it leads.
 
     Args:
-        world: the cluster.
+        cluster: the cluster.
     """
 
-    def __init__(self, world: ReplicationWorld) -> None:
-        self._world = world
-        self._random = world.random
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._random = cluster.random
         self._sent = 0
 
     def ask(self) -> None:
@@ -41,7 +38,7 @@ class ReplicationClients:
         dice = self._random.random()
         if dice < 0.7:
             self.produce()
-        elif dice < 0.97 or not self._world.deletes_records:
+        elif dice < 0.97 or not self._cluster.deletes_records:
             self._consume()
         else:
             self._delete_records()
@@ -50,9 +47,9 @@ class ReplicationClients:
         """Somebody who thinks to lead something; there may be two for the same."""
         leading = [
             (broker, each)
-            for broker in self._world.brokers
+            for broker in self._cluster.brokers
             if broker.alive and not broker.frozen
-            for each in self._world.partitions
+            for each in self._cluster.partitions
             if broker.leads(each)
         ]
         return self._random.choice(leading) if leading else None
@@ -69,19 +66,19 @@ class ReplicationClients:
                 acks = -1 if self._random.random() < 0.8 else 1
                 self._append(broker, partition, acks)
 
-        self._world.act(broker, append)
+        self._cluster.act(broker, append)
 
     def produce_to(self, partition: TopicPartition) -> None:
         """One batch that must be acknowledged, since nothing is wrong."""
-        broker = next(each for each in self._world.brokers if each.leads(partition))
-        self._world.invariants.unanswered += 1
+        broker = next(each for each in self._cluster.brokers if each.leads(partition))
+        self._cluster.invariants.unanswered += 1
 
         def answered(response: PartitionResponse) -> None:
             if response.error:
                 raise InvariantBroken(f"at rest {partition} refuses records: {response}")
-            self._world.invariants.unanswered -= 1
+            self._cluster.invariants.unanswered -= 1
 
-        self._world.act(broker, lambda: self._append(broker, partition, -1, answered))
+        self._cluster.act(broker, lambda: self._append(broker, partition, -1, answered))
 
     def _append(
         self,
@@ -94,13 +91,13 @@ class ReplicationClients:
         for _ in range(self._random.randint(1, RECORDS_MAX)):
             self._sent += 1
             values.append(b"%d" % self._sent)
-        now_ms = self._world.clock.now_ms()
+        now_ms = self._cluster.clock.now_ms()
         batch = build_batch([(None, value, now_ms, ()) for value in values])
 
         def on_complete(answer: dict[TopicPartition, PartitionResponse]) -> None:
             response = answer[partition]
             if acks == -1 and response.error is ErrorCode.NONE:
-                self._world.invariants.note_acknowledged(partition, response.base_offset, values)
+                self._cluster.invariants.note_acknowledged(partition, response.base_offset, values)
             answered(response)
 
         broker.replica_manager.append_records(
@@ -121,7 +118,7 @@ class ReplicationClients:
         hosted = broker.partitions[partition]
         offset = self._random.randint(hosted.log_start_offset, hosted.high_watermark)
         params = FetchParams(0, 1, 1 << 20, FetchIsolation.HIGH_WATERMARK)
-        asked = FetchPartition(partition, TOPIC_ID, offset, 1 << 20)
+        requested = FetchPartition(partition, TOPIC_ID, offset, 1 << 20)
 
         def on_complete(results: FetchResults) -> None:
             for _, data in results:
@@ -129,11 +126,11 @@ class ReplicationClients:
                 for batch in iter_batches(raw):
                     for record in iter_records(batch):
                         if record.offset >= offset:
-                            note = self._world.invariants.note_consumed
+                            note = self._cluster.invariants.note_consumed
                             note(partition, record.offset, record.value or b"")
 
         fetch = broker.replica_manager.fetch_messages
-        self._world.act(broker, lambda: fetch(params, [asked], on_complete))
+        self._cluster.act(broker, lambda: fetch(params, [requested], on_complete))
 
     def _delete_records(self) -> None:
         """Have the oldest records deleted on all replicas (KIP-107)."""
@@ -143,9 +140,9 @@ class ReplicationClients:
         broker, partition = found
         hosted = broker.partitions[partition]
         offset = self._random.randint(hosted.log_start_offset, hosted.high_watermark)
-        self._world.tell(f"records of {partition} before {offset} are to be deleted")
-        self._world.invariants.note_deletion(partition, offset)
+        self._cluster.trace(f"records of {partition} before {offset} are to be deleted")
+        self._cluster.invariants.note_deletion(partition, offset)
         delete = broker.replica_manager.delete_records
-        self._world.act(
+        self._cluster.act(
             broker, lambda: delete({partition: offset}, PRODUCE_TIMEOUT_MS, lambda results: None)
         )

@@ -37,7 +37,7 @@ class ReplicationStore:
     Args:
         partitions: all there are.
         replicas: of each of them.
-        on_change: told each partition whose state was written.
+        on_change: called with each partition whose state was written.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ReplicationController:
         self._leave_isrs(gone)
 
     def _take_up(self, brokers: dict[int, int]) -> None:
-        """Brokers have come: they are told everything (onBrokerStartup)."""
+        """Brokers have come: all metadata is sent to them (onBrokerStartup)."""
         self.alive.update(brokers)
         for broker_id in brokers:
             self.queues[broker_id] = deque()
@@ -179,13 +179,13 @@ class ReplicationController:
         rest = tuple(each for each in state.isr if each != broker_id)
         self._write(partition, leader, rest or state.isr)
 
-    def move_leader(self, partition: TopicPartition, chance: random.Random) -> bool:
+    def move_leader(self, partition: TopicPartition, rng: random.Random) -> bool:
         """Have another of the ISR lead, as in a preferred election; whether there is one."""
         state = self._store.states[partition]
         others = [each for each in state.isr if each in self.alive and each != state.leader]
         if state.leader == NO_LEADER or not others:
             return False
-        self._write(partition, chance.choice(others), state.isr)
+        self._write(partition, rng.choice(others), state.isr)
         return True
 
     def let_go(self, broker_id: int) -> None:

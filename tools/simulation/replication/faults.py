@@ -1,6 +1,6 @@
 """What goes wrong in a replication run, and what is allowed to go wrong at the same time.
 
-Processes die and return as often as chance wants it. Power is another thing: see
+Processes die and return at random. Power is another thing: see
 `may_lose_power`.
 """
 
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from ..disk_faults import PowerCut
-
-if TYPE_CHECKING:
-    from .broker import ReplicatingBroker
-    from .simulator import ReplicationWorld
+from ..disks.disk_faults import PowerCut
+from .broker import ReplicatingBroker
+from .cluster import SimulatedCluster
 
 OPERATIONS_TO_GO_MAX = 40
 NEVER = 2**62
@@ -24,21 +21,21 @@ class ReplicationFaults:
     """Lets faults happen.
 
     Args:
-        world: the cluster.
+        cluster: the cluster.
     """
 
-    def __init__(self, world: ReplicationWorld) -> None:
-        self._world = world
-        self._random = world.random
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._random = cluster.random
         self._armed: int | None = None
         """The broker whose power goes in the middle of something that it does next."""
         self._armed_at = 0
 
     def let_one_happen(self) -> None:
         """One of them."""
-        chance = self._random
-        broker = chance.choice(self._world.brokers)
-        dice = chance.random()
+        rng = self._random
+        broker = rng.choice(self._cluster.brokers)
+        dice = rng.random()
         if not broker.alive:
             self.start(broker)
         elif dice < 0.2:
@@ -63,14 +60,14 @@ class ReplicationFaults:
     @property
     def _is_anybody_damaged(self) -> bool:
         """Whether someone in an ISR may have lost records. Then nobody else may go."""
-        invariants = self._world.invariants
-        return bool(invariants.damaged) and not self._world.allows_unclean
+        invariants = self._cluster.invariants
+        return bool(invariants.damaged) and not self._cluster.allows_unclean
 
     def _may_end(self, broker: ReplicatingBroker) -> bool:
         """Whether a broker may die or lose its session, so that it leaves ISRs."""
-        if self._world.allows_unclean:
+        if self._cluster.allows_unclean:
             return True
-        return self._armed is None and not self._world.invariants.damaged - {broker.broker_id}
+        return self._armed is None and not self._cluster.invariants.damaged - {broker.broker_id}
 
     def may_lose_power(self, broker: ReplicatingBroker) -> bool:
         """Whether what a broker has not synced may go.
@@ -81,31 +78,35 @@ class ReplicationFaults:
         not the last one in sync, nobody is about to let it in, and the controller knows it
         (Kafka's own limit before KIP-966; article 001).
         """
-        world = self._world
-        if world.allows_unclean:
+        cluster = self._cluster
+        if cluster.allows_unclean:
             return True
-        if world.invariants.damaged:
+        if cluster.invariants.damaged:
             return False
-        who, known, registered = broker.broker_id, world.controller.alive, world.store.registrations
+        who, known, registered = (
+            broker.broker_id,
+            cluster.controller.alive,
+            cluster.store.registrations,
+        )
         if who not in known:
             return False
-        for state in world.store.states.values():
+        for state in cluster.store.states.values():
             if who in state.isr and not any(
                 each != who
-                and world.brokers[each - 1].alive
+                and cluster.brokers[each - 1].alive
                 and each in known
                 and known[each] == registered.get(each)
                 for each in state.isr
             ):
                 return False
-        return not any(who in change.isr for change in world.proposed_isrs(except_by=who))
+        return not any(who in change.isr for change in cluster.proposed_isrs(except_by=who))
 
     # -- brokers ------------------------------------------------------------------------
 
     def start(self, broker: ReplicatingBroker, *, is_at_risk: bool = True) -> None:
         """A process begins, and registers when it is ready; it may crash before."""
-        world = self._world
-        world.tell(f"broker {broker.broker_id} starts")
+        cluster = self._cluster
+        cluster.trace(f"broker {broker.broker_id} starts")
         if is_at_risk and self._random.random() < 0.1 and self._may_end(broker):
             self._arm(broker)
         try:
@@ -113,7 +114,7 @@ class ReplicationFaults:
         except PowerCut:
             self.strike(broker)
             return
-        broker.epoch = world.store.register(broker.broker_id)
+        broker.epoch = cluster.store.register(broker.broker_id)
 
     def strike(self, broker: ReplicatingBroker) -> None:
         """An armed disk has stopped in the middle of something."""
@@ -124,22 +125,22 @@ class ReplicationFaults:
             self._end(broker, "is killed in the middle of something", power=False)
 
     def _end(self, broker: ReplicatingBroker, how: str, *, power: bool) -> None:
-        world = self._world
-        world.tell(f"broker {broker.broker_id} {how}")
+        cluster = self._cluster
+        cluster.trace(f"broker {broker.broker_id} {how}")
         if self._armed == broker.broker_id:
             self._armed = None
         broker.end()
-        world.forget_connections_of(broker, lost_power=power)
+        cluster.forget_connections_of(broker, lost_power=power)
         if power:
             broker.files = broker.files.after_power_cut(self._random)
-            world.invariants.lost_power(broker.broker_id)
+            cluster.invariants.lost_power(broker.broker_id)
         else:
             broker.files = broker.files.after_kill()
         if self._random.random() < 0.5:
             # Its session may outlive it for a while; or it is back before anybody has seen it.
-            world.end_session_later(broker.broker_id)
+            cluster.end_session_later(broker.broker_id)
         else:
-            world.store.unregister(broker.broker_id)
+            cluster.store.unregister(broker.broker_id)
 
     def _kill(self, broker: ReplicatingBroker) -> None:
         if self._may_end(broker):
@@ -157,7 +158,7 @@ class ReplicationFaults:
     def _arm(self, broker: ReplicatingBroker) -> None:
         if self._armed is not None:
             return
-        self._world.tell(f"broker {broker.broker_id} is about to crash")
+        self._cluster.trace(f"broker {broker.broker_id} is about to crash")
         self._armed = broker.broker_id
         operations = self._random.randint(0, OPERATIONS_TO_GO_MAX)
         broker.files.cut_power_after(operations)
@@ -177,62 +178,62 @@ class ReplicationFaults:
 
     def _stop(self, broker: ReplicatingBroker) -> None:
         """In good order: others lead before it goes."""
-        world = self._world
+        cluster = self._cluster
         if self._armed is not None or not self._may_end(broker) or broker.frozen:
             return
-        world.tell(f"broker {broker.broker_id} stops in good order")
-        if broker.broker_id in world.controller.alive:
-            world.controller.let_go(broker.broker_id)
+        cluster.trace(f"broker {broker.broker_id} stops in good order")
+        if broker.broker_id in cluster.controller.alive:
+            cluster.controller.let_go(broker.broker_id)
         broker.close()
         broker.files = broker.files.after_kill()
-        world.forget_connections_of(broker, lost_power=False)
-        world.store.unregister(broker.broker_id)
+        cluster.forget_connections_of(broker, lost_power=False)
+        cluster.store.unregister(broker.broker_id)
 
     def _expire_session(self, broker: ReplicatingBroker) -> None:
         """It lives, and counts as dead until it has registered again."""
         if self._may_end(broker) and broker.epoch >= 0:
-            self._world.tell(f"broker {broker.broker_id}'s session expires")
-            self._world.store.unregister(broker.broker_id)
+            self._cluster.trace(f"broker {broker.broker_id}'s session expires")
+            self._cluster.store.unregister(broker.broker_id)
             broker.epoch = -1
 
     def _freeze(self, broker: ReplicatingBroker) -> None:
         broker.frozen = not broker.frozen
         how = "is frozen" if broker.frozen else "goes on"
-        self._world.tell(f"broker {broker.broker_id} {how}")
+        self._cluster.trace(f"broker {broker.broker_id} {how}")
 
     # -- links and the controller ---------------------------------------------------------
 
     def _cut_link(self) -> None:
-        cut = self._world.network.cut
+        cut = self._cluster.network.cut
         if cut and self._random.random() < 0.6:
-            self._world.tell("links are mended")
+            self._cluster.trace("links are mended")
             cut.clear()
             return
-        first, second = self._random.sample([each.broker_id for each in self._world.brokers], 2)
-        self._world.tell(f"the link between {first} and {second} is cut")
+        first, second = self._random.sample([each.broker_id for each in self._cluster.brokers], 2)
+        self._cluster.trace(f"the link between {first} and {second} is cut")
         cut.add(frozenset((first, second)))
 
     def _fail_over(self) -> None:
         """A new controller does not see who was gone before it looked; see `may_lose_power`."""
         if not self._is_anybody_damaged and self._armed is None:
-            self._world.controller.fail_over()
-            self._world.tell(f"controller epoch {self._world.controller.epoch} begins")
+            self._cluster.controller.fail_over()
+            self._cluster.trace(f"controller epoch {self._cluster.controller.epoch} begins")
 
     def _move_leader(self) -> None:
-        partition = self._random.choice(self._world.partitions)
-        if self._world.controller.move_leader(partition, self._random):
-            self._world.tell(f"{partition} is to be led by another")
+        partition = self._random.choice(self._cluster.partitions)
+        if self._cluster.controller.move_leader(partition, self._random):
+            self._cluster.trace(f"{partition} is to be led by another")
 
     # -- the end ------------------------------------------------------------------------
 
     def heal(self) -> None:
         """No more faults, and everybody is back."""
-        world = self._world
-        world.network.cut.clear()
-        for broker in world.brokers:
+        cluster = self._cluster
+        cluster.network.cut.clear()
+        for broker in cluster.brokers:
             broker.frozen = False
             broker.files.cut_power_after(NEVER)
         self._armed = None
-        for broker in world.brokers:
+        for broker in cluster.brokers:
             if not broker.alive:
                 self.start(broker, is_at_risk=False)

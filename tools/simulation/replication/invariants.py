@@ -18,9 +18,9 @@ from ....protocol.records import iter_batches, iter_records
 from ....replication.partition.partition import Partition
 from ....storage.io.file_slice import FileSlice
 from ....storage.log.log import Log
-from ..controller_invariants import InvariantBroken
+from ..controller.invariants import InvariantBroken
 
-__all__ = ["Entry", "InvariantBroken", "Mishaps", "ReplicationInvariants"]
+__all__ = ["Entry", "InvariantBroken", "LoggedViolations", "ReplicationInvariants"]
 
 
 class Entry(NamedTuple):
@@ -113,7 +113,7 @@ class History:
         self.watermarks: dict[tuple[int, int, int], int] = {}
 
 
-class Mishaps(logging.Handler):
+class LoggedViolations(logging.Handler):
     """Exceptions that a broker would live with, and only write into its log: none may happen."""
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class ReplicationInvariants:
     def note_acknowledged(
         self, partition: TopicPartition, base_offset: int, values: Sequence[bytes]
     ) -> None:
-        """A producer was told that its records are safe: they must be committed."""
+        """A producer's records were acknowledged: they must be committed."""
         self.acknowledged += len(values)
         self._promised += [(partition, base_offset + at, each) for at, each in enumerate(values)]
 

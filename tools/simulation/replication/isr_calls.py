@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ....common.partition_state import LeaderAndIsr
 from ....replication.partition.isr_change import IsrChangeOutcome
 from ....replication.partition.partition import Partition
 from .controller import ReplicationStore
 
-if TYPE_CHECKING:
-    from .broker import ReplicatingBroker
+
+class LeadingBroker(Protocol):
+    """The broker that proposes a change."""
+
+    broker_id: int
+    alive: bool
+    frozen: bool
+
+    @property
+    def life(self) -> int:
+        """The number of its process."""
 
 
 class IsrCall:
@@ -29,9 +38,7 @@ class IsrCall:
 
     __slots__ = ("broker", "change", "life", "partition", "version", "was_sent")
 
-    def __init__(
-        self, broker: ReplicatingBroker, partition: Partition, change: LeaderAndIsr
-    ) -> None:
+    def __init__(self, broker: LeadingBroker, partition: Partition, change: LeaderAndIsr) -> None:
         self.broker = broker
         self.life = broker.life
         self.partition = partition
@@ -45,7 +52,7 @@ class IsrCall:
         return self.broker.alive and self.broker.life == self.life
 
     @property
-    def is_wanted(self) -> bool:
+    def is_awaited(self) -> bool:
         """Whether it waits for one."""
         return self.is_heard and self.partition.pending_isr_change is self.change
 
@@ -65,17 +72,17 @@ class IsrCalls:
     """All of them.
 
     Args:
-        chance: decides what is lost.
+        rng: decides what is lost.
 
     Attributes:
         requests: on their way to the store.
         answers: on their way back.
     """
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, rng: random.Random) -> None:
         self.requests: list[IsrCall] = []
         self.answers: list[IsrCall] = []
-        self._random = chance
+        self._random = rng
 
     def __iter__(self) -> Iterator[IsrCall]:
         """All that are under way."""
@@ -86,13 +93,13 @@ class IsrCalls:
         """A leader wants something written."""
         self.requests.append(call)
 
-    def forget_those_of(self, broker: ReplicatingBroker) -> None:
+    def forget_those_of(self, broker: LeadingBroker) -> None:
         """What a broker has sent does not arrive any more."""
         self.requests = [each for each in self.requests if each.broker is not broker]
 
     def is_never_sent(self, call: IsrCall) -> bool:
         """Whether a change does not even leave its broker, which knows that."""
-        may_fail = call.is_wanted and not call.was_sent and not call.broker.frozen
+        may_fail = call.is_awaited and not call.was_sent and not call.broker.frozen
         return may_fail and self._random.random() < 0.05
 
     def write(self, call: IsrCall, store: ReplicationStore) -> None:
@@ -106,6 +113,6 @@ class IsrCalls:
             if written._replace(partition_epoch=change.partition_epoch) == change:
                 version = written.partition_epoch
         call.version = version
-        if call.is_wanted:
+        if call.is_awaited:
             is_lost = self._random.random() < 0.1
             (self.requests if is_lost else self.answers).append(call)

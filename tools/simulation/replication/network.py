@@ -8,7 +8,7 @@ connection breaks, the request may still arrive, at any time later; only its ans
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ....protocol import decode_body, encode_body
 from ....protocol.api_keys import ApiKey
@@ -20,10 +20,19 @@ from ....replication.fetcher.leader_endpoint import (
     decode_offsets,
 )
 from ....replication.fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, Wait
+from ....runtime.clock import ManualClock
 from ....storage.io.file_slice import FileSlice
 
-if TYPE_CHECKING:
-    from .broker import ReplicatingBroker
+
+class FetchingBroker(Protocol):
+    """The broker whose fetchers send here."""
+
+    broker_id: int
+    clock: ManualClock
+    network: Network
+    drivers: list[FetcherDriver]
+    alive: bool
+    frozen: bool
 
 
 class Call:
@@ -95,7 +104,7 @@ class FetcherDriver:
     """
 
     def __init__(
-        self, broker: ReplicatingBroker, fetcher: ReplicaFetcher, endpoint: LeaderEndpoint
+        self, broker: FetchingBroker, fetcher: ReplicaFetcher, endpoint: LeaderEndpoint
     ) -> None:
         self.broker = broker
         self.fetcher = fetcher
@@ -110,18 +119,18 @@ class FetcherDriver:
         self._look_at_ms = 0
 
     def close(self) -> None:
-        """RequestPlan nothing any more."""
+        """Send nothing any more."""
         self.under_way = None
         if self.steps is not None:
             self.steps.close()
         self.broker.drivers.remove(self)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Whether it may have something to plan."""
+        """Whether it may have something to send."""
         return self.under_way is None and self.steps is None and self._look_at_ms <= now_ms
 
     def send_next(self) -> None:
-        """RequestPlan what is next to be asked, if anything is."""
+        """Send what the fetcher plans next, if anything."""
         now_ms = self.broker.clock.monotonic_ms()
         plan = self.fetcher.next_request(now_ms)
         if isinstance(plan, Wait):

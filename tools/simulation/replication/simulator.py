@@ -13,27 +13,27 @@ have left the ISR before another one of it goes; `ReplicationFaults.may_lose_pow
 that is so. With unclean elections (each fifth seed) records may be lost, and the logs must
 agree all the same.
 
-`python -m odradek.tools.simulation.replication.simulator SEED` replays one run and tells its
-story.
+`python -m odradek.tools.simulation.replication.simulator SEED` replays one run and prints
+its trace.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....replication.fetcher.truncation import Truncation
 from ....replication.partition.isr_change import IsrChangeOutcome
 from ....runtime.clock import ManualClock
-from ..disk_faults import PowerCut
+from ..disks.disk_faults import PowerCut
 from .broker import ReplicatingBroker
 from .clients import ReplicationClients
 from .controller import ReplicationController, ReplicationStore
 from .faults import ReplicationFaults
-from .invariants import InvariantBroken, Mishaps, ReplicationInvariants
+from .invariants import InvariantBroken, LoggedViolations, ReplicationInvariants
 from .isr_calls import IsrCall, IsrCalls
 from .network import Call, FetcherDriver, Network
 from .rest import come_to_rest
@@ -51,22 +51,24 @@ IDLE_MS = 10
 SOCKET_TIMEOUT_MS = 150
 
 
-class ReplicationWorld:
+class ReplicationSimulation:
     """The cluster and the scheduler.
 
     Args:
         seed: decides everything.
-        story: told what happens, for a person to read.
+        trace: called with each line of the trace, for a person to read.
     """
 
-    def __init__(self, seed: int, story: Callable[[str], None] | None = None) -> None:
+    def __init__(self, seed: int, trace: Callable[[str], None] | None = None) -> None:
         self.random = random.Random(seed)
         self.steps = 0
-        self.mishaps = Mishaps()
-        self._story = story
+        self.violations = LoggedViolations()
+        self._trace = trace
         self.allows_unclean = seed % 5 == 4
         self.deletes_records = seed % 3 == 2
-        self.partitions = [TopicPartition(TOPIC, each) for each in range(1 + seed % 2)]
+        self.partitions: Sequence[TopicPartition] = [
+            TopicPartition(TOPIC, each) for each in range(1 + seed % 2)
+        ]
         self.clock = ManualClock(NOW_MS)
         self.network = Network()
         self.store = ReplicationStore(self.partitions, BROKERS, self._state_written)
@@ -80,7 +82,7 @@ class ReplicationWorld:
         )
         self._isr_calls = IsrCalls(self.random)
         self._silent: list[tuple[int, int]] = []
-        self.brokers = [
+        self.brokers: Sequence[ReplicatingBroker] = [
             ReplicatingBroker(
                 each,
                 self.clock,
@@ -95,13 +97,13 @@ class ReplicationWorld:
         self.clients = ReplicationClients(self)
         self.faults = ReplicationFaults(self)
 
-    def tell(self, text: str) -> None:
-        """Add to the story."""
-        if self._story is not None:
-            self._story(f"{self.steps:6d}  {text}")
+    def trace(self, text: str) -> None:
+        """Add a line to the trace of the run."""
+        if self._trace is not None:
+            self._trace(f"{self.steps:6d}  {text}")
 
     def _state_written(self, partition: TopicPartition, state: LeaderAndIsr) -> None:
-        self.tell(f"{partition}: {state}")
+        self.trace(f"{partition}: {state}")
         if state.leader_epoch == self.invariants.state_of(partition).leader_epoch:
             for broker_id in sorted(self.invariants.damaged.difference(state.isr)):
                 self.network.forget_requests_of(broker_id)
@@ -118,7 +120,7 @@ class ReplicationWorld:
             steps -= without_rest
             for _ in range(without_rest):
                 self._step()
-            come_to_rest(self)
+            come_to_rest(self, self.faults.heal, self.clients.produce_to)
 
     def _step(self) -> None:
         self.steps += 1
@@ -168,8 +170,8 @@ class ReplicationWorld:
         except PowerCut:
             self.faults.strike(broker)
             return
-        if self.mishaps.seen:
-            raise InvariantBroken(self.mishaps.seen[0])
+        if self.violations.seen:
+            raise InvariantBroken(self.violations.seen[0])
         with self.faults.undisturbed(broker):
             self.invariants.check_broker(broker.broker_id, broker.life, broker.partitions)
 
@@ -234,7 +236,7 @@ class ReplicationWorld:
         self.network.answers.remove(call)
         driver = call.driver
         if driver.under_way is call:
-            self.act(driver.broker, lambda: driver.take(call))
+            self.act(self.brokers[driver.broker.broker_id - 1], lambda: driver.take(call))
 
     def _is_over(self, driver: FetcherDriver, now_ms: int) -> bool:
         """Whether a fetcher has waited long enough, or sees that its leader is gone."""
@@ -245,8 +247,8 @@ class ReplicationWorld:
         )
 
     def _give_up(self, driver: FetcherDriver) -> None:
-        self.tell(f"broker {driver.broker.broker_id} gives up a {_name(driver)}")
-        self.act(driver.broker, driver.fail)
+        self.trace(f"broker {driver.broker.broker_id} gives up a {_name(driver)}")
+        self.act(self.brokers[driver.broker.broker_id - 1], driver.fail)
 
     def _lose_something(self) -> None:
         """A message is lost with its connection, or will come late, or comes twice."""
@@ -264,11 +266,11 @@ class ReplicationWorld:
         assert call is not None
         dice = self.random.random()
         if dice < 0.3 and call in self.network.requests:
-            self.tell(f"a {_name(driver)} of broker {driver.broker.broker_id} is lost")
+            self.trace(f"a {_name(driver)} of broker {driver.broker.broker_id} is lost")
             self.network.requests.remove(call)
         elif dice < 0.6:
             again = Call(driver, call.plan, call.api_key, call.version, call.body)
-            self.tell(f"a {_name(driver)} of broker {driver.broker.broker_id} comes twice")
+            self.trace(f"a {_name(driver)} of broker {driver.broker.broker_id} comes twice")
             self.network.requests.append(again)
             return
         self._give_up(driver)
@@ -306,23 +308,26 @@ class ReplicationWorld:
         calls = self._isr_calls
         calls.requests.remove(call)
         if calls.is_never_sent(call):
-            self.act(call.broker, lambda: call.refuse(IsrChangeOutcome.NOT_ATTEMPTED))
+            self.act(
+                self.brokers[call.broker.broker_id - 1],
+                lambda: call.refuse(IsrChangeOutcome.NOT_ATTEMPTED),
+            )
         else:
             calls.write(call, self.store)
 
     def _answer_isr(self, call: IsrCall) -> None:
         self._isr_calls.answers.remove(call)
         if call.is_heard:
-            self.act(call.broker, call.answer)
+            self.act(self.brokers[call.broker.broker_id - 1], call.answer)
 
     # -- the controller -----------------------------------------------------------------
 
     def _register(self, broker: ReplicatingBroker) -> None:
         broker.epoch = self.store.register(broker.broker_id)
-        self.tell(f"broker {broker.broker_id} registers anew")
+        self.trace(f"broker {broker.broker_id} registers anew")
 
     def _controller_looks(self) -> None:
-        self.tell(f"the controller sees {self.store.registrations}")
+        self.trace(f"the controller sees {self.store.registrations}")
         self.controller.look()
 
     def _deliver_order(self, broker: ReplicatingBroker) -> None:
@@ -373,29 +378,29 @@ def _name(driver: FetcherDriver) -> str:
     return "call" if call is None else type(call.plan).__name__
 
 
-def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None = None) -> int:
+def run_seed(seed: int, steps: int = STEPS, trace: Callable[[str], None] | None = None) -> int:
     """One run; returns its steps.
 
     Raises:
         InvariantBroken: with the command that replays it.
     """
-    world = ReplicationWorld(seed, story)
+    simulation = ReplicationSimulation(seed, trace)
     logger = logging.getLogger("odradek")
-    logger.addHandler(world.mishaps)
+    logger.addHandler(simulation.violations)
     try:
-        world.run(steps)
+        simulation.run(steps)
     except Exception as error:
         raise InvariantBroken(
-            f"{type(error).__name__} at step {world.steps}: {error}\n"
+            f"{type(error).__name__} at step {simulation.steps}: {error}\n"
             f"replay: python -m odradek.tools.simulation.replication.simulator {seed} {steps}"
         ) from error
     finally:
-        logger.removeHandler(world.mishaps)
-    return world.steps
+        logger.removeHandler(simulation.violations)
+    return simulation.steps
 
 
 if __name__ == "__main__":
     import sys
 
     logging.basicConfig(format="        %(message)s", level=logging.INFO, stream=sys.stdout)
-    run_seed(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else STEPS, story=print)
+    run_seed(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else STEPS, trace=print)

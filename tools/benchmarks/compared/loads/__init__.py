@@ -1,4 +1,4 @@
-"""What is asked of each peer; each load gives figures by name.
+"""The loads of each peer; each gives figures by name.
 
 `rate` is in requests or records a second, `cpu_us` the broker's own processor time for one of
 them in microseconds, and names that end in `_ms` are times of a client.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .bench_room import NAMES, bench_load
 from .load import Load
+from .of_bench import NAMES, bench_load
 from .performance import (
     ACKS,
     COMPRESSIONS,

@@ -112,8 +112,8 @@ def _consumed(peer: Peer, tools: Tools, topic: str, records: int) -> Figures:
     lines = [line for line in lines if len(line) >= COLUMNS_MIN]
     if len(lines) < 2 or int(float(lines[-1][4])) < records:
         raise Failed(f"ConsumerPerformance said: {output.strip()[-500:]}")
-    told = dict(zip(lines[0], lines[-1], strict=True))
-    return {"rate": float(told["fetch.nMsg.sec"]), "cpu_us": cpu / records * 1e6}
+    columns = dict(zip(lines[0], lines[-1], strict=True))
+    return {"rate": float(columns["fetch.nMsg.sec"]), "cpu_us": cpu / records * 1e6}
 
 
 def _java_tool(tools: Tools, name: str, *arguments: str) -> str:

@@ -57,14 +57,14 @@ def _loaded(peer: Peer, tools: Tools, topic: str, connections: int, depth: int) 
         tools.seconds + LOADER_SECONDS_MORE,
     )
     cpu = peer.cpu_seconds() - before
-    told = json.loads(output)
-    if told["errors"]:
-        raise Failed(f"{peer.name} answered {told['errors']} requests with an error")
+    measured = json.loads(output)
+    if measured["errors"]:
+        raise Failed(f"{peer.name} answered {measured['errors']} requests with an error")
     return {
-        "rate": told["rate"],
-        "cpu_us": cpu / told["requests"] * 1e6,
-        "p50_ms": told["p50_ms"],
-        "p99_ms": told["p99_ms"],
+        "rate": measured["rate"],
+        "cpu_us": cpu / measured["requests"] * 1e6,
+        "p50_ms": measured["p50_ms"],
+        "p99_ms": measured["p99_ms"],
     }
 
 

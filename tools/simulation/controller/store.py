@@ -10,10 +10,10 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
-from ...metadata_store.embedded.node_table import NodeTable, Paths
-from ...metadata_store.embedded.watches import EmbeddedWatch, Watches
-from ...metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
-from ...metadata_store.store import (
+from ....metadata_store.embedded.node_table import NodeTable, Paths
+from ....metadata_store.embedded.watches import EmbeddedWatch, Watches
+from ....metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
+from ....metadata_store.store import (
     MetadataStore,
     Node,
     Operation,
@@ -40,7 +40,7 @@ class SimulatedTree:
 
     Args:
         tell_later: takes the calls of watches, to be made whenever the scheduler likes.
-        on_change: told the paths that a transaction touched, once it is done.
+        on_change: called with the paths that a transaction touched, once it is done.
     """
 
     def __init__(

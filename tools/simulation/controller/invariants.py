@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ...common.partition_state import LeaderAndIsr, PartitionState
-from ...common.sentinels import NO_LEADER
-from ...common.topic_partition import TopicPartition
-from ...metadata_store import znodes
-from ...metadata_store.embedded.node_table import NodeTable, Paths
-from ...metadata_store.znodes import TopicNode
-from .simulated_broker import SimulatedBroker
+from ....common.partition_state import LeaderAndIsr, PartitionState
+from ....common.sentinels import NO_LEADER
+from ....common.topic_partition import TopicPartition
+from ....metadata_store import znodes
+from ....metadata_store.embedded.node_table import NodeTable, Paths
+from ....metadata_store.znodes import TopicNode
+from .broker import SimulatedBroker
 
 STATE_PARTS = 7
 """/brokers/topics/T/partitions/P/state has so many parts, the empty one at the front among them."""
@@ -47,9 +47,9 @@ class Invariants:
         allows_unclean: whether topics that do not say otherwise may be led uncleanly.
 
     Attributes:
-        elected_uncleanly: the ids of topics for which somebody asked for that.
-        to_be_deleted: the ids of topics whose deletion was asked for.
-        asked_targets: by topic id and partition, the replica sets that were asked for.
+        elected_uncleanly: the ids of topics for which somebody requested that.
+        to_be_deleted: the ids of topics whose deletion was requested.
+        requested_targets: by topic id and partition, the replica sets that were requested.
     """
 
     def __init__(self, table: NodeTable, *, allows_unclean: bool) -> None:
@@ -57,7 +57,7 @@ class Invariants:
         self._allows_unclean = allows_unclean
         self.elected_uncleanly: set[bytes] = set()
         self.to_be_deleted: set[bytes] = set()
-        self.asked_targets: dict[tuple[bytes, int], list[frozenset[int]]] = {}
+        self.requested_targets: dict[tuple[bytes, int], list[frozenset[int]]] = {}
         self._elected: dict[int, tuple[int, int]] = {}
         self._leaders: dict[tuple[bytes, int, int], int] = {}
         self._states: dict[tuple[bytes, int], LeaderAndIsr] = {}
@@ -115,12 +115,12 @@ class Invariants:
             removing = topic.removing_replicas.get(partition, ())
             if not {*adding, *removing} <= set(replicas):
                 raise InvariantBroken(f"{name}-{partition} moves in {replicas}: {topic}")
-            asked = self.asked_targets.setdefault((topic.topic_id, partition), [])
+            requested = self.requested_targets.setdefault((topic.topic_id, partition), [])
             target = frozenset(replicas).difference(removing)
-            if not asked:
-                asked.append(target)  # as it was made
-            elif target not in asked:
-                raise InvariantBroken(f"nobody asked for {name}-{partition} on {sorted(target)}")
+            if not requested:
+                requested.append(target)  # as it was made
+            elif target not in requested:
+                raise InvariantBroken(f"nobody requested {name}-{partition} on {sorted(target)}")
 
     def _check_state(self, name: str, partition: int) -> None:
         held = self._held(name, partition)
@@ -225,13 +225,13 @@ class Invariants:
     def _check_strays(self, alive: Iterable[SimulatedBroker]) -> None:
         known = {held.topic_partition: held for held in self.all_held()}
         for broker in alive:
-            told = {
+            deleted = {
                 each
                 for each in broker.cache.get_all_partitions()
                 if each not in known or known[each].state is None
             }
-            if told:
-                raise InvariantBroken(f"broker {broker.broker_id} still tells of {told}")
+            if deleted:
+                raise InvariantBroken(f"broker {broker.broker_id} still knows {deleted}")
             stray = [
                 each
                 for each in broker.partitions
@@ -263,18 +263,18 @@ class Invariants:
 
 def _check_view(broker: SimulatedBroker, held: Held) -> None:
     """What a broker tells clients is what the store holds."""
-    told = broker.cache.get_partition_info(*held.topic_partition)
+    known = broker.cache.get_partition_info(*held.topic_partition)
     state = held.state
     if state is None:
         return
-    if told is None or (
-        told.topic_id,
-        told.leader,
-        told.leader_epoch,
-        set(told.isr),
-        told.replicas,
+    if known is None or (
+        known.topic_id,
+        known.leader,
+        known.leader_epoch,
+        set(known.isr),
+        known.replicas,
     ) != (held.topic_id, state.leader, state.leader_epoch, set(state.isr), held.replicas):
-        raise InvariantBroken(f"broker {broker.broker_id} tells {told}: {held}")
+        raise InvariantBroken(f"broker {broker.broker_id} knows {known}: {held}")
 
 
 def _check_replica(broker: SimulatedBroker, held: Held) -> None:

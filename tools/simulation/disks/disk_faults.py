@@ -1,4 +1,4 @@
-"""What a disk can be told to do wrong, one fault at a time."""
+"""The failures that a disk can be set to, one fault at a time."""
 
 from __future__ import annotations
 

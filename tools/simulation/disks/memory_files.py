@@ -14,7 +14,7 @@ import os
 import random
 from collections.abc import Collection, Sequence
 
-from ...storage.io.files import Buffer, FileLock, StorageFile
+from ....storage.io.files import Buffer, FileLock, StorageFile
 from .disk_faults import DiskFault, PowerCut
 from .memory_disk import MemoryDirectory, MemoryInode, MemoryNode
 

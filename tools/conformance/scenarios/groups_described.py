@@ -1,4 +1,4 @@
-"""What is told of groups, and their end: DescribeGroups, ListGroups and DeleteGroups."""
+"""Groups described, and deleted: DescribeGroups, ListGroups and DeleteGroups."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def one_group_is_described_twice(talk: Talk) -> None:
 
 
 @scenario(ApiKey.DESCRIBE_GROUPS, "3-")
-def operations_on_a_group_are_asked_for(talk: Talk) -> None:
+def operations_on_a_group_are_requested(talk: Talk) -> None:
     stable(talk, talk.name())
     talk.ask(describing(talk.name(), "absent-group", operations=True), talk.version)
 

@@ -1,4 +1,4 @@
-"""A broker of the controllers' simulation: its session, its controller, and what it was told.
+"""A broker of the controllers' simulation: its session, its controller, the requests it received.
 
 It runs the product's own `ActiveController`; the shell around it, and the replicas, are here the
 few lines that decisions depend on.
@@ -12,31 +12,31 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from ...common.errors import ErrorCode
-from ...common.live_broker import EndPoint, LiveBroker
-from ...common.partition_state import LeaderAndIsr, PartitionState
-from ...common.topic_partition import TopicPartition
-from ...config.broker_config import BrokerConfig
-from ...controller.active_controller import ActiveController, Event
-from ...controller.channel.channel import (
+from ....common.errors import ErrorCode
+from ....common.live_broker import EndPoint, LiveBroker
+from ....common.partition_state import LeaderAndIsr, PartitionState
+from ....common.topic_partition import TopicPartition
+from ....config.broker_config import BrokerConfig
+from ....controller.active_controller import ActiveController, Event
+from ....controller.channel.channel import (
     BecomeLeaderOrFollower,
     ControllerRequest,
     OnAnswer,
     StopReplica,
 )
-from ...controller.fenced_store import ControllerMoved
-from ...controller.registration import BrokerIdTaken, register_broker, stand_for_election
-from ...metadata.metadata_cache import MetadataCache, MetadataUpdate
-from ...metadata_store import znodes
-from ...metadata_store.errors import (
+from ....controller.fenced_store import ControllerMoved
+from ....controller.registration import BrokerIdTaken, register_broker, stand_for_election
+from ....metadata.metadata_cache import MetadataCache, MetadataUpdate
+from ....metadata_store import znodes
+from ....metadata_store.errors import (
     BadVersion,
     MetadataStoreError,
     NoNode,
     SessionExpired,
     StoreUnreachable,
 )
-from ...metadata_store.store import SessionState, Watch, ensure_paths
-from .simulated_store import SimulatedSession, SimulatedTree
+from ....metadata_store.store import SessionState, Watch, ensure_paths
+from .store import SimulatedSession, SimulatedTree
 
 Task = Coroutine[Any, Any, None]
 
@@ -51,8 +51,8 @@ CONTROLLER_WATCHES: tuple[
 )
 
 
-class Surroundings(Protocol):
-    """What a broker needs of the world around it."""
+class ClusterEnvironment(Protocol):
+    """What a broker needs of the cluster around it."""
 
     random: Random
     config: BrokerConfig
@@ -81,10 +81,10 @@ class InFlight(NamedTuple):
 
 
 class SimulatedChannel:
-    """Queues requests of one controller to each broker; the world delivers them."""
+    """Queues requests of one controller to each broker; the scheduler delivers them."""
 
-    def __init__(self, world: Surroundings, sender: SimulatedBroker) -> None:
-        self._world = world
+    def __init__(self, cluster: ClusterEnvironment, sender: SimulatedBroker) -> None:
+        self._cluster = cluster
         self._sender = sender
         self.queues: dict[int, deque[InFlight]] = {}
 
@@ -97,7 +97,7 @@ class SimulatedChannel:
         """Drop what waits; the first may be on the wire, and arrive whenever it likes."""
         queue = self.queues.pop(broker_id, None)
         if queue:
-            self._world.note_late(queue[0], broker_id)
+            self._cluster.note_late(queue[0], broker_id)
 
     def send(self, broker_id: int, request: ControllerRequest, on_answer: OnAnswer | None) -> None:
         """Queue it."""
@@ -114,12 +114,12 @@ class SimulatedBroker:
         cut_off: brokers that this one cannot reach as the controller.
         events: what its controller has still to do, and `running` what it does.
         beside: what other tasks of the broker do, each waiting for the store.
-        partitions: the replicas it has, as it was told last.
+        partitions: the replicas it has, of the last UpdateMetadata.
         failed: the partitions whose log directory failed.
     """
 
-    def __init__(self, world: Surroundings, broker_id: int) -> None:
-        self.world = world
+    def __init__(self, cluster: ClusterEnvironment, broker_id: int) -> None:
+        self.cluster = cluster
         self.broker_id = broker_id
         self.alive = False
         self.life = 0
@@ -128,8 +128,8 @@ class SimulatedBroker:
 
     def _begin_life(self) -> None:
         owner = f"broker-{self.broker_id}-{self.life}"
-        self.session = SimulatedSession(self.world.tree, owner)
-        self.channel = SimulatedChannel(self.world, self)
+        self.session = SimulatedSession(self.cluster.tree, owner)
+        self.channel = SimulatedChannel(self.cluster, self)
         self.active: ActiveController | None = None
         self.epoch = -1
         self.events: deque[Event] = deque()
@@ -144,7 +144,7 @@ class SimulatedBroker:
     # -- life ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Come up with a new session; what was told before is forgotten."""
+        """Come up with a new session; what it knew before is forgotten."""
         self.life += 1
         self._begin_life()
         self.alive = True
@@ -186,7 +186,7 @@ class SimulatedBroker:
             await ensure_paths(self.session, znodes.PERSISTENT_PATHS)
             endpoint = EndPoint("PLAINTEXT", "localhost", 9000 + self.broker_id)
             broker = await register_broker(
-                self.session, LiveBroker(self.broker_id, (endpoint,)), self.world.steps
+                self.session, LiveBroker(self.broker_id, (endpoint,)), self.cluster.steps
             )
         except BrokerIdTaken:  # its former session is not over yet
             self.post(self._register)
@@ -235,21 +235,21 @@ class SimulatedBroker:
             self.session,
             self.broker_id,
             is_controller=self.active is not None,
-            now_ms=self.world.steps,
+            now_ms=self.cluster.steps,
         )
         if standing.is_controller and standing.election is None:
             return
         self.resign()
         if standing.election is None:
             return
-        self.world.note_election(standing.election.epoch, self)
+        self.cluster.note_election(standing.election.epoch, self)
         self.active = ActiveController(
             self.broker_id,
             standing.election,
             store=self.session,
             channel=self.channel,
-            config=self.world.config,
-            random=self.world.random,
+            config=self.cluster.config,
+            random=self.cluster.random,
             post=self.post,
         )
         for path, changed in CONTROLLER_WATCHES:
@@ -299,15 +299,15 @@ class SimulatedBroker:
         self.resign()
         self.post(self.stand)
 
-    # -- what a broker does with what it is told --------------------------------------------
+    # -- what a broker does with requests --------------------------------------------
 
     def receive(self, request: ControllerRequest) -> dict[TopicPartition, ErrorCode]:
         """As the broker's handlers do, without logs."""
-        asked = _partitions_of(request)
+        requested = _partitions_of(request)
         if 0 <= request.broker_epoch < self.epoch:
-            return dict.fromkeys(asked, ErrorCode.STALE_BROKER_EPOCH)
+            return dict.fromkeys(requested, ErrorCode.STALE_BROKER_EPOCH)
         if request.controller_epoch < self.controller_epoch:
-            return dict.fromkeys(asked, ErrorCode.STALE_CONTROLLER_EPOCH)
+            return dict.fromkeys(requested, ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_epoch = request.controller_epoch
         if isinstance(request, BecomeLeaderOrFollower):
             errors = {
@@ -315,13 +315,13 @@ class SimulatedBroker:
                 for state in request.partition_states
             }
             if request.is_full:
-                for topic_partition in self.partitions.keys() - set(asked):
+                for topic_partition in self.partitions.keys() - set(requested):
                     del self.partitions[topic_partition]
             return errors
         if isinstance(request, StopReplica):
             for stopped in request.partitions:
                 self.partitions.pop(stopped.topic_partition, None)
-            return {each: self._disk_error(each) for each in asked}
+            return {each: self._disk_error(each) for each in requested}
         self.cache.update_metadata(
             MetadataUpdate(
                 request.controller_id,
@@ -351,7 +351,7 @@ class SimulatedBroker:
                 return ErrorCode.NONE  # this leader has changed the ISR since
         self.partitions[state.topic_partition] = state
         if state.leader == self.broker_id:
-            self.world.note_leader(state, self.broker_id)
+            self.cluster.note_leader(state, self.broker_id)
         return ErrorCode.NONE
 
     # -- what it does by itself ---------------------------------------------------------------

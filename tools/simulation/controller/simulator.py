@@ -4,8 +4,8 @@ Every broker runs the product's own `ActiveController` over a store in memory. I
 thing happens: a store verb of one broker is done, a request arrives, a watch tells, a broker dies.
 After each the invariants are looked at. In the end the faults stop, and all who live must
 agree; then everything heals, and nothing may be left undone.
-`python -m odradek.tools.simulation.controller_simulator SEED` replays one run and tells its
-story.
+`python -m odradek.tools.simulation.controller.simulator SEED` replays one run and prints its
+trace.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
-from ...common.partition_state import PartitionState
-from ...common.topic_partition import TopicPartition
-from ...config.broker_config import BrokerConfig
-from ...metadata_store.store import SessionState
-from .controller_invariants import InvariantBroken, Invariants
-from .simulated_broker import InFlight, SimulatedBroker
-from .simulated_clients import TOPIC_NAMES, UNCLEAN, Clients
-from .simulated_faults import Faults
-from .simulated_store import SimulatedSession, SimulatedTree
+from ....common.partition_state import PartitionState
+from ....common.topic_partition import TopicPartition
+from ....config.broker_config import BrokerConfig
+from ....metadata_store.store import SessionState
+from .broker import InFlight, SimulatedBroker
+from .clients import TOPIC_NAMES, UNCLEAN, Clients
+from .faults import Faults
+from .invariants import InvariantBroken, Invariants
+from .store import SimulatedSession, SimulatedTree
 
 BROKER_COUNT = 4
 STEPS = 600
@@ -36,37 +36,39 @@ QUIET_STEPS_MAX = 60_000
 """So many steps without a fault, and the cluster must have come to rest."""
 
 
-class World:
+class ControllerSimulation:
     """The cluster and the scheduler.
 
     Args:
         seed: decides everything.
-        story: told what happens, for a person to read.
+        trace: called with each line of the trace, for a person to read.
 
     Attributes:
-        leaving: brokers that were shut down in good order, and stop now.
+        leaving: brokers whose controlled shutdown is done, and that stop now.
     """
 
-    def __init__(self, seed: int, story: Callable[[str], None] | None = None) -> None:
+    def __init__(self, seed: int, trace: Callable[[str], None] | None = None) -> None:
         self.random = random.Random(seed)
         self.steps = 0
-        self._story = story
+        self._trace = trace
         unclean = seed % 5 == 0
         self.config = _config(unclean)
-        self._told: list[Callable[[], None]] = []
-        self.tree = SimulatedTree(self._told.append, self._changed)
+        self._watch_events: list[Callable[[], None]] = []
+        self.tree = SimulatedTree(self._watch_events.append, self._changed)
         self.invariants = Invariants(self.tree.table, allows_unclean=unclean)
-        self.brokers = [SimulatedBroker(self, number) for number in range(1, BROKER_COUNT + 1)]
+        self.brokers: Sequence[SimulatedBroker] = [
+            SimulatedBroker(self, number) for number in range(1, BROKER_COUNT + 1)
+        ]
         self._late: list[tuple[InFlight, int]] = []
         self._silent: list[SimulatedSession] = []
         self.leaving: set[int] = set()
         self._faults = Faults(self)
         self._clients = Clients(self)
 
-    def tell(self, text: str) -> None:
-        """Add to the story."""
-        if self._story is not None:
-            self._story(f"{self.steps:6d}  {text}")
+    def trace(self, text: str) -> None:
+        """Add a line to the trace of the run."""
+        if self._trace is not None:
+            self._trace(f"{self.steps:6d}  {text}")
 
     # -- what brokers need of it ---------------------------------------------------------
 
@@ -76,7 +78,7 @@ class World:
 
     def note_election(self, epoch: int, broker: SimulatedBroker) -> None:
         """A broker won an election."""
-        self.tell(f"broker {broker.broker_id} is the controller of epoch {epoch}")
+        self.trace(f"broker {broker.broker_id} is the controller of epoch {epoch}")
         self.invariants.note_election(epoch, broker)
 
     def note_leader(self, state: PartitionState, broker_id: int) -> None:
@@ -130,7 +132,7 @@ class World:
     def _progress(self) -> bool:
         """One thing that can go on does; whether there was any."""
         choices: list[Callable[[], None]] = []
-        if self._told:
+        if self._watch_events:
             choices.append(self._tell_a_watch)
         if self._late:
             choices.append(self._deliver_late)
@@ -158,13 +160,13 @@ class World:
         return receiver.alive and receiver.epoch >= 0
 
     def _tell_a_watch(self) -> None:
-        self._told.pop(self.random.randrange(len(self._told)))()
+        self._watch_events.pop(self.random.randrange(len(self._watch_events)))()
 
     def _deliver(self, queue: deque[InFlight], broker_id: int) -> None:
         sent = queue[0]
         errors = self.brokers[broker_id - 1].receive(sent.request)
         if self.random.random() < 0.05:
-            self.tell(f"broker {broker_id}'s answer to {type(sent.request).__name__} is lost")
+            self.trace(f"broker {broker_id}'s answer to {type(sent.request).__name__} is lost")
             return  # and the request comes again
         queue.popleft()
         if sent.on_answer is not None:
@@ -183,7 +185,7 @@ class World:
 
     def crash(self, broker: SimulatedBroker, how: str) -> None:
         """A broker's process ends; the store notices, at once or later."""
-        self.tell(f"broker {broker.broker_id} {how}")
+        self.trace(f"broker {broker.broker_id} {how}")
         session = broker.crash()
         if self.random.random() < 0.5:
             session.end(SessionState.CLOSED)
@@ -235,7 +237,7 @@ class World:
 
     def _pause_faults(self) -> None:
         """Links work, answers arrive, and everything comes to rest; who is dead stays so."""
-        self.tell("no faults for a while")
+        self.trace("no faults for a while")
         self._stop_leaving()
         for broker in self.brokers:
             broker.cut_off.clear()
@@ -244,7 +246,7 @@ class World:
 
     def _heal(self) -> None:
         """The dead come back, and so do broken disks, with a restart."""
-        self.tell("everything heals")
+        self.trace("everything heals")
         for broker in self.brokers:
             if broker.alive and broker.failed:
                 self.crash(broker, "is restarted")
@@ -254,7 +256,7 @@ class World:
 
     def _catch_up(self) -> None:
         """All replicas come to be in sync, so all moves come to their end."""
-        self.tell("all replicas catch up")
+        self.trace("all replicas catch up")
         for _ in range(len(TOPIC_NAMES)):
             for broker in self.brokers:
                 for state in broker.leads():
@@ -280,23 +282,23 @@ def _config(unclean: bool) -> BrokerConfig:
     return BrokerConfig.from_sources(UNCLEAN if unclean else {})
 
 
-def run_seed(seed: int, steps: int = STEPS, story: Callable[[str], None] | None = None) -> int:
+def run_seed(seed: int, steps: int = STEPS, trace: Callable[[str], None] | None = None) -> int:
     """One run; returns its steps.
 
     Raises:
         InvariantBroken: with the command that replays it.
     """
-    world = World(seed, story)
+    simulation = ControllerSimulation(seed, trace)
     try:
-        world.run(steps)
+        simulation.run(steps)
     except Exception as error:
         raise InvariantBroken(
-            f"{type(error).__name__} at step {world.steps}: {error}\n"
-            f"replay: python -m odradek.tools.simulation.controller_simulator {seed} {steps}"
+            f"{type(error).__name__} at step {simulation.steps}: {error}\n"
+            f"replay: python -m odradek.tools.simulation.controller.simulator {seed} {steps}"
         ) from error
     finally:
-        world.stop()
-    return world.steps
+        simulation.stop()
+    return simulation.steps
 
 
 if __name__ == "__main__":
@@ -304,4 +306,4 @@ if __name__ == "__main__":
 
     logging.basicConfig(format="        %(message)s", level=logging.INFO, stream=sys.stdout)
     logging.getLogger("odradek.state_change").setLevel(logging.ERROR)
-    run_seed(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else STEPS, story=print)
+    run_seed(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else STEPS, trace=print)

@@ -1,4 +1,4 @@
-"""Loads of `odradek bench`, which any Kafka can be asked: groups, transactions, waiting fetches."""
+"""Loads of `odradek bench` that any Kafka serves: groups, transactions, waiting fetches."""
 
 from __future__ import annotations
 

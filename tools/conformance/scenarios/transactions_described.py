@@ -1,4 +1,4 @@
-"""Markers, and what is told of transactions and producers: WriteTxnMarkers, DescribeTransactions,
+"""Markers, and descriptions of transactions and producers: WriteTxnMarkers, DescribeTransactions,
 ListTransactions, DescribeProducers."""
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def no_marker_is_written(talk: Talk) -> None:
     talk.ask(WriteTxnMarkersRequest(markers=[]), talk.version)
 
 
-# -- what is told --------------------------------------------------------------------------
+# -- descriptions ---------------------------------------------------------------------------
 
 
 @scenario(ApiKey.DESCRIBE_TRANSACTIONS)
