@@ -1,7 +1,7 @@
 """What a failed append to a coordinators' topic means to the client that caused it.
 
-The client knows nothing of that topic, so it is told what to do: try again, or look for
-the coordinator again. Source: Kafka's CoordinatorOperationExceptionHelper and
+The client knows nothing of that topic, so the code says what to do: retry, or look up the
+coordinator again. Source: Kafka's CoordinatorOperationExceptionHelper and
 TransactionStateManager.
 """
 

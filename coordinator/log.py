@@ -70,7 +70,7 @@ class CoordinatorLog(Protocol):
         this call.
 
         Returns:
-            why they were refused, if that is certain already; `on_complete` is told as well.
+            why they were refused, if that is certain already; `on_complete` gets it as well.
         """
 
     def flush(self) -> None:

@@ -110,7 +110,7 @@ class RecordReader:
         end = self._position + size
         if end > len(self._data):
             raise RecordFormatError(
-                f"cut short: {size} bytes wanted, {len(self._data) - self._position} left"
+                f"cut short: {size} bytes expected, {len(self._data) - self._position} left"
             )
         taken = self._data[self._position : end]
         self._position = end

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ...coordinator.group.classic.states import GroupState
+from ...coordinator.group.classic.states import ClassicGroupState
 from ...coordinator.group.consumer.states import ConsumerGroupState
 from .controller_reader import controller_samples
 from .fetcher_reader import fetcher_samples
@@ -64,11 +64,11 @@ ISR_CHANGES = (
 )
 
 GROUP_STATES = (
-    ("numgroupspreparingrebalance", GroupState.PREPARING_REBALANCE),
-    ("numgroupscompletingrebalance", GroupState.COMPLETING_REBALANCE),
-    ("numgroupsstable", GroupState.STABLE),
-    ("numgroupsempty", GroupState.EMPTY),
-    ("numgroupsdead", GroupState.DEAD),
+    ("numgroupspreparingrebalance", ClassicGroupState.PREPARING_REBALANCE),
+    ("numgroupscompletingrebalance", ClassicGroupState.COMPLETING_REBALANCE),
+    ("numgroupsstable", ClassicGroupState.STABLE),
+    ("numgroupsempty", ClassicGroupState.EMPTY),
+    ("numgroupsdead", ClassicGroupState.DEAD),
 )
 
 
@@ -183,7 +183,7 @@ def log_samples(source: MetricsSource) -> Iterator[Sample]:
 
 def group_samples(source: MetricsSource) -> Iterator[Sample]:
     """Groups by state, and the offsets they committed."""
-    states: Counter[GroupState] = Counter()
+    states: Counter[ClassicGroupState] = Counter()
     offsets = 0
     groups = source.context.coordinators.group.groups
     for group in groups:

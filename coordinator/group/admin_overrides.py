@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
 from .classic.classic_groups import ClassicGroups
-from .classic.group import Group
+from .classic.group import ClassicGroup
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
 from .shards import GroupShards
@@ -39,7 +39,7 @@ class AdminOverrides:
         if member_id not in group.members:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if isinstance(group, ConsumerGroup):
-            self._consumer.fence(group, member_id, "its session is over")
+            self._consumer.fence(group, member_id, "its session timed out")
         else:
             self._classic.expire_member(group, group.members[member_id])
 
@@ -55,7 +55,7 @@ class AdminOverrides:
         elif group.members:
             self._classic.prepare_or_complete(group, reason)
 
-    def _find(self, group_id: str) -> Group | ConsumerGroup:
+    def _find(self, group_id: str) -> ClassicGroup | ConsumerGroup:
         group = self._shards.find_any(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)

@@ -1,4 +1,4 @@
-"""GroupCoordinator: finds the group that is asked for, and holds the verbs on it.
+"""GroupCoordinator: finds the group of a request, and holds the verbs on it.
 
 One broker coordinates a group: the leader of the partition of `__consumer_offsets` that
 keeps it. Here is decided whether that is this broker; the verbs' rules are in `joining`,
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ...common.errors import ErrorCode, KafkaError
 from .admin_overrides import AdminOverrides
 from .classic.classic_groups import ClassicGroups
-from .classic.group import Group
+from .classic.group import ClassicGroup
 from .classic.messages import (
     UNKNOWN_MEMBER_ID,
     JoinAnswer,
@@ -24,7 +24,7 @@ from .classic.messages import (
     SyncCallback,
     SyncRequest,
 )
-from .classic.states import GroupState
+from .classic.states import ClassicGroupState
 from .consumer.checks import check_fetch
 from .consumer.consumer_groups import ConsumerGroups, LeaveCallback
 from .consumer.group import ConsumerGroup
@@ -96,7 +96,7 @@ class GroupCoordinator:
         self._offsets = OffsetMetadataManager(runtime, self._shards, classic.sessions)
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[ClassicGroup]:
         """All classic groups that are coordinated here and known."""
         return list(self._groups.values())
 
@@ -230,7 +230,7 @@ class GroupCoordinator:
         self._offsets.commit(group, request, respond)
 
     def require_coordinated(self, group_id: str) -> None:
-        """Refuse a group that is not kept here, before a transaction is asked for its offsets."""
+        """Refuse a group that is not kept here, before a transaction adds its offsets."""
         _check_group_id(group_id)
         self._shards.find_any(group_id)
 
@@ -255,7 +255,7 @@ class GroupCoordinator:
 
         Args:
             require_stable: wait for commits that are on their way (KIP-447).
-            member_id: of a member of a consumer group, which is told only in its epoch.
+            member_id: of a member of a consumer group, which is answered only in its epoch.
             member_epoch: of that member.
 
         Raises:
@@ -270,7 +270,7 @@ class GroupCoordinator:
         known = group
 
         def settled() -> None:
-            if known.state in (GroupState.DEAD, ConsumerGroupState.DEAD):
+            if known.state in (ClassicGroupState.DEAD, ConsumerGroupState.DEAD):
                 respond(ErrorCode.NOT_COORDINATOR, NO_OFFSETS)
             else:
                 respond(ErrorCode.NONE, known.offsets)
@@ -297,8 +297,8 @@ class GroupCoordinator:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if (
-            isinstance(group, Group)
-            and group.state is not GroupState.EMPTY
+            isinstance(group, ClassicGroup)
+            and group.state is not ClassicGroupState.EMPTY
             and not group.uses_consumer_protocol
         ):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -336,7 +336,7 @@ class GroupCoordinator:
     def describe_group(self, group_id: str) -> GroupDescription:
         """DescribeGroups, for one group: GROUP_ID_NOT_FOUND if it is not known."""
         group = self._shards.find_any(group_id)
-        if isinstance(group, Group):
+        if isinstance(group, ClassicGroup):
             return describe_classic_group(group)
         message = f"Group {group_id} not found."
         if group is not None:
@@ -344,7 +344,7 @@ class GroupCoordinator:
         return GroupDescription(
             group_id,
             ErrorCode.GROUP_ID_NOT_FOUND,
-            GroupState.DEAD.value,
+            ClassicGroupState.DEAD.value,
             error_message=message,
         )
 
@@ -368,7 +368,7 @@ class GroupCoordinator:
         group = self._shards.find_any(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state not in (GroupState.EMPTY, ConsumerGroupState.EMPTY):
+        if group.state not in (ClassicGroupState.EMPTY, ConsumerGroupState.EMPTY):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         self._offsets.remove(group, _all_partitions(group), respond, with_group=True)
 
@@ -414,4 +414,4 @@ def _all_partitions(group: AnyGroup) -> list[tuple[str, int]]:
 
 def _log_failure(error: ErrorCode) -> None:
     if error:
-        logger.warning("offsets of deleted topics stay until they expire: %s", error.name)
+        logger.warning("could not delete offsets of deleted topics: %s", error.name)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
-from .classic.group import Group
-from .classic.states import GroupState
+from .classic.group import ClassicGroup
+from .classic.states import ClassicGroupState
 from .consumer.group import ConsumerGroup
 from .consumer.member import NO_TARGET, ConsumerGroupMember
 from .consumer.topics import TopicsImage
@@ -18,9 +18,9 @@ CONSUMER = "consumer"
 """The types of groups, as ListGroups names them (KIP-848)."""
 
 
-def describe_classic_group(group: Group) -> GroupDescription:
+def describe_classic_group(group: ClassicGroup) -> GroupDescription:
     """All that DescribeGroups tells; protocol and metadata only while the group is stable."""
-    protocol_name = group.protocol_name if group.state is GroupState.STABLE else None
+    protocol_name = group.protocol_name if group.state is ClassicGroupState.STABLE else None
     return GroupDescription(
         group.group_id,
         ErrorCode.NONE,
@@ -42,23 +42,23 @@ def describe_classic_group(group: Group) -> GroupDescription:
 
 
 def list_groups(
-    groups: Iterable[Group | ConsumerGroup], states: Iterable[str], types: Iterable[str]
+    groups: Iterable[ClassicGroup | ConsumerGroup], states: Iterable[str], types: Iterable[str]
 ) -> list[GroupListing]:
     """The groups in any of the states and of any of the types; no filter means all.
 
     Filters ignore case, as Kafka's do (KIP-518).
     """
-    wanted_states = {state.strip().lower() for state in states}
-    wanted_types = {kind.strip().lower() for kind in types}
+    requested_states = {state.strip().lower() for state in states}
+    requested_types = {kind.strip().lower() for kind in types}
     return [
         listing
         for listing in map(_listing, groups)
-        if (not wanted_types or listing.group_type in wanted_types)
-        and (not wanted_states or listing.state.lower() in wanted_states)
+        if (not requested_types or listing.group_type in requested_types)
+        and (not requested_states or listing.state.lower() in requested_states)
     ]
 
 
-def _listing(group: Group | ConsumerGroup) -> GroupListing:
+def _listing(group: ClassicGroup | ConsumerGroup) -> GroupListing:
     if isinstance(group, ConsumerGroup):
         state = group.replicated_state.value
         return GroupListing(group.group_id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER)

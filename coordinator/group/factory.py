@@ -29,7 +29,7 @@ def create_group_coordinator(
 ) -> GroupCoordinator:
     """The group coordinator of one broker.
 
-    It is to be made before the first partition of its topic comes to be led here, told of each
+    It is to be made before the first partition of its topic comes to be led here, notified of each
     change of their leadership, and `start`ed once.
     """
     settings = GroupSettings.from_config(config)

@@ -17,10 +17,10 @@ from ...common.sentinels import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
 from ...runtime.timers import Timer
 from ..append_errors import commit_error, group_error
 from ..log import AppendInTransaction, CoordinatorRecord
-from .classic.group import Group
+from .classic.group import ClassicGroup
 from .classic.messages import UNKNOWN_MEMBER_ID
 from .classic.sessions import Sessions
-from .classic.states import GroupState
+from .classic.states import ClassicGroupState
 from .consumer import records as consumer_records
 from .consumer.checks import check_commit
 from .consumer.group import ConsumerGroup
@@ -53,7 +53,7 @@ class PartitionCommit(NamedTuple):
 
 
 class CommitRequest(NamedTuple):
-    """What an OffsetCommit asks.
+    """An OffsetCommit or TxnOffsetCommit request.
 
     Attributes:
         retention_ms: how long the positions are kept, -1 for the broker's setting (v2 to v4).
@@ -109,7 +109,7 @@ class OffsetMetadataManager:
             _check_in_transaction(group, request)
         else:
             _check_classic(group, request)
-            if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            if group.state in (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
                 member = group.members.get(request.member_id)
                 if member is not None:
                     self._sessions.extend(group, member)
@@ -286,10 +286,10 @@ class OffsetMetadataManager:
         that counts, whatever state the group is in.
         """
         empty_since_ms = NO_TIMESTAMP
-        if isinstance(group, Group):
+        if isinstance(group, ClassicGroup):
             if not _may_expire(group):
                 return []
-            if group.state is GroupState.EMPTY and group.protocol_type is not None:
+            if group.state is ClassicGroupState.EMPTY and group.protocol_type is not None:
                 empty_since_ms = group.state_timestamp_ms
         now_ms = self._runtime.clock.now_ms()
         return [
@@ -309,9 +309,9 @@ class OffsetMetadataManager:
         return now_ms - since_ms >= self._runtime.settings.offsets_retention_ms
 
 
-def _check_classic(group: Group, request: CommitRequest) -> None:
+def _check_classic(group: ClassicGroup, request: CommitRequest) -> None:
     """Refuse a commit by the wrong client, of the wrong generation or at the wrong time."""
-    is_empty = group.state is GroupState.EMPTY
+    is_empty = group.state is ClassicGroupState.EMPTY
     if is_empty and request.generation_id < 0:
         return  # from an admin client, or a consumer that manages its partitions itself
     if (
@@ -327,7 +327,7 @@ def _check_classic(group: Group, request: CommitRequest) -> None:
         raise KafkaError(group.answers.commit)
 
 
-def _check_in_transaction(group: Group, request: CommitRequest) -> None:
+def _check_in_transaction(group: ClassicGroup, request: CommitRequest) -> None:
     """Refuse a transaction's commit by the wrong client or of the wrong generation (KIP-447).
 
     The group may be rebalancing, and a producer need not say for whom it commits.
@@ -337,7 +337,7 @@ def _check_in_transaction(group: Group, request: CommitRequest) -> None:
         and request.member_id == UNKNOWN_MEMBER_ID
         and request.group_instance_id is None
     )
-    if is_of_nobody or (group.state is GroupState.EMPTY and request.generation_id < 0):
+    if is_of_nobody or (group.state is ClassicGroupState.EMPTY and request.generation_id < 0):
         return
     group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
@@ -374,16 +374,16 @@ def _is_empty(group: AnyGroup) -> bool:
         return False
     if isinstance(group, ConsumerGroup):
         return group.state is ConsumerGroupState.EMPTY and group.writes.is_settled
-    return group.state is GroupState.EMPTY and not group.pending_members
+    return group.state is ClassicGroupState.EMPTY and not group.pending_members
 
 
-def _may_expire(group: Group) -> bool:
+def _may_expire(group: ClassicGroup) -> bool:
     """Whether a classic group's offsets may expire at all in its state."""
     return (
         group.protocol_type is None
-        or group.state is GroupState.EMPTY
+        or group.state is ClassicGroupState.EMPTY
         or (
-            group.state is GroupState.STABLE
+            group.state is ClassicGroupState.STABLE
             and group.uses_consumer_protocol
             and group.subscribed_topics is not None
         )

@@ -56,7 +56,7 @@ class OffsetAndMetadata(NamedTuple):
     Attributes:
         leader_epoch: of the last record consumed, -1 if the client did not say (KIP-320).
         commit_timestamp_ms: wall time of the commit.
-        expire_timestamp_ms: wall time of its end where the commit asked for one
+        expire_timestamp_ms: wall time of its end where the commit set one
             (OffsetCommit v2 to v4), else -1.
         topic_id: of the topic it was made for, zeros if unknown; a topic that was deleted
             and made again has no committed offsets (KIP-848).

@@ -19,7 +19,7 @@ from ...common.sentinels import NO_EPOCH, ZERO_UUID
 from ...protocol.codec.wire import STRING_BYTES_MAX
 from ..log import CoordinatorRecord
 from ..record_reader import RecordFormatError, RecordReader
-from .classic.group import Group
+from .classic.group import ClassicGroup
 from .offsets import NO_EXPIRY, OffsetAndMetadata
 
 OFFSET_KEY_VERSION = 1
@@ -93,7 +93,7 @@ def group_tombstone(group_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(group_key(group_id), None)
 
 
-def group_record(group: Group, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
+def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
     """A group as it stands, with the assignments that its members are about to get.
 
     Raises:

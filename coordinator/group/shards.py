@@ -11,16 +11,17 @@ from functools import partial
 
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_ID
+from ...protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 from ..log import LoggedRecord
 from ..record_reader import RecordFormatError
 from ..shards import Shard, ShardTable
 from .classic.classic_groups import ClassicGroups
-from .classic.group import Group
-from .classic.member import GroupMember
+from .classic.group import ClassicGroup
+from .classic.member import ClassicGroupMember
 from .classic.messages import JoinAnswer, MemberProtocol, SyncAnswer
-from .classic.states import GroupEvent, GroupState
+from .classic.states import ClassicGroupState, GroupEvent
 from .consumer.group import ConsumerGroup
-from .consumer.records import ConsumerGroupRecord, ends_group, is_tombstone, read_record, replay
+from .consumer.records import ends_group, read_record, replay
 from .consumer.sessions import MemberSessions
 from .offsets import OpenTransactions
 from .records import (
@@ -34,7 +35,7 @@ from .records import (
 )
 from .runtime import GroupRuntime
 
-AnyGroup = Group | ConsumerGroup
+AnyGroup = ClassicGroup | ConsumerGroup
 
 
 class GroupShard(Shard):
@@ -50,7 +51,7 @@ class GroupShard(Shard):
 
     def __init__(self, runtime: GroupRuntime, partition: int, leader_epoch: int) -> None:
         super().__init__(runtime.log, partition, leader_epoch)
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.transactions = OpenTransactions()
         self._runtime = runtime
@@ -75,11 +76,11 @@ class GroupShard(Shard):
         elif isinstance(read, GroupKey):
             self._replay_group(read, record)
 
-    def _replay_consumer(self, record: ConsumerGroupRecord) -> None:
-        group_id = record.group_id
+    def _replay_consumer(self, record: DecodedRecord) -> None:
+        group_id = record.key.group_id
         group = self.consumer_groups.get(group_id)
         if group is None:
-            if is_tombstone(record):
+            if record.value is None:
                 return
             group = ConsumerGroup(group_id, self.partition)
             classic = self.groups.pop(group_id, None)
@@ -92,7 +93,7 @@ class GroupShard(Shard):
             if group.offsets:
                 self._keep_offsets_of(group)
 
-    def _keep_offsets_of(self, ended: ConsumerGroup) -> Group:
+    def _keep_offsets_of(self, ended: ConsumerGroup) -> ClassicGroup:
         """A group without members goes on with the offsets of one that ended."""
         group = self._new_group(ended.group_id)
         group.offsets = ended.offsets
@@ -134,11 +135,11 @@ class GroupShard(Shard):
         else:
             self.groups.pop(key.group_id, None)
 
-    def _new_group(self, group_id: str) -> Group:
-        return Group(group_id, self.partition, self._runtime.clock.now_ms())
+    def _new_group(self, group_id: str) -> ClassicGroup:
+        return ClassicGroup(group_id, self.partition, self._runtime.clock.now_ms())
 
 
-def restore_group(group: Group, stored: StoredGroup) -> None:
+def restore_group(group: ClassicGroup, stored: StoredGroup) -> None:
     """Make an empty group what its record says: a stable generation, or an empty group.
 
     Raises:
@@ -158,13 +159,14 @@ def restore_group(group: Group, stored: StoredGroup) -> None:
     if stored.leader_id in group.members:
         group.leader_id = stored.leader_id
     group.enter(
-        GroupState.STABLE if stored.members else GroupState.EMPTY, stored.state_timestamp_ms
+        ClassicGroupState.STABLE if stored.members else ClassicGroupState.EMPTY,
+        stored.state_timestamp_ms,
     )
     group.update_subscribed_topics()
 
 
-def _restore_member(member: StoredMember, stored: StoredGroup) -> GroupMember:
-    return GroupMember(
+def _restore_member(member: StoredMember, stored: StoredGroup) -> ClassicGroupMember:
+    return ClassicGroupMember(
         member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
@@ -199,7 +201,7 @@ class GroupShards(ShardTable[GroupShard]):
         consumer_sessions: MemberSessions,
     ) -> None:
         super().__init__(runtime, topic_partitions, "groups")
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self._consumer_sessions = consumer_sessions
         self._to_reassign: set[str] = set()
@@ -208,7 +210,7 @@ class GroupShards(ShardTable[GroupShard]):
 
     # -- finding a group --------------------------------------------------------------------
 
-    def find(self, group_id: str) -> Group | None:
+    def find(self, group_id: str) -> ClassicGroup | None:
         """The classic group, or None if it would be kept here and is not known as one.
 
         Raises:
@@ -231,7 +233,7 @@ class GroupShards(ShardTable[GroupShard]):
         """The group of whatever type, or None if it is not known here for whatever reason."""
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
-    def find_or_create(self, group_id: str) -> Group:
+    def find_or_create(self, group_id: str) -> ClassicGroup:
         """The classic group, an empty one if it is not known; it may not be a consumer group.
 
         Raises:
@@ -241,11 +243,11 @@ class GroupShards(ShardTable[GroupShard]):
         if group is None:
             assert group_id not in self.consumer_groups
             shard = self._loaded_shard(group_id)
-            group = Group(group_id, shard.partition, self._runtime.clock.now_ms())
+            group = ClassicGroup(group_id, shard.partition, self._runtime.clock.now_ms())
             shard.groups[group_id] = self.groups[group_id] = group
         return group
 
-    def forget(self, group: Group) -> None:
+    def forget(self, group: ClassicGroup) -> None:
         """Drop a group of which nothing is left."""
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
@@ -275,20 +277,20 @@ class GroupShards(ShardTable[GroupShard]):
         shard.consumer_groups[group_id] = self.consumer_groups[group_id] = group
         return group
 
-    def make_classic(self, consumer: ConsumerGroup) -> Group:
+    def make_classic(self, consumer: ConsumerGroup) -> ClassicGroup:
         """Let a classic group without members take a consumer group's place and offsets."""
         self.forget_consumer_group(consumer)
         group = self.find_or_create(consumer.group_id)
         group.offsets, group.in_flight = consumer.offsets, consumer.in_flight
         return group
 
-    def exchange_for_consumer(self, classic: Group, group: ConsumerGroup) -> None:
+    def exchange_for_consumer(self, classic: ClassicGroup, group: ConsumerGroup) -> None:
         """Put a consumer group in the place of the classic one that it was made of."""
         self.forget(classic)
         shard = self._shards[group.partition]
         shard.consumer_groups[group.group_id] = self.consumer_groups[group.group_id] = group
 
-    def exchange_for_classic(self, consumer: ConsumerGroup, group: Group) -> None:
+    def exchange_for_classic(self, consumer: ConsumerGroup, group: ClassicGroup) -> None:
         """Put a classic group in the place of the consumer group that it was made of."""
         self.forget_consumer_group(consumer)
         self._shards[group.partition].groups[group.group_id] = self.groups[group.group_id] = group
@@ -362,7 +364,7 @@ class GroupShards(ShardTable[GroupShard]):
             self._to_reassign.add(group_id)
             self._runtime.schedule(0, partial(self.load, partition, shard.leader_epoch))
 
-    def _resume(self, groups: Iterable[Group]) -> None:
+    def _resume(self, groups: Iterable[ClassicGroup]) -> None:
         size_max = self._runtime.settings.max_size
         for group in groups:
             for member in group.members.values():
@@ -374,6 +376,6 @@ class GroupShards(ShardTable[GroupShard]):
         self._consumer_sessions.stop(group)
         group.mark_dead()
 
-    def _mark_dead(self, group: Group) -> None:
+    def _mark_dead(self, group: ClassicGroup) -> None:
         self._classic.sessions.stop(group)
         group.take(GroupEvent.REMOVED, self._runtime.clock.now_ms())

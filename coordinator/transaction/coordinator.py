@@ -117,7 +117,7 @@ class TransactionCoordinator:
 
         It gets an epoch that no producer of this id has had, so that all earlier ones are
         fenced. A transaction that an earlier one has left open is aborted first, and the client
-        is answered CONCURRENT_TRANSACTIONS, upon which it asks again.
+        is answered CONCURRENT_TRANSACTIONS, upon which it retries.
 
         Args:
             timeout_ms: how long its transactions may be open.

@@ -1,4 +1,4 @@
-"""What operators are told of transactions: described one by one, or listed with filters.
+"""Transactions described one by one, or listed with filters.
 
 Source: Kafka's TransactionCoordinator.handleDescribeTransactions and
 TransactionStateManager.listTransactionStates; KIP-664, KIP-994 (duration), KIP-1152 (pattern).

@@ -30,7 +30,7 @@ def create_transaction_coordinator(
 ) -> TransactionCoordinator:
     """The transaction coordinator of one broker.
 
-    It is to be made before the first partition of its topic comes to be led here, told of each
+    It is to be made before the first partition of its topic comes to be led here, notified of each
     change of their leadership, and `start`ed once.
 
     Args:

@@ -152,7 +152,7 @@ class TransactionStateManager(ShardTable[TransactionShard]):
             return ErrorCode.NOT_COORDINATOR
         if error:
             logger.info(
-                "the transactional id %r stays %s, as its change to %s was not stored: %s",
+                "could not append the transition of %r from %s to %s: %s",
                 known.name,
                 known.transaction.state.shown,
                 after.state.shown,
@@ -199,7 +199,7 @@ class TransactionStateManager(ShardTable[TransactionShard]):
                     self._forget(known)
             if error:
                 logger.warning(
-                    "%d unused transactional ids are not removed yet: %s", len(batch), error.name
+                    "could not remove %d expired transactional ids: %s", len(batch), error.name
                 )
 
         self._runtime.append(partition, records, removed)

@@ -31,7 +31,7 @@ class Transaction(NamedTuple):
         timeout_ms: how long a transaction may be open.
         last_update_ms: when the record was made; an id unused for long is forgotten.
         producer_epoch: -1 until the first InitProducerId is in the log.
-        last_producer_epoch: the one before, if its producer may ask again; not stored.
+        last_producer_epoch: the one before, if its producer may retry; not stored.
         state: where it stands.
         partitions: in which the transaction has, or may have, records.
         start_ms: when the transaction began, -1 if none has.
@@ -89,7 +89,7 @@ class Transaction(NamedTuple):
         """Epoch 0 of another producer id, as those of this one are used up.
 
         Args:
-            may_retry: whether the producer told its epoch, which is remembered then.
+            may_retry: whether the producer sent its epoch, which is remembered then.
         """
         last_epoch = self.producer_epoch if may_retry else NO_PRODUCER_EPOCH
         return self._emptied(producer_id, 0, last_epoch, timeout_ms, now_ms)
@@ -203,7 +203,7 @@ class TransactionMetadata:
         transaction: what the log says of it.
         pending: the state it is about to be in, while that is not in the log yet.
         has_failed_fence: an epoch was taken to fence its producer, but may not be in the
-            log; as nobody was told of it, the next try takes the same.
+            log; as no client has seen it, the next try takes the same.
     """
 
     __slots__ = ("has_failed_fence", "name", "partition", "pending", "transaction")

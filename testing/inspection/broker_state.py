@@ -21,7 +21,7 @@ from .states import (
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
-    from ...coordinator.group.classic.group import Group
+    from ...coordinator.group.classic.group import ClassicGroup
     from ...coordinator.group.consumer.group import ConsumerGroup
     from ...coordinator.group.consumer.member import OwnedPartitions
     from ...replication.partition.partition import Partition
@@ -193,7 +193,7 @@ def group(target: ControlTarget, name: str) -> GroupState:
     return GroupState(name)
 
 
-def _classic_group(broker: Broker, group: Group) -> GroupState:
+def _classic_group(broker: Broker, group: ClassicGroup) -> GroupState:
     offsets = _offsets(group)
     return GroupState(
         group.group_id,
@@ -217,7 +217,7 @@ def _classic_group(broker: Broker, group: Group) -> GroupState:
     )
 
 
-def _assigned(group: Group, assignment: bytes) -> tuple[TopicPartition, ...]:
+def _assigned(group: ClassicGroup, assignment: bytes) -> tuple[TopicPartition, ...]:
     """The partitions of a member's assignment; none where it is in words of the members' own."""
     from ...coordinator.group.consumer_protocol import CONSUMER_PROTOCOL_TYPE
     from ...protocol.errors import ProtocolError
@@ -273,7 +273,7 @@ def _owned(broker: Broker, owned: OwnedPartitions) -> tuple[TopicPartition, ...]
     )
 
 
-def _offsets(group: Group | ConsumerGroup) -> dict[TopicPartition, int]:
+def _offsets(group: ClassicGroup | ConsumerGroup) -> dict[TopicPartition, int]:
     return {
         TopicPartition(topic, partition): committed.offset
         for topic, partition, committed in group.offsets

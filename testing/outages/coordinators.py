@@ -9,7 +9,7 @@ from ..control.verbs import VerbError, verb
 
 if TYPE_CHECKING:
     from ...common.errors import ErrorCode
-    from ...coordinator.group.classic.group import Group
+    from ...coordinator.group.classic.group import ClassicGroup
     from ...coordinator.group.consumer.group import ConsumerGroup
     from ...coordinator.transaction.transaction import TransactionMetadata
     from ..control.target import ControlTarget
@@ -62,10 +62,10 @@ def force_rebalance(target: ControlTarget, group: str) -> None:
     target.broker.coordinators.group.admin_overrides.rebalance(group, "requested by a test")
 
 
-def _group(target: ControlTarget, name: str) -> Group | ConsumerGroup:
+def _group(target: ControlTarget, name: str) -> ClassicGroup | ConsumerGroup:
     """The group of a name. Raises VerbError: this broker does not know it."""
     coordinator = target.broker.coordinators.group
-    found: list[Group | ConsumerGroup] = [*coordinator.groups, *coordinator.consumer_groups]
+    found: list[ClassicGroup | ConsumerGroup] = [*coordinator.groups, *coordinator.consumer_groups]
     for each in found:
         if each.group_id == name:
             return each

@@ -16,7 +16,7 @@ from support.pending import Pending
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.group.classic.group import Group
+from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.messages import (
     JoinAnswer,
     JoinRequest,
@@ -89,7 +89,7 @@ class GroupBench:
             assert deadline_ms is not None, "nothing is left that could bring the answer"
             self.advance(max(deadline_ms - self.clock.monotonic_ms(), 0))
 
-    def group(self, group_id: str = GROUP) -> Group:
+    def group(self, group_id: str = GROUP) -> ClassicGroup:
         found = self.coordinator._shards.find(group_id)
         assert found is not None, f"group {group_id} is not known"
         return found

@@ -16,16 +16,7 @@ from odradek.coordinator.group.consumer.member import (
     ResolvedExpression,
 )
 from odradek.coordinator.group.consumer.records import (
-    ConsumerGroupRecord,
-    GroupEpoch,
-    Member,
-    MemberAssignment,
-    MemberTarget,
-    RegularExpression,
-    TargetEpoch,
-    TopicsMetadata,
     ends_group,
-    is_tombstone,
     read_record,
     replay,
 )
@@ -33,6 +24,8 @@ from odradek.coordinator.group.consumer.states import ConsumerGroupState, Member
 from odradek.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
 from odradek.coordinator.log import CoordinatorRecord
 from odradek.coordinator.record_reader import RecordFormatError
+from odradek.protocol.internal.versioned import CONSUMER_OFFSETS
+from odradek.protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 
 GROUP = "g2-recordt"
 T1, T2 = b"\x01" * 16, b"\x02" * 16
@@ -67,90 +60,90 @@ def kafkas(data: Path) -> list[CoordinatorRecord]:
     ]
 
 
-def read_all(kafkas: list[CoordinatorRecord]) -> list[ConsumerGroupRecord]:
+def read_all(kafkas: list[CoordinatorRecord]) -> list[DecodedRecord]:
     found = [read_record(key, value) for key, value in kafkas]
     return [record for record in found if record is not None]
 
 
-def written(record: ConsumerGroupRecord) -> CoordinatorRecord:
-    """The record as we write it."""
-    group_id = record.group_id
-    match record:
-        case GroupEpoch(epoch=None):
-            return records.group_epoch_tombstone(group_id)
-        case GroupEpoch(epoch=int() as epoch):
-            return records.group_epoch_record(group_id, epoch, record.metadata_hash)
-        case TopicsMetadata():
-            assert not record.is_there
+def replayed(*found: DecodedRecord | None) -> ConsumerGroup:
+    """A group after these records."""
+    group = ConsumerGroup(GROUP, 0)
+    for record in found:
+        assert record is not None
+        replay(group, record)
+    return group
+
+
+def written(found: DecodedRecord) -> CoordinatorRecord:
+    """The record as we write it of a group that was made by it alone."""
+    group, key, is_end = replayed(found), found.key, found.value is None
+    group_id = key.group_id
+    match found.kind.removeprefix("ConsumerGroup"):
+        case "Metadata":
+            if is_end:
+                return records.group_epoch_tombstone(group_id)
+            return records.group_epoch_record(group_id, group.epoch, group.metadata_hash)
+        case "PartitionMetadata":
+            assert is_end
+            assert not group.has_topics_record
             return records.topics_metadata_tombstone(group_id)
-        case Member(metadata=None):
-            return records.member_tombstone(group_id, record.member_id)
-        case Member():
-            member = record.metadata.applied_to(ConsumerGroupMember(record.member_id))
-            return records.member_record(group_id, member)
-        case TargetEpoch(assignment_epoch=None):
-            return records.target_epoch_tombstone(group_id)
-        case TargetEpoch(assignment_epoch=int() as epoch):
-            return records.target_epoch_record(group_id, epoch, record.assignment_timestamp_ms)
-        case MemberTarget(partitions=None):
-            return records.target_assignment_tombstone(group_id, record.member_id)
-        case MemberTarget():
-            return records.target_assignment_record(group_id, record.member_id, record.partitions)
-        case MemberAssignment(current=None):
-            return records.current_assignment_tombstone(group_id, record.member_id)
-        case MemberAssignment():
-            member = record.current.applied_to(ConsumerGroupMember(record.member_id))
-            return records.current_assignment_record(group_id, member)
-        case RegularExpression(resolved=None):
-            return records.expression_tombstone(group_id, record.expression)
-        case RegularExpression():
-            return records.expression_record(group_id, record.expression, record.resolved)
+        case "MemberMetadata":
+            if is_end:
+                return records.member_tombstone(group_id, key.member_id)
+            return records.member_record(group_id, group.members[key.member_id])
+        case "TargetAssignmentMetadata":
+            if is_end:
+                return records.target_epoch_tombstone(group_id)
+            at_ms = group.assignment_timestamp_ms
+            return records.target_epoch_record(group_id, group.target_epoch, at_ms)
+        case "TargetAssignmentMember":
+            if is_end:
+                return records.target_assignment_tombstone(group_id, key.member_id)
+            target = group.targets[key.member_id]
+            return records.target_assignment_record(group_id, key.member_id, target)
+        case "CurrentMemberAssignment":
+            if is_end:
+                return records.current_assignment_tombstone(group_id, key.member_id)
+            return records.current_assignment_record(group_id, group.members[key.member_id])
+        case _:
+            if is_end:
+                return records.expression_tombstone(group_id, key.regular_expression)
+            resolved = group.expressions[key.regular_expression]
+            return records.expression_record(group_id, key.regular_expression, resolved)
 
 
 def test_what_kafka_wrote_is_written_again_byte_for_byte(kafkas: list[CoordinatorRecord]) -> None:
     read = [(record, read_record(record.key, record.value)) for record in kafkas]
-    kinds = {type(found) for _, found in read if found is not None}
-    assert kinds == {
-        GroupEpoch,
-        TopicsMetadata,
-        Member,
-        TargetEpoch,
-        MemberTarget,
-        MemberAssignment,
-        RegularExpression,
-    }
+    kinds = {found.kind for _, found in read if found is not None}
+    assert kinds == {CONSUMER_OFFSETS[number] for number in records.CONSUMER_GROUP_KINDS}
     for record, found in read:
         if found is None:
             continue
         ours = written(found)
-        if isinstance(found, MemberTarget | MemberAssignment) and record.value is not None:
+        if found.kind.endswith(("AssignmentMember", "MemberAssignment")) and record.value:
             # Kafka's partitions stand in a hash table's order, ours ascend.
             assert (ours.key, sorted(ours.value or b"")) == (record.key, sorted(record.value))
-            assert read_record(*ours) == found
+            again, group = replayed(read_record(*ours)), replayed(found)
+            assert (again.members, again.targets) == (group.members, group.targets)
         else:
             assert ours == record
 
 
 def test_the_metadata_hash_is_what_kafka_kept(kafkas: list[CoordinatorRecord]) -> None:
-    read = read_all(kafkas)
+    groups = [replayed(found) for found in read_all(kafkas)]
     (topic_id,) = {
-        topic_id
-        for record in read
-        if isinstance(record, MemberTarget)
-        for topic_id in record.partitions or ()
+        topic_id for group in groups for target in group.targets.values() for topic_id in target
     }
-    hashes = {record.metadata_hash for record in read if isinstance(record, GroupEpoch)} - {0}
+    hashes = {group.metadata_hash for group in groups} - {0}
     topic = Topic("g2-abc", topic_id, ((),) * 6)
     assert hashes == {group_hash({"g2-abc": topic_hash(topic)})}
 
 
 def test_a_regular_expression_is_read_with_its_topics(kafkas: list[CoordinatorRecord]) -> None:
-    resolved = [
-        record.resolved
-        for record in read_all(kafkas)
-        if isinstance(record, RegularExpression) and record.resolved is not None
+    expressions = [
+        resolved for found in read_all(kafkas) for resolved in replayed(found).expressions.values()
     ]
-    assert [found.topics for found in resolved] == [{"g2-abc"}]
+    assert [resolved.topics for resolved in expressions] == [{"g2-abc"}]
 
 
 def test_replaying_goes_through_the_upgrade_and_ends_with_the_downgrade(
@@ -183,7 +176,7 @@ def test_a_member_is_replayed_as_it_was_written() -> None:
     ):
         found = read_record(record.key, record.value)
         assert found is not None
-        assert not is_tombstone(found)
+        assert found.value is not None
         replay(group, found)
     assert group.members == {"m1": MEMBER}
     assert group.static_members == {"instance": "m1"}
@@ -208,7 +201,7 @@ def test_tombstones_take_back_all_that_records_said() -> None:
     for record in [*kept, *tombstones]:
         found = read_record(record.key, record.value)
         assert found is not None
-        assert is_tombstone(found) == (record.value is None)
+        assert (found.value is None) == (record.value is None)
         replay(group, found)
     after = group.image()
     assert after._replace(target_epoch=before.target_epoch, epoch=before.epoch) == before
@@ -221,10 +214,8 @@ def test_partitions_without_epochs_get_the_members_own() -> None:
     assert record.value is not None
     tagged = b"\x01\x00\x05\x02\x00\x00\x00\x00"  # one tag: number 0, five bytes, one epoch
     assert tagged in record.value
-    found = read_record(record.key, record.value.replace(tagged, b"\x00"))
-    assert isinstance(found, MemberAssignment)
-    assert found.current is not None
-    assert found.current.assigned_partitions == {T1: {0: 7}}
+    group = replayed(read_record(record.key, record.value.replace(tagged, b"\x00")))
+    assert group.members["m1"].assigned_partitions == {T1: {0: 7}}
 
 
 def test_a_state_of_a_newer_kafka_is_read_as_unknown() -> None:
@@ -232,10 +223,8 @@ def test_a_state_of_a_newer_kafka_is_read_as_unknown() -> None:
     assert record.value is not None
     state_at = 2 + 4 + 4
     changed = record.value[:state_at] + b"\x55" + record.value[state_at + 1 :]
-    found = read_record(record.key, changed)
-    assert isinstance(found, MemberAssignment)
-    assert found.current is not None
-    assert found.current.state is MemberState.UNKNOWN
+    group = replayed(read_record(record.key, changed))
+    assert group.members["m1"].state is MemberState.UNKNOWN
 
 
 def test_records_of_other_groups_are_none_of_these() -> None:

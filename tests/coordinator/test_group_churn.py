@@ -10,7 +10,7 @@ import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.classic.messages import LeavingMember
-from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.states import ClassicGroupState
 
 SEEDS = range(60)
 STEPS = 300
@@ -254,8 +254,8 @@ class Churn:
         assert (group.leader_id in members) == bool(members)
         for instance, member_id in group.static_members.items():
             assert members[member_id].group_instance_id == instance
-        assert not (group.state is GroupState.EMPTY and members)
-        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        assert not (group.state is ClassicGroupState.EMPTY and members)
+        if group.state in (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE):
             assert members
             assert group.protocol_name is not None
         for member in members.values():

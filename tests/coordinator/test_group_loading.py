@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.coordinator.group.classic.group import Group
+from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.records import StoredGroup, StoredMember
 from odradek.coordinator.group.shards import restore_group
 from odradek.coordinator.record_reader import RecordFormatError
@@ -195,10 +195,10 @@ def test_a_partition_that_is_lost_while_it_is_loaded_is_given_up(bench) -> None:
 
 def test_the_leader_that_a_record_names_leads_on() -> None:
     members = (MEMBER, MEMBER._replace(member_id="n", group_instance_id=None))
-    group = Group("g", 0, 0)
+    group = ClassicGroup("g", 0, 0)
     restore_group(group, StoredGroup("consumer", 1, "range", "n", 0, members))
     assert group.leader_id == "n"
-    group = Group("g", 0, 0)
+    group = ClassicGroup("g", 0, 0)
     restore_group(group, StoredGroup("consumer", 1, "range", "nobody", 0, members))
     assert group.leader_id == "m"
 
@@ -218,4 +218,6 @@ def test_a_group_record_that_contradicts_itself_is_refused(
     protocol: str | None, members: tuple[StoredMember, ...]
 ) -> None:
     with pytest.raises(RecordFormatError):
-        restore_group(Group("g", 0, 0), StoredGroup("consumer", 1, protocol, "m", 0, members))
+        restore_group(
+            ClassicGroup("g", 0, 0), StoredGroup("consumer", 1, protocol, "m", 0, members)
+        )

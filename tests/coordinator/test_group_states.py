@@ -3,16 +3,23 @@ import itertools
 import pytest
 
 from odradek.common.state_table import IllegalTransitionError
-from odradek.coordinator.group.classic.states import ANSWERS, TRANSITIONS, GroupEvent, GroupState
+from odradek.coordinator.group.classic.states import (
+    ANSWERS,
+    TRANSITIONS,
+    ClassicGroupState,
+    GroupEvent,
+)
 from odradek.tools.docs.state_diagram import pages
 
-CELLS = list(itertools.product(GroupState, GroupEvent))
+CELLS = list(itertools.product(ClassicGroupState, GroupEvent))
 
 
 @pytest.mark.parametrize(
     ("state", "event"), [cell for cell in CELLS if cell not in TRANSITIONS.by_event]
 )
-def test_a_cell_that_is_not_in_the_table_raises(state: GroupState, event: GroupEvent) -> None:
+def test_a_cell_that_is_not_in_the_table_raises(
+    state: ClassicGroupState, event: GroupEvent
+) -> None:
     with pytest.raises(IllegalTransitionError, match=state.value):
         TRANSITIONS.next_state(state, event)
 
@@ -33,7 +40,7 @@ def test_transitions_are_those_of_kafkas_classic_groups() -> None:
     }
     ours = {
         target.value: {row.source.value for row in TRANSITIONS.transitions if row.target is target}
-        for target in GroupState
+        for target in ClassicGroupState
     }
     assert ours == before
 
@@ -42,19 +49,19 @@ def test_a_rebalance_begins_in_every_living_state_but_its_own() -> None:
     assert {
         state for state, event in TRANSITIONS.by_event if event is GroupEvent.MEMBERSHIP_CHANGED
     } == {
-        GroupState.EMPTY,
-        GroupState.COMPLETING_REBALANCE,
-        GroupState.STABLE,
+        ClassicGroupState.EMPTY,
+        ClassicGroupState.COMPLETING_REBALANCE,
+        ClassicGroupState.STABLE,
     }
 
 
 def test_dead_is_final() -> None:
-    assert not [row for row in TRANSITIONS.transitions if row.source is GroupState.DEAD]
+    assert not [row for row in TRANSITIONS.transitions if row.source is ClassicGroupState.DEAD]
 
 
 def test_the_document_names_every_state_event_and_answer() -> None:
     text = pages()["group_states.md"]
-    for state in GroupState:
+    for state in ClassicGroupState:
         assert f"**{state.value}**" in text
     for transition in TRANSITIONS.transitions:
         assert transition.reason in text

@@ -1,4 +1,4 @@
-"""What an assignor is asked and what it answers.
+"""The input and the output of an assignor.
 
 An assignor is a function of members and topics: no clock, no rng, no log. Topics are
 named by their ids. Source: Kafka's `PartitionAssignor`, `GroupSpec` and `MemberSubscription`
@@ -28,7 +28,7 @@ class MemberSpec(NamedTuple):
         assignment: what it had in the last target assignment, of topics that exist no longer
             too.
         instance_id: of a static member, else None.
-        rack_id: the client's rack, if it told; neither of Kafka's assignors looks at it.
+        rack_id: the client's rack, if known; neither of Kafka's assignors looks at it.
     """
 
     topic_ids: Set[bytes]
@@ -83,7 +83,7 @@ def without_overlaps(group: GroupSpec) -> GroupSpec:
 
 
 class AssignorError(Exception):
-    """No assignment can be made: a fault of whoever asked, not of a client."""
+    """No assignment can be made: a fault of the caller, not of a client."""
 
 
 class Assignor(Protocol):

@@ -115,17 +115,17 @@ def assign_homogeneous(
     subscribed = frozenset(topic_ids)
     for member_id, member in group.members.items():
         takes_odd = odd > 0
-        kept, revoked, room = _keep(member.assignment, subscribed, share + takes_odd)
+        kept, revoked, quota = _keep(member.assignment, subscribed, share + takes_odd)
         unassigned += revoked
-        if takes_odd and room > 0 and left > odd:
+        if takes_odd and quota > 0 and left > odd:
             # One after it may have more to keep: the odd partitions go to those.
-            room -= 1
+            quota -= 1
             takes_odd = False
         odd -= takes_odd
         left -= 1
         target[member_id] = kept
-        if room > 0:
-            unfilled.append((member_id, room))
+        if quota > 0:
+            unfilled.append((member_id, quota))
     _fill(target, unfilled, unassigned)
     return target
 
@@ -149,7 +149,7 @@ def _unassigned_partitions(
 
 
 def _keep(
-    assignment: Assignment, subscribed: Set[bytes], room: int
+    assignment: Assignment, subscribed: Set[bytes], quota: int
 ) -> tuple[NewAssignment, list[tuple[bytes, int]], int]:
     """What a member keeps, what is taken from it, and how many partitions it could still get."""
     kept: NewAssignment = {}
@@ -157,16 +157,16 @@ def _keep(
     for topic_id, partitions in sorted(assignment.items()):
         if topic_id not in subscribed:
             continue
-        if len(partitions) <= room:
+        if len(partitions) <= quota:
             kept[topic_id] = frozenset(partitions)
-            room -= len(partitions)
+            quota -= len(partitions)
             continue
         ordered = sorted(partitions)
-        if room > 0:
-            kept[topic_id] = frozenset(ordered[:room])
-        revoked += [(topic_id, number) for number in ordered[room:]]
-        room = 0
-    return kept, revoked, room
+        if quota > 0:
+            kept[topic_id] = frozenset(ordered[:quota])
+        revoked += [(topic_id, number) for number in ordered[quota:]]
+        quota = 0
+    return kept, revoked, quota
 
 
 def _fill(
@@ -175,11 +175,11 @@ def _fill(
     unassigned: Sequence[tuple[bytes, int]],
 ) -> None:
     start = 0
-    for member_id, room in unfilled:
+    for member_id, quota in unfilled:
         given: dict[bytes, set[int]] = {}
-        for topic_id, number in unassigned[start : start + room]:
+        for topic_id, number in unassigned[start : start + quota]:
             given.setdefault(topic_id, set()).add(number)
-        start += room
+        start += quota
         assignment = target[member_id]
         for topic_id, numbers in given.items():
             assignment[topic_id] = assignment.get(topic_id, frozenset()) | numbers
@@ -219,9 +219,9 @@ class _Builder:
             for topic_id in self._subscribers
         }
         self._sizes = [0] * len(group.members)
-        self._topic_ids = sorted(self._subscribers, key=self._least_room_first)
+        self._topic_ids = sorted(self._subscribers, key=self._scarcest_first)
 
-    def _least_room_first(self, topic_id: bytes) -> tuple[float, int, bytes]:
+    def _scarcest_first(self, topic_id: bytes) -> tuple[float, int, bytes]:
         """Most partitions for each subscriber, then fewest subscribers, then the id as Kafka
         compares ids: two signed numbers."""
         subscribers = len(self._subscribers[topic_id])
@@ -312,7 +312,7 @@ class _Builder:
 
 
 class UniformAssignor:
-    """Kafka's `uniform`, the one that a group gets when no member asks for another."""
+    """Kafka's `uniform`, the one that a group gets when no member requests another."""
 
     name = "uniform"
 

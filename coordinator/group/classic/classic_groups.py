@@ -21,8 +21,8 @@ from ...append_errors import group_error
 from ..records import fits_string, group_record
 from ..runtime import GroupRuntime
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
-from .group import Group
-from .member import GroupMember
+from .group import ClassicGroup
+from .member import ClassicGroupMember
 from .messages import (
     UNKNOWN_MEMBER_ID,
     JoinAnswer,
@@ -36,7 +36,7 @@ from .messages import (
     SyncRequest,
 )
 from .sessions import Sessions
-from .states import TRANSITIONS, GroupEvent, GroupState
+from .states import TRANSITIONS, ClassicGroupState, GroupEvent
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +44,8 @@ logger = logging.getLogger(__name__)
 class Replacement(NamedTuple):
     """One member's change of id, with all that is needed to take it back."""
 
-    group: Group
-    member: GroupMember
+    group: ClassicGroup
+    member: ClassicGroupMember
     group_instance_id: str
     supports_skipping_assignment: bool
     old_member_id: str
@@ -68,7 +68,7 @@ class ClassicGroups:
 
     # -- JoinGroup ----------------------------------------------------------------------
 
-    def join(self, group: Group, request: JoinRequest, respond: JoinCallback) -> None:
+    def join(self, group: ClassicGroup, request: JoinRequest, respond: JoinCallback) -> None:
         """Take the request up; `respond` is called at once, or when the join phase is over."""
         member_id = request.member_id
         if not self._may_join(group, member_id):
@@ -90,23 +90,23 @@ class ClassicGroups:
         else:
             self._rejoin(group, request, respond)
 
-    def _may_join(self, group: Group, member_id: str) -> bool:
+    def _may_join(self, group: ClassicGroup, member_id: str) -> bool:
         """Whether group.max.size allows this member.
 
         In the join phase those count who have joined, not those who may still come: the
         setting may have been lowered, and then the last to rejoin are left out.
         """
         size_max = self._runtime.settings.max_size
-        if group.state is GroupState.PREPARING_REBALANCE:
+        if group.state is ClassicGroupState.PREPARING_REBALANCE:
             member = group.members.get(member_id)
             if member is not None and member.is_awaiting_join:
                 return True
             return group.members_awaiting_join < size_max
-        if group.state is GroupState.EMPTY:
+        if group.state is ClassicGroupState.EMPTY:
             return True
         return member_id in group.members or len(group.members) < size_max
 
-    def _join_new(self, group: Group, request: JoinRequest, respond: JoinCallback) -> None:
+    def _join_new(self, group: ClassicGroup, request: JoinRequest, respond: JoinCallback) -> None:
         instance_id = request.group_instance_id
         new_member_id = self._new_member_id(request)
         if not fits_string(new_member_id):  # it is the client's id, and some more
@@ -129,9 +129,9 @@ class ClassicGroups:
         return f"{request.group_instance_id or request.client_id}-{uuid_text}"
 
     def _add_member(
-        self, group: Group, request: JoinRequest, member_id: str, respond: JoinCallback
+        self, group: ClassicGroup, request: JoinRequest, member_id: str, respond: JoinCallback
     ) -> None:
-        member = GroupMember(
+        member = ClassicGroupMember(
             member_id,
             group_instance_id=request.group_instance_id,
             client_id=request.client_id,
@@ -143,15 +143,15 @@ class ClassicGroups:
         )
         member.is_new = True
         if (
-            group.state is GroupState.PREPARING_REBALANCE
-            and group.previous_state is GroupState.EMPTY
+            group.state is ClassicGroupState.PREPARING_REBALANCE
+            and group.previous_state is ClassicGroupState.EMPTY
         ):
             group.new_member_added = True
         group.add(member, respond)
         self.sessions.extend_by(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self.prepare_or_complete(group, f"member {member_id} joins: {request.join_reason}")
 
-    def _rejoin(self, group: Group, request: JoinRequest, respond: JoinCallback) -> None:
+    def _rejoin(self, group: ClassicGroup, request: JoinRequest, respond: JoinCallback) -> None:
         member_id = request.member_id
         try:
             member = group.check_member(member_id, request.group_instance_id)
@@ -160,14 +160,14 @@ class ClassicGroups:
             return
         changed = tuple(request.protocols) != member.protocols
         is_leader = member_id == group.leader_id
-        if group.state is GroupState.COMPLETING_REBALANCE and not changed:
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE and not changed:
             # It may not have received the answer to its first JoinGroup.
             everybody = group.joined_members() if is_leader else []
             respond(group.generation_answer(member, everybody))
-        elif group.state is GroupState.STABLE and not changed and not is_leader:
+        elif group.state is ClassicGroupState.STABLE and not changed and not is_leader:
             respond(group.generation_answer(member, []))
         else:
-            # A leader that rejoins a stable group asks for a rebalance: the topics may have
+            # A leader that rejoins a stable group causes a rebalance: the topics may have
             # changed, which no member's metadata shows.
             group.update(
                 member,
@@ -184,21 +184,24 @@ class ClassicGroups:
     # stored, and the member gets its former assignment at its next SyncGroup.
 
     def _replace_static_member(
-        self, group: Group, request: JoinRequest, new_member_id: str, respond: JoinCallback
+        self, group: ClassicGroup, request: JoinRequest, new_member_id: str, respond: JoinCallback
     ) -> None:
         """Let the member of the request's instance go on as `new_member_id`.
 
         Whoever used the former id is fenced from here on.
         """
         replacement = self._exchange(group, request, new_member_id, respond)
-        if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
+        if (
+            group.state is ClassicGroupState.STABLE
+            and group.select_protocol() == group.protocol_name
+        ):
             assignments = {m.member_id: m.assignment for m in group.members.values()}
             self._runtime.append(
                 group.partition,
                 [group_record(group, assignments)],
                 partial(self._replacement_stored, replacement),
             )
-        elif group.state is GroupState.PREPARING_REBALANCE:
+        elif group.state is ClassicGroupState.PREPARING_REBALANCE:
             self._complete_if_all_joined(group)
         else:
             # In CompletingRebalance the leader may be assigning to the former id just now,
@@ -210,7 +213,7 @@ class ClassicGroups:
             )
 
     def _exchange(
-        self, group: Group, request: JoinRequest, new_member_id: str, respond: JoinCallback
+        self, group: ClassicGroup, request: JoinRequest, new_member_id: str, respond: JoinCallback
     ) -> Replacement:
         instance_id = request.group_instance_id
         assert instance_id is not None
@@ -245,7 +248,7 @@ class ClassicGroups:
         """
         group, member = replacement.group, replacement.member
         if (
-            group.state is not GroupState.STABLE
+            group.state is not ClassicGroupState.STABLE
             or group.members.get(member.member_id) is not member
         ):
             return
@@ -289,7 +292,7 @@ class ClassicGroups:
 
     # -- SyncGroup ----------------------------------------------------------------------
 
-    def sync(self, group: Group, request: SyncRequest, respond: SyncCallback) -> None:
+    def sync(self, group: ClassicGroup, request: SyncRequest, respond: SyncCallback) -> None:
         """The leader brings the assignment, everybody gets a share of it.
 
         `respond` is called at once, or when the assignment is stored.
@@ -302,7 +305,7 @@ class ClassicGroups:
         group.pending_sync_members.discard(request.member_id)
         if not group.pending_sync_members:
             self._stop_waiting_for_sync(group)
-        if group.state is GroupState.STABLE:
+        if group.state is ClassicGroupState.STABLE:
             respond(group.sync_answer(member))
             return
         if member.sync_callback is not None:
@@ -312,8 +315,8 @@ class ClassicGroups:
         if request.member_id == group.leader_id:
             self._store_assignment(group, request.assignments)
 
-    def _check_sync(self, group: Group, request: SyncRequest) -> GroupMember:
-        if group.state is GroupState.EMPTY:
+    def _check_sync(self, group: ClassicGroup, request: SyncRequest) -> ClassicGroupMember:
+        if group.state is ClassicGroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         member = group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation_id:
@@ -326,7 +329,7 @@ class ClassicGroups:
             raise KafkaError(group.answers.sync)
         return member
 
-    def _store_assignment(self, group: Group, given: Mapping[str, bytes]) -> None:
+    def _store_assignment(self, group: ClassicGroup, given: Mapping[str, bytes]) -> None:
         """Keep the leader's assignment in the log, then hand it to all members."""
         generation_id = group.generation_id
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
@@ -342,7 +345,7 @@ class ClassicGroups:
         def stored(error: ErrorCode, _offset: int) -> None:
             # Somebody may have joined meanwhile, and made this generation out of date.
             if (
-                group.state is not GroupState.COMPLETING_REBALANCE
+                group.state is not ClassicGroupState.COMPLETING_REBALANCE
                 or group.generation_id != generation_id
             ):
                 return
@@ -357,24 +360,24 @@ class ClassicGroups:
 
         self._runtime.append(group.partition, [group_record(group, assignments)], stored)
 
-    def _reset_assignment(self, group: Group, error: ErrorCode) -> None:
+    def _reset_assignment(self, group: ClassicGroup, error: ErrorCode) -> None:
         """Withdraw the assignment that was being made, and answer who waits for it."""
         for member in group.members.values():
             member.assignment = b""
         self._hand_out(group, error)
 
-    def _hand_out(self, group: Group, error: ErrorCode) -> None:
+    def _hand_out(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in list(group.members.values()):
             answer = SyncAnswer(error) if error else group.sync_answer(member)
             if group.answer_sync(member, answer):
                 # Its session may have run out while it waited for us, and was not looked at.
                 self.sessions.extend(group, member)
 
-    def _expire_pending_sync(self, group: Group, generation_id: int) -> None:
+    def _expire_pending_sync(self, group: ClassicGroup, generation_id: int) -> None:
         group.sync_timer = None
         if group.generation_id != generation_id or group.state not in (
-            GroupState.COMPLETING_REBALANCE,
-            GroupState.STABLE,
+            ClassicGroupState.COMPLETING_REBALANCE,
+            ClassicGroupState.STABLE,
         ):
             return
         missing = [
@@ -387,7 +390,7 @@ class ClassicGroups:
         if missing:
             self.prepare(group, f"{len(missing)} members sent no SyncGroup in time")
 
-    def _stop_waiting_for_sync(self, group: Group) -> None:
+    def _stop_waiting_for_sync(self, group: ClassicGroup) -> None:
         group.pending_sync_members.clear()
         if group.sync_timer is not None:
             group.sync_timer.cancel()
@@ -395,10 +398,10 @@ class ClassicGroups:
 
     # -- LeaveGroup ---------------------------------------------------------------------
 
-    def leave(self, group: Group, members: Sequence[LeavingMember]) -> list[ErrorCode]:
+    def leave(self, group: ClassicGroup, members: Sequence[LeavingMember]) -> list[ErrorCode]:
         """Members leave, or an administrator removes them; returns the error of each."""
         errors = [_leave(group, member) for member in members]
-        if ErrorCode.NONE in errors and group.state is not GroupState.EMPTY:
+        if ErrorCode.NONE in errors and group.state is not ClassicGroupState.EMPTY:
             reasons = {member.reason for member in members if member.reason}
             self.prepare_or_complete(
                 group, f"members left: {', '.join(sorted(reasons)) or 'not provided'}"
@@ -407,26 +410,26 @@ class ClassicGroups:
 
     # -- what sets off a rebalance ------------------------------------------------------
 
-    def prepare_or_complete(self, group: Group, reason: str) -> None:
+    def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
         """Begin a rebalance, or, where one is under way, see whether all have joined."""
         if TRANSITIONS.takes(group.state, GroupEvent.MEMBERSHIP_CHANGED):
             self.prepare(group, reason)
         else:
             self._complete_if_all_joined(group)
 
-    def prepare(self, group: Group, reason: str) -> None:
+    def prepare(self, group: ClassicGroup, reason: str) -> None:
         """Call all members back and wait for them.
 
         The first members of a group get group.initial.rebalance.delay.ms, so that a fleet
         that starts together does not rebalance once per member (KIP-134).
         """
-        if group.state is GroupState.COMPLETING_REBALANCE:
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE:
             self._reset_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
         self._stop_waiting_for_sync(group)
-        is_initial = group.state is GroupState.EMPTY
+        is_initial = group.state is ClassicGroupState.EMPTY
         group.take(GroupEvent.MEMBERSHIP_CHANGED, self._runtime.clock.now_ms())
         logger.debug(
-            "group %s rebalances after generation %d: %s",
+            "preparing to rebalance group %s with old generation %d (reason: %s)",
             group.group_id,
             group.generation_id,
             reason,
@@ -445,35 +448,39 @@ class ClassicGroups:
                 group, group.rebalance_timeout_ms(), partial(self._complete_join, group)
             )
 
-    def expire_member(self, group: Group, member: GroupMember) -> None:
+    def expire_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         """Give up a member whose session is over."""
-        logger.info("group %s gives up member %s", group.group_id, member.member_id)
+        logger.info(
+            "member %s of group %s has failed, removing it", member.member_id, group.group_id
+        )
         group.remove(member.member_id)
         if TRANSITIONS.takes(group.state, GroupEvent.MEMBERSHIP_CHANGED):
-            self.prepare(group, f"the session of {member.member_id} is over")
-        elif group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined():
+            self.prepare(group, f"removing member {member.member_id} on heartbeat expiration")
+        elif (
+            group.state is ClassicGroupState.PREPARING_REBALANCE and group.has_all_members_joined()
+        ):
             self._complete_join(group)
 
-    def remove_pending_member(self, group: Group, member_id: str) -> None:
+    def remove_pending_member(self, group: ClassicGroup, member_id: str) -> None:
         """Stop waiting for somebody to join with an id that was given out."""
         group.remove(member_id)
-        if group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined():
+        if group.state is ClassicGroupState.PREPARING_REBALANCE and group.has_all_members_joined():
             self._complete_join(group)
 
     # -- the join phase -----------------------------------------------------------------
 
-    def _complete_if_all_joined(self, group: Group) -> None:
+    def _complete_if_all_joined(self, group: ClassicGroup) -> None:
         """End the join phase if nobody is missing; the initial delay runs its course."""
         if (
-            group.state is GroupState.PREPARING_REBALANCE
-            and group.previous_state is not GroupState.EMPTY
+            group.state is ClassicGroupState.PREPARING_REBALANCE
+            and group.previous_state is not ClassicGroupState.EMPTY
             and group.has_all_members_joined()
         ):
             self._complete_join(group)
 
-    def _complete_join(self, group: Group) -> None:
+    def _complete_join(self, group: ClassicGroup) -> None:
         """End the join phase: drop who did not come, and begin the next generation."""
-        if group.state is not GroupState.PREPARING_REBALANCE:
+        if group.state is not ClassicGroupState.PREPARING_REBALANCE:
             return
         self._stop_waiting_for_joins(group)
         for member in list(group.members.values()):
@@ -491,9 +498,9 @@ class ClassicGroups:
         else:
             self._store_empty(group)
 
-    def _end_initial_delay(self, group: Group, delay_ms: int, remaining_ms: int) -> None:
+    def _end_initial_delay(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         """Wait on while new members keep coming, up to the rebalance timeout in all."""
-        if group.state is not GroupState.PREPARING_REBALANCE:
+        if group.state is not ClassicGroupState.PREPARING_REBALANCE:
             return
         if not group.new_member_added or remaining_ms == 0:
             self._complete_join(group)
@@ -507,25 +514,25 @@ class ClassicGroups:
             partial(self._end_initial_delay, group, next_delay_ms, next_remaining_ms),
         )
 
-    def _wait_for_joins(self, group: Group, delay_ms: int, then: partial[None]) -> None:
+    def _wait_for_joins(self, group: ClassicGroup, delay_ms: int, then: partial[None]) -> None:
         self._stop_waiting_for_joins(group)
         group.join_timer = self._runtime.schedule(delay_ms, then)
 
-    def _stop_waiting_for_joins(self, group: Group) -> None:
+    def _stop_waiting_for_joins(self, group: ClassicGroup) -> None:
         if group.join_timer is not None:
             group.join_timer.cancel()
             group.join_timer = None
 
-    def _store_empty(self, group: Group) -> None:
+    def _store_empty(self, group: ClassicGroup) -> None:
         def stored(error: ErrorCode, _offset: int) -> None:
             if error:
                 # After a failure of this broker the last generation would come back, and
                 # time out: nobody is in it. So this is worth a warning and no more.
-                logger.warning("empty group %s could not be stored: %s", group.group_id, error.name)
+                logger.warning("could not store the empty group %s: %s", group.group_id, error.name)
 
         self._runtime.append(group.partition, [group_record(group, {})], stored)
 
-    def _announce_generation(self, group: Group) -> None:
+    def _announce_generation(self, group: ClassicGroup) -> None:
         """Answer all that wait: the generation, its leader, and to the leader its members."""
         everybody = group.joined_members()
         nobody: list[JoinedMember] = []
@@ -543,7 +550,7 @@ class ClassicGroups:
         )
 
 
-def _leave(group: Group, leaving: LeavingMember) -> ErrorCode:
+def _leave(group: ClassicGroup, leaving: LeavingMember) -> ErrorCode:
     member_id = leaving.member_id
     if member_id == UNKNOWN_MEMBER_ID:
         known = group.static_members.get(leaving.group_instance_id or "")

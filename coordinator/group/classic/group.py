@@ -12,7 +12,7 @@ from ....common.errors import ErrorCode, KafkaError
 from ....runtime.timers import Timer
 from ..consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from ..offsets import GroupOffsets, InFlight
-from .member import GroupMember
+from .member import ClassicGroupMember
 from .messages import (
     UNKNOWN_MEMBER_ID,
     JoinAnswer,
@@ -21,10 +21,10 @@ from .messages import (
     MemberProtocol,
     SyncAnswer,
 )
-from .states import ANSWERS, TRANSITIONS, GroupEvent, GroupState
+from .states import ANSWERS, TRANSITIONS, ClassicGroupState, GroupEvent
 
 
-class Group:
+class ClassicGroup:
     """One group.
 
     Args:
@@ -35,7 +35,7 @@ class Group:
     Attributes:
         members: by member id, oldest first.
         pending_members: ids that were given out (MEMBER_ID_REQUIRED) and have not joined yet.
-        pending_sync_members: who was told of the generation and has not sent SyncGroup.
+        pending_sync_members: who joined the generation and has not sent SyncGroup.
         static_members: group instance id to member id.
         subscribed_topics: what the members of a consumer group read; None when unknown.
         state_timestamp_ms: wall time of the last change of state, or -1 when a record of an
@@ -72,15 +72,15 @@ class Group:
     def __init__(self, group_id: str, partition: int, now_ms: int) -> None:
         self.group_id = group_id
         self.partition = partition
-        self.state = GroupState.EMPTY
-        self.previous_state = GroupState.EMPTY
-        self.answers = ANSWERS[GroupState.EMPTY]
+        self.state = ClassicGroupState.EMPTY
+        self.previous_state = ClassicGroupState.EMPTY
+        self.answers = ANSWERS[ClassicGroupState.EMPTY]
         self.state_timestamp_ms = now_ms
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        self.members: dict[str, GroupMember] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
         self.pending_members: dict[str, Timer] = {}
         self.pending_sync_members: set[str] = set()
@@ -103,7 +103,7 @@ class Group:
         """
         self.enter(TRANSITIONS.next_state(self.state, event), now_ms)
 
-    def enter(self, state: GroupState, timestamp_ms: int) -> None:
+    def enter(self, state: ClassicGroupState, timestamp_ms: int) -> None:
         """Be in `state`, since wall time `timestamp_ms`; for `take` and for loading."""
         self.previous_state = self.state
         self.state = state
@@ -124,7 +124,7 @@ class Group:
 
     # -- members ----------------------------------------------------------------------
 
-    def add(self, member: GroupMember, callback: JoinCallback | None) -> None:
+    def add(self, member: ClassicGroupMember, callback: JoinCallback | None) -> None:
         """Take a member in; `callback` answers its JoinGroup once the join phase is over."""
         if not self.members:
             self.protocol_type = member.protocol_type
@@ -142,7 +142,7 @@ class Group:
 
     def update(
         self,
-        member: GroupMember,
+        member: ClassicGroupMember,
         protocols: Sequence[MemberProtocol],
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
@@ -181,7 +181,7 @@ class Group:
 
     def replace_static_member(
         self, group_instance_id: str, old_member_id: str, new_member_id: str
-    ) -> GroupMember:
+    ) -> ClassicGroupMember:
         """Give a static member that came back its new id; whoever used the old one is fenced."""
         old = self.members.pop(old_member_id)
         self.answer_join(old, JoinAnswer(ErrorCode.FENCED_INSTANCE_ID, old_member_id))
@@ -197,7 +197,7 @@ class Group:
             self.leader_id = new_member_id
         return member
 
-    def check_member(self, member_id: str, group_instance_id: str | None) -> GroupMember:
+    def check_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
         """The member of that id, whose static identity, if given, must be current.
 
         Raises:
@@ -231,10 +231,12 @@ class Group:
         return False
 
     def rebalance_timeout_ms(self) -> int:
-        """The longest time that any member asked to be given for rejoining."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def generation_answer(self, member: GroupMember, members: Sequence[JoinedMember]) -> JoinAnswer:
+    def generation_answer(
+        self, member: ClassicGroupMember, members: Sequence[JoinedMember]
+    ) -> JoinAnswer:
         """The JoinGroup answer that puts a member into the generation; `members` for the leader."""
         return JoinAnswer(
             ErrorCode.NONE,
@@ -246,12 +248,12 @@ class Group:
             members=members,
         )
 
-    def sync_answer(self, member: GroupMember) -> SyncAnswer:
+    def sync_answer(self, member: ClassicGroupMember) -> SyncAnswer:
         """The SyncGroup answer with a member's assignment."""
         return SyncAnswer(ErrorCode.NONE, member.assignment, self.protocol_type, self.protocol_name)
 
     def joined_members(self) -> list[JoinedMember]:
-        """The members as the leader is told of them, with metadata of the chosen protocol."""
+        """The members for the leader, with metadata of the chosen protocol."""
         protocol_name = self.protocol_name
         assert protocol_name is not None
         return [
@@ -261,7 +263,7 @@ class Group:
 
     # -- who waits ----------------------------------------------------------------------
 
-    def answer_join(self, member: GroupMember, answer: JoinAnswer) -> bool:
+    def answer_join(self, member: ClassicGroupMember, answer: JoinAnswer) -> bool:
         """Answer the JoinGroup that waits for this member; False when none does."""
         callback = member.join_callback
         if callback is None:
@@ -270,7 +272,7 @@ class Group:
         callback(answer)
         return True
 
-    def answer_sync(self, member: GroupMember, answer: SyncAnswer) -> bool:
+    def answer_sync(self, member: ClassicGroupMember, answer: SyncAnswer) -> bool:
         """Answer the SyncGroup that waits for this member; False when none does."""
         callback, member.sync_callback = member.sync_callback, None
         if callback is None:
@@ -278,7 +280,7 @@ class Group:
         callback(answer)
         return True
 
-    def _await_join(self, member: GroupMember, callback: JoinCallback | None) -> None:
+    def _await_join(self, member: ClassicGroupMember, callback: JoinCallback | None) -> None:
         was_awaiting = member.join_callback is not None
         member.join_callback = callback
         self.members_awaiting_join += (callback is not None) - was_awaiting
@@ -291,7 +293,7 @@ class Group:
         An empty group takes whatever comes, if it comes with a type and a protocol; else
         one of the protocols must be supported by all members there are.
         """
-        if self.state is GroupState.EMPTY:
+        if self.state is ClassicGroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         return protocol_type == self.protocol_type and any(
             self.supported_protocols.get(name, 0) == len(self.members) for name in names
@@ -309,7 +311,7 @@ class Group:
             votes[choice] = votes.get(choice, 0) + 1
         return max(votes, key=votes.__getitem__)
 
-    def _count_protocols(self, member: GroupMember, by: int) -> None:
+    def _count_protocols(self, member: ClassicGroupMember, by: int) -> None:
         counts = self.supported_protocols
         for protocol in member.protocols:
             count = counts.get(protocol.name, 0) + by

@@ -8,7 +8,7 @@ from ....runtime.timers import Timer
 from .messages import JoinCallback, MemberProtocol, SyncCallback
 
 
-class GroupMember:
+class ClassicGroupMember:
     """A member of one group.
 
     Attributes:
@@ -78,9 +78,9 @@ class GroupMember:
 
     @property
     def keeps_session_by_waiting(self) -> bool:
-        """Whether the member cannot be asked for heartbeats, since we owe it an answer.
+        """Whether the member need not send heartbeats, since we owe it an answer.
 
-        A new member can: it may have gone long ago without our noticing.
+        A new member must: it may have gone long ago without our noticing.
         """
         if self.is_new:
             return False
@@ -108,9 +108,9 @@ class GroupMember:
                 return protocol.name
         raise KeyError(f"member {self.member_id} supports none of {sorted(candidates)}")
 
-    def renamed(self, member_id: str) -> GroupMember:
+    def renamed(self, member_id: str) -> ClassicGroupMember:
         """The same member under another id, waiting for nothing (a static member came back)."""
-        return GroupMember(
+        return ClassicGroupMember(
             member_id,
             group_instance_id=self.group_instance_id,
             client_id=self.client_id,

@@ -1,4 +1,4 @@
-"""What classic groups are requested and answer, free of wire messages and versions."""
+"""Requests to classic groups and their answers, free of wire messages and versions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class MemberProtocol(NamedTuple):
 
 
 class JoinRequest(NamedTuple):
-    """What a JoinGroup asks.
+    """A JoinGroup request.
 
     Attributes:
         requires_known_member_id: whether a dynamic member must come back with the id that
             it is given (JoinGroup v4 on).
-        supports_skipping_assignment: whether a static leader that came back can be told so
-            without making it assign anew (v9 on).
+        supports_skipping_assignment: whether a static leader that came back learns so
+            without having to assign anew (v9 on).
     """
 
     group_id: str
@@ -52,7 +52,7 @@ UNKNOWN_GENERATION = -1
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader is told of it."""
+    """A member as the JoinGroup answer to the leader lists it."""
 
     member_id: str
     group_instance_id: str | None
@@ -90,7 +90,7 @@ class LeavingMember(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """What a SyncGroup asks; `assignments`, by member id, is the leader's to bring."""
+    """A SyncGroup request; `assignments`, by member id, come from the leader."""
 
     group_id: str
     generation_id: int

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 
 from ..runtime import GroupRuntime
-from .group import Group
-from .member import GroupMember
-from .states import GroupState
+from .group import ClassicGroup
+from .member import ClassicGroupMember
+from .states import ClassicGroupState
 
 
 class Sessions:
@@ -28,15 +28,15 @@ class Sessions:
     def __init__(
         self,
         runtime: GroupRuntime,
-        on_member_expired: Callable[[Group, GroupMember], None],
-        on_pending_expired: Callable[[Group, str], None],
+        on_member_expired: Callable[[ClassicGroup, ClassicGroupMember], None],
+        on_pending_expired: Callable[[ClassicGroup, str], None],
     ) -> None:
         self._runtime = runtime
         self._monotonic_ms = runtime.clock.monotonic_ms
         self._on_member_expired = on_member_expired
         self._on_pending_expired = on_pending_expired
 
-    def extend(self, group: Group, member: GroupMember) -> None:
+    def extend(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         """A sign of life: the session ends its timeout from now, not before."""
         deadline_ms = self._monotonic_ms() + member.session_timeout_ms
         member.session_deadline_ms = deadline_ms
@@ -44,18 +44,18 @@ class Sessions:
         if timer is None or timer.at_ms > deadline_ms:
             self._arm(group, member)
 
-    def extend_by(self, group: Group, member: GroupMember, timeout_ms: int) -> None:
+    def extend_by(self, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int) -> None:
         """End the session in `timeout_ms`, whatever the member's own timeout is."""
         member.session_deadline_ms = self._monotonic_ms() + timeout_ms
         self._arm(group, member)
 
-    def add_pending(self, group: Group, member_id: str, timeout_ms: int) -> None:
+    def add_pending(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
         """Wait for somebody to join with an id that was just given out."""
         group.pending_members[member_id] = self._runtime.schedule(
             timeout_ms, partial(self._expire_pending, group, member_id)
         )
 
-    def stop(self, group: Group) -> None:
+    def stop(self, group: ClassicGroup) -> None:
         """Cancel every timer of a group that is no longer kept here."""
         for member in group.members.values():
             if member.session_timer is not None:
@@ -67,7 +67,7 @@ class Sessions:
             if waiting is not None:
                 waiting.cancel()
 
-    def _arm(self, group: Group, member: GroupMember) -> None:
+    def _arm(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         if member.session_timer is not None:
             member.session_timer.cancel()
         remaining_ms = member.session_deadline_ms - self._monotonic_ms()
@@ -75,9 +75,12 @@ class Sessions:
             remaining_ms, partial(self._look_at, group, member)
         )
 
-    def _look_at(self, group: Group, member: GroupMember) -> None:
+    def _look_at(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         member.session_timer = None
-        if group.state is GroupState.DEAD or group.members.get(member.member_id) is not member:
+        if (
+            group.state is ClassicGroupState.DEAD
+            or group.members.get(member.member_id) is not member
+        ):
             return
         if member.session_deadline_ms > self._monotonic_ms():
             self._arm(group, member)
@@ -85,6 +88,6 @@ class Sessions:
             self._on_member_expired(group, member)
         # A member that waits for our answer is given a new deadline along with it.
 
-    def _expire_pending(self, group: Group, member_id: str) -> None:
-        if group.state is not GroupState.DEAD and member_id in group.pending_members:
+    def _expire_pending(self, group: ClassicGroup, member_id: str) -> None:
+        if group.state is not ClassicGroupState.DEAD and member_id in group.pending_members:
             self._on_pending_expired(group, member_id)

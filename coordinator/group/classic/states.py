@@ -15,7 +15,7 @@ from ....common.errors import ErrorCode
 from ....common.state_table import StateTable
 
 
-class GroupState(Enum):
+class ClassicGroupState(Enum):
     """Where a group stands; the value is the name that clients see."""
 
     EMPTY = "Empty"
@@ -40,7 +40,7 @@ class GroupEvent(Enum):
     """The group was deleted, has expired, or its partition is led elsewhere now."""
 
 
-_S = GroupState
+_S = ClassicGroupState
 _E = GroupEvent
 TRANSITIONS = StateTable(
     "a group",
@@ -63,7 +63,7 @@ TRANSITIONS = StateTable(
             (
                 _E.REMOVED,
                 _S.DEAD,
-                "another broker coordinates the group now; waiting joins are told so",
+                "another broker coordinates the group now; waiting joins are refused",
             ),
         ),
         _S.COMPLETING_REBALANCE: (
@@ -80,14 +80,14 @@ TRANSITIONS = StateTable(
             (
                 _E.REMOVED,
                 _S.DEAD,
-                "another broker coordinates the group now; waiting syncs are told so",
+                "another broker coordinates the group now; waiting syncs are refused",
             ),
         ),
         _S.STABLE: (
             (
                 _E.MEMBERSHIP_CHANGED,
                 _S.PREPARING_REBALANCE,
-                "somebody came, went or changed; the leader may also ask for it by rejoining",
+                "somebody came, went or changed; the leader may also cause it by rejoining",
             ),
             (_E.REMOVED, _S.DEAD, "another broker coordinates the group now"),
         ),
@@ -108,32 +108,32 @@ class Answers(NamedTuple):
     reason: str
 
 
-ANSWERS: dict[GroupState, Answers] = {
-    GroupState.EMPTY: Answers(
+ANSWERS: dict[ClassicGroupState, Answers] = {
+    ClassicGroupState.EMPTY: Answers(
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.NONE,
         "nobody is a member; only consumers outside of any generation commit",
     ),
-    GroupState.PREPARING_REBALANCE: Answers(
+    ClassicGroupState.PREPARING_REBALANCE: Answers(
         ErrorCode.REBALANCE_IN_PROGRESS,
         ErrorCode.REBALANCE_IN_PROGRESS,
         ErrorCode.NONE,
         "a heartbeat's answer calls the member back; it may still commit what it has done",
     ),
-    GroupState.COMPLETING_REBALANCE: Answers(
+    ClassicGroupState.COMPLETING_REBALANCE: Answers(
         ErrorCode.NONE,
         ErrorCode.NONE,
         ErrorCode.REBALANCE_IN_PROGRESS,
         "syncs wait for the leader's; nobody owns a partition yet, so nobody may commit",
     ),
-    GroupState.STABLE: Answers(
+    ClassicGroupState.STABLE: Answers(
         ErrorCode.NONE,
         ErrorCode.NONE,
         ErrorCode.NONE,
         "the generation is at work",
     ),
-    GroupState.DEAD: Answers(
+    ClassicGroupState.DEAD: Answers(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -78,8 +78,8 @@ def check_epoch(
 ) -> None:
     """Refuse a heartbeat of another epoch than the member's.
 
-    One of the epoch before is taken if the member owns no more than it may: the answer that
-    told of the new epoch may have been lost. One that joins again is taken in any epoch.
+    One of the epoch before is taken if the member owns no more than it may: the answer with
+    the new epoch may have been lost. One that joins again is taken in any epoch.
 
     Raises:
         KafkaError: FENCED_MEMBER_EPOCH.

@@ -108,11 +108,13 @@ class ClassicMembers:
             group, existing
         )
         before = self._find(write, request, member_id, existing, is_new=is_new)
-        told = _updated(before, request, subscription)
+        updated = _updated(before, request, subscription)
         step = HeartbeatRequest(
             group.group_id, member_id, 0, owned=by_topic_id(subscription.owned, self._topics())
         )
-        member = self._heartbeats.advance(write, before, told, step, keeps_target=ends_as_classic)
+        member = self._heartbeats.advance(
+            write, before, updated, step, keeps_target=ends_as_classic
+        )
         if ends_as_classic:
             is_stale = group.target_epoch < group.epoch
             self._migration.downgrade(

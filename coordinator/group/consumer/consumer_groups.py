@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ....common.errors import ErrorCode, KafkaError
 from ..assignor import find_assignors
 from ..classic.classic_groups import ClassicGroups
-from ..classic.group import Group
+from ..classic.group import ClassicGroup
 from ..classic.messages import UNKNOWN_MEMBER_ID, LeavingMember
 from ..describing import ConsumerGroupDescription, describe_consumer_group
 from ..runtime import GroupRuntime
@@ -135,14 +135,14 @@ class ConsumerGroups:
             self.sessions.resume(group)
             raise
 
-    def _classic_to_join(self, request: HeartbeatRequest) -> Group | None:
+    def _classic_to_join(self, request: HeartbeatRequest) -> ClassicGroup | None:
         """The classic group that somebody wants to join by the consumer protocol."""
         if request.member_epoch != JOIN_EPOCH:
             return None
         return self.shards.groups.get(request.group_id)
 
     def _upgrade(
-        self, classic: Group, request: HeartbeatRequest, respond: HeartbeatCallback
+        self, classic: ClassicGroup, request: HeartbeatRequest, respond: HeartbeatCallback
     ) -> None:
         write = self.migration.upgrade(classic)
         group = write.group
@@ -200,7 +200,7 @@ class ConsumerGroups:
 
     def fence(self, group: ConsumerGroup, member_id: str, reason: str) -> None:
         """Remove a member whose time is over."""
-        logger.info("group %s gives up member %s: %s", group.group_id, member_id, reason)
+        logger.info("group %s: member %s fenced: %s", group.group_id, member_id, reason)
         write = GroupWrite(group)
         self.remove(write, [member_id])
         self.writer.submit(write, partial(_log_failure, group, member_id))
@@ -263,7 +263,7 @@ class ConsumerGroups:
             if not group.subscribed_topics.isdisjoint(topics):
                 group.needs_metadata_refresh = True
 
-    def end_empty(self, group: ConsumerGroup) -> Group:
+    def end_empty(self, group: ConsumerGroup) -> ClassicGroup:
         """Let an empty classic group take the place of one that has no members."""
         logger.info("group %s is empty and becomes a classic group", group.group_id)
         write = GroupWrite(group)
@@ -314,7 +314,7 @@ class ConsumerGroups:
     def _reload(self, group: ConsumerGroup) -> None:
         if self.shards.consumer_groups.get(group.group_id) is group:
             logger.warning(
-                "partition %d is read back: only its log can tell what group %s holds",
+                "reloading partition %d: a later write of group %s follows a failed one",
                 group.partition,
                 group.group_id,
             )
@@ -328,7 +328,7 @@ def _close_conversion(group: ConsumerGroup) -> None:
 def _log_lost_end(group: ConsumerGroup, error: ErrorCode) -> None:
     if error:
         logger.warning(
-            "the end of consumer group %s could not be stored: %s", group.group_id, error.name
+            "could not store the deletion of consumer group %s: %s", group.group_id, error.name
         )
 
 
@@ -363,7 +363,7 @@ def _left_for_a_while(member: ConsumerGroupMember) -> ConsumerGroupMember:
 def _log_failure(group: ConsumerGroup, member_id: str, error: ErrorCode) -> None:
     if error:
         logger.warning(
-            "group %s: the end of member %s could not be stored: %s",
+            "group %s: could not store the removal of member %s: %s",
             group.group_id,
             member_id,
             error.name,

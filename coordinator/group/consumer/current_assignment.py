@@ -86,9 +86,9 @@ def _take_step(way: Reconciliation, member_epoch: int) -> ConsumerGroupMember:
             to_revoke[topic_id] = {
                 number: epoch for number, epoch in current.items() if number not in target
             }
-        wanted = [number for number in target if number not in kept]
-        free = [number for number in wanted if not way.is_taken(topic_id, number, member_id)]
-        must_wait = must_wait or len(free) < len(wanted)
+        missing = [number for number in target if number not in kept]
+        free = [number for number in missing if not way.is_taken(topic_id, number, member_id)]
+        must_wait = must_wait or len(free) < len(missing)
         if free:
             to_assign[topic_id] = free
     if to_revoke and _still_owns(way, to_revoke):
@@ -110,7 +110,7 @@ def _take_step(way: Reconciliation, member_epoch: int) -> ConsumerGroupMember:
 def _drop_unsubscribed(way: Reconciliation) -> ConsumerGroupMember:
     """Give up partitions of topics that the member does not read any more, without a new target.
 
-    The next target may have to wait for its interval; the member's own wish does not.
+    The next target may have to wait for its interval; a change of subscription does not.
     """
     member = way.member
     gone = [

@@ -1,8 +1,8 @@
 """A consumer group: its epochs, its members, what they own and what they are to own.
 
 All of it is what the group's records say; `write.py` changes both together. What a group held
-before a write that is not replicated yet stays as an image, which is what others are told of
-and what is taken back if the write fails. Source: KIP-848; Kafka's ConsumerGroup.
+before a write that is not replicated yet stays as an image, which is what descriptions
+show and what is restored if the write fails. Source: KIP-848; Kafka's ConsumerGroup.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class ConsumerGroup:
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members wish for, if any member wishes for one."""
+        """The assignor that most members request, if any member requests one."""
         return preferred_assignor(self.members)
 
     def invalidate_target_assignment(self) -> None:
@@ -276,7 +276,7 @@ class ConsumerGroup:
 
     def _note_lag(self, member: ConsumerGroupMember) -> None:
         if self._lagging_epoch is None:
-            return  # nobody has asked yet
+            return  # not needed yet
         if member.is_reconciled_to(self._lagging_epoch):
             self._lagging.discard(member.member_id)
         else:
@@ -325,7 +325,7 @@ class ConsumerGroup:
         return self.state if image is None else image.state
 
     def replicated(self) -> GroupImage:
-        """What the group held when all was replicated last: what others are told of it."""
+        """What the group held when all was replicated last: what descriptions show."""
         return self.writes.oldest_image or self.image()
 
 

@@ -177,7 +177,11 @@ class Writer:
         if refusal and not group.is_conversion_open:
             # It is certain at once, so nothing can have been built on it.
             group.writes.refuse(in_flight)
-            logger.warning("a change of group %s is refused: %s", group.group_id, refusal.name)
+            logger.warning(
+                "cannot append a write of group %s, rolling it back: %s",
+                group.group_id,
+                refusal.name,
+            )
             group.restore(before)
             self._on_lost(group)
         elif write.after_submit is not None:
@@ -207,7 +211,7 @@ class Writer:
     def _finish_later(self, group: ConsumerGroup, in_flight: InFlightWrite) -> None:
         """A change is in the log, and late: it counts once the replicas have it.
 
-        Until then nobody is told of it, as they would be if it had not been late.
+        Until then it is not visible, as if it had not been late.
         """
         log, partition = self._runtime.log, group.partition
         try:
@@ -232,7 +236,7 @@ class Writer:
         recovery = group.writes.finish(in_flight, error)
         if recovery is None:
             return
-        logger.warning("a change of group %s is lost", group.group_id)
+        logger.warning("a write of group %s failed, rolling it back", group.group_id)
         group.restore(recovery.image)
         if recovery.reload:
             self._on_broken(group)

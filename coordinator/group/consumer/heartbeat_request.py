@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat asks and is answered, free of wire messages and versions."""
+"""ConsumerGroupHeartbeat requests and their answers, free of wire messages and versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def everything_allowed(_topic: str) -> bool:
 
 
 class HeartbeatRequest(NamedTuple):
-    """What a heartbeat asks; None is "as I said before".
+    """A heartbeat request; None is "as in the last one".
 
     Attributes:
         member_epoch: 0 to join, -1 to leave, -2 for a static member to leave for a while.
@@ -41,8 +41,8 @@ class HeartbeatRequest(NamedTuple):
     is_topic_allowed: Callable[[str], bool] = everything_allowed
 
     @property
-    def tells_everything(self) -> bool:
-        """Whether the client told all again, as it does after an error."""
+    def is_full(self) -> bool:
+        """Whether all fields are set, as they are after an error."""
         return (
             self.rebalance_timeout_ms != NO_TIMEOUT
             and (self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None)

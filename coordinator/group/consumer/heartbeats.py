@@ -124,13 +124,13 @@ class Heartbeats:
             before = self._find_dynamic(group, request)
         else:
             before = self._find_static(write, request, request.instance_id)
-        told = _updated(before, request)
-        member = self.advance(write, before, told, request)
+        updated = _updated(before, request)
+        member = self.advance(write, before, updated, request)
         self._sessions.extend(group, member.member_id)
         assignment = None
         if (
             request.member_epoch == JOIN_EPOCH
-            or request.tells_everything
+            or request.is_full
             or member.assigned_partitions != before.assigned_partitions
         ):
             assignment = member.assigned_partitions
@@ -148,7 +148,7 @@ class Heartbeats:
         self,
         write: GroupWrite,
         before: ConsumerGroupMember,
-        told: ConsumerGroupMember,
+        updated: ConsumerGroupMember,
         request: HeartbeatRequest,
         *,
         keeps_target: bool = False,
@@ -158,7 +158,7 @@ class Heartbeats:
         Args:
             write: on its group.
             before: the member as it was.
-            told: the member with what it said of itself.
+            updated: the member with what it said of itself.
             request: says what it owns.
             keeps_target: whether the group is about to end, so that no other target is
                 computed for it.
@@ -166,12 +166,12 @@ class Heartbeats:
         Raises:
             KafkaError: it is refused.
         """
-        has_subscription_changed = self._update_member(write, before, told, request)
+        has_subscription_changed = self._update_member(write, before, updated, request)
         if not keeps_target:
             self._assigning.update_target(write)
         elif write.group.target_epoch < write.group.epoch:
-            return told
-        return self._reconcile(write, told, request, has_subscription_changed)
+            return updated
+        return self._reconcile(write, updated, request, has_subscription_changed)
 
     # -- who it is ----------------------------------------------------------------------
 
@@ -234,15 +234,15 @@ class Heartbeats:
         self,
         write: GroupWrite,
         before: ConsumerGroupMember,
-        told: ConsumerGroupMember,
+        updated: ConsumerGroupMember,
         request: HeartbeatRequest,
     ) -> bool:
         """Put the member in; returns whether it subscribes to anything else than before."""
         group = write.group
-        if told != before:
-            write.put_metadata(told)
-        names_changed = told.subscribed_topic_names != before.subscribed_topic_names
-        expression = self._expressions.update(write, before, told, request)
+        if updated != before:
+            write.put_metadata(updated)
+        names_changed = updated.subscribed_topic_names != before.subscribed_topic_names
+        expression = self._expressions.update(write, before, updated, request)
         if names_changed or expression.is_resolved or group.needs_metadata_refresh:
             self._assigning.update_epoch(
                 write, has_subscription_changed=names_changed or expression.is_resolved
@@ -252,25 +252,25 @@ class Heartbeats:
     def _reconcile(
         self,
         write: GroupWrite,
-        told: ConsumerGroupMember,
+        updated: ConsumerGroupMember,
         request: HeartbeatRequest,
         has_subscription_changed: bool,
     ) -> ConsumerGroupMember:
         group = write.group
-        if told.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
-            return told
+        if updated.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
+            return updated
         member = reconcile(
             Reconciliation(
-                told,
+                updated,
                 group.target_epoch,
-                group.target_of(told.member_id),
-                self._assigning.subscribed_topic_ids(group, told),
+                group.target_of(updated.member_id),
+                self._assigning.subscribed_topic_ids(group, updated),
                 has_subscription_changed,
                 request.owned,
                 group.is_taken,
             )
         )
-        if member != told:
+        if member != updated:
             write.put_current(member)
             if member.uses_classic_protocol:
                 pass  # it is given time to join and to sync instead
@@ -282,7 +282,7 @@ class Heartbeats:
 
 
 def _updated(member: ConsumerGroupMember, request: HeartbeatRequest) -> ConsumerGroupMember:
-    """The member with what the heartbeat tells; what it does not tell stays."""
+    """The member with what the heartbeat sets; what it does not set stays."""
     changes: dict[str, Any] = {
         "client_id": request.client_id,
         "client_host": request.client_host,

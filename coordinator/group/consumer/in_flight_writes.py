@@ -38,18 +38,18 @@ class GroupImage(NamedTuple):
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members wish for, if any member wishes for one."""
+        """The assignor that most members request, if any member requests one."""
         return preferred_assignor(self.members)
 
 
 def preferred_assignor(members: Mapping[str, ConsumerGroupMember]) -> str | None:
-    """The assignor that most members wish for, if any member wishes for one."""
-    wishes = Counter(
+    """The assignor that most members request, if any member requests one."""
+    votes = Counter(
         member.server_assignor_name
         for member in members.values()
         if member.server_assignor_name is not None
     )
-    return max(wishes, key=lambda name: (wishes[name], name), default=None)
+    return max(votes, key=lambda name: (votes[name], name), default=None)
 
 
 APPENDED_ALL_THE_SAME = frozenset(
@@ -89,7 +89,7 @@ class InFlightWrites:
     Attributes:
         lost_count: how many writes ended without their records in the log.
         is_broken: whether a write failed that others were built on, which have not ended yet;
-            the group may not be asked for until then.
+            requests for the group are refused until then.
     """
 
     __slots__ = ("_waiting", "_writes", "is_broken", "lost_count")

@@ -61,7 +61,7 @@ class ConsumerGroupMember(NamedTuple):
         rebalance_timeout_ms: how long it may take to give up partitions.
         subscribed_topic_names: what it reads by name.
         subscribed_topic_regex: what it reads by pattern, empty for none.
-        server_assignor_name: the assignor it wishes for, or None.
+        server_assignor_name: the assignor it requests, or None.
         assigned_partitions: what it owns, or may own from now on.
         partitions_pending_revocation: what it has to give up and owns until it says so.
         classic_member_metadata: of a member on the classic protocol, else None.

@@ -1,6 +1,6 @@
 """The topics that this broker knows of, as images for consumer groups, and who hears of changes.
 
-An image is made from the metadata cache's snapshot when somebody asks for it, and topic by
+An image is made from the metadata cache's snapshot when it is needed, and topic by
 topic. The racks of brokers are remembered after they are gone: that a broker restarts is no
 reason to assign anew.
 """
@@ -70,7 +70,7 @@ class MetadataTopics:
             something to the next broker that coordinates it.
 
     Attributes:
-        listeners: told of changes of topics; they may not wait.
+        listeners: called with changes of topics; they may not wait.
     """
 
     def __init__(self, cache: MetadataCache, now_ms: Callable[[], int]) -> None:

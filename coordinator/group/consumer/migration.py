@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 from ....common.errors import ErrorCode, KafkaError
 from ....protocol.errors import ProtocolError
 from ..classic.classic_groups import ClassicGroups
-from ..classic.group import Group
-from ..classic.member import GroupMember
+from ..classic.group import ClassicGroup
+from ..classic.member import ClassicGroupMember
 from ..classic.messages import JoinAnswer, MemberProtocol, SyncAnswer
-from ..classic.states import GroupState
+from ..classic.states import ClassicGroupState
 from ..consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     CustomAssignorError,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def consumer_members(
-    classic: Group, image: TopicsImage
+    classic: ClassicGroup, image: TopicsImage
 ) -> list[tuple[ConsumerGroupMember, TargetAssignment]]:
     """The members, and the target of each.
 
@@ -96,7 +96,7 @@ def _owned_by_each(
 
 
 def _consumer_member(
-    member: GroupMember,
+    member: ClassicGroupMember,
     subscription: Subscription,
     generation_id: int,
     owned: Mapping[bytes, Iterable[int]],
@@ -122,7 +122,7 @@ def _consumer_member(
     )
 
 
-def _metadata(member: GroupMember, protocol_name: str) -> bytes:
+def _metadata(member: ClassicGroupMember, protocol_name: str) -> bytes:
     """The member's metadata; one that rejoins may have dropped the group's protocol, but each
     of a consumer's protocols has the same subscription."""
     by_name = dict(member.protocols)
@@ -146,7 +146,7 @@ def classic_group(
     now_ms: int,
     *,
     keeps_targets: bool,
-) -> Group:
+) -> ClassicGroup:
     """The classic group of a consumer group's members, but for those that leave.
 
     Args:
@@ -156,7 +156,7 @@ def classic_group(
         now_ms: wall time.
         keeps_targets: whether members are assigned their targets, not what they own.
     """
-    classic = Group(group.group_id, group.partition, now_ms)
+    classic = ClassicGroup(group.group_id, group.partition, now_ms)
     classic.offsets, classic.in_flight = group.offsets, group.in_flight
     for member in group.members.values():
         if member.member_id not in leaving:
@@ -169,13 +169,13 @@ def classic_group(
         classic_member.assignment = write_assignment(
             by_topic_name(share, image), classic_member.metadata(classic.protocol_name)
         )
-    classic.enter(GroupState.STABLE, now_ms)
+    classic.enter(ClassicGroupState.STABLE, now_ms)
     classic.update_subscribed_topics()
     return classic
 
 
 def _owned(member: ConsumerGroupMember) -> dict[bytes, frozenset[int]]:
-    """What the member has, with what it was asked to give up and may have still."""
+    """What the member has, with what it has to give up and may have still."""
     owned: dict[bytes, frozenset[int]] = {}
     for partitions in (member.assigned_partitions, member.partitions_pending_revocation):
         for topic_id, numbers in partitions.items():
@@ -183,10 +183,10 @@ def _owned(member: ConsumerGroupMember) -> dict[bytes, frozenset[int]]:
     return owned
 
 
-def _classic_member(member: ConsumerGroupMember) -> GroupMember:
+def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
     said = member.classic_member_metadata
     assert said is not None
-    return GroupMember(
+    return ClassicGroupMember(
         member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
@@ -266,7 +266,7 @@ class Migration:
 
     # -- from classic to consumer ---------------------------------------------------------
 
-    def upgrade(self, classic: Group) -> GroupWrite:
+    def upgrade(self, classic: ClassicGroup) -> GroupWrite:
         """A write on a consumer group that could take a classic group's place.
 
         Nothing has changed yet: once the write is submitted, `take_over` is to be called.
@@ -274,7 +274,7 @@ class Migration:
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND, this group may not or cannot become one.
         """
-        if classic.state is GroupState.EMPTY:
+        if classic.state is ClassicGroupState.EMPTY:
             return self._replace_empty(classic)
         self._check_upgrade(classic)
         group_id, generation_id = classic.group_id, classic.generation_id
@@ -298,7 +298,7 @@ class Migration:
             write.put_current(member)
         return write
 
-    def _replace_empty(self, classic: Group) -> GroupWrite:
+    def _replace_empty(self, classic: ClassicGroup) -> GroupWrite:
         """A write that ends a classic group; another without members could take its place."""
         group = ConsumerGroup(classic.group_id, classic.partition)
         group.offsets, group.in_flight = classic.offsets, classic.in_flight
@@ -307,7 +307,7 @@ class Migration:
         write.add(group_tombstone(classic.group_id))
         return write
 
-    def take_over(self, classic: Group, group: ConsumerGroup) -> None:
+    def take_over(self, classic: ClassicGroup, group: ConsumerGroup) -> None:
         """Put the consumer group in the classic one's place; who waits there is called back."""
         logger.info("group %s becomes a consumer group", group.group_id)
         for member in list(classic.members.values()):
@@ -317,7 +317,7 @@ class Migration:
             classic.answer_sync(member, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
         self.shards.exchange_for_consumer(classic, group)
 
-    def _check_upgrade(self, classic: Group) -> None:
+    def _check_upgrade(self, classic: ClassicGroup) -> None:
         if not self.policy.allows_upgrade:
             raise _no_upgrade(classic.group_id, "group.consumer.migration.policy does not allow it")
         if not classic.uses_consumer_protocol:

@@ -12,13 +12,14 @@ of `GroupMetadataManager`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....common.errors import ErrorCode, KafkaError
 from ....protocol import internal as schemas  # a schema is imported at its first use
 from ....protocol.codec.message import Message
 from ....protocol.errors import EncodeError, ProtocolError
 from ....protocol.internal.versioned import CONSUMER_OFFSETS, decode_record, encode_record
+from ....protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 from ...log import CoordinatorRecord
 from ...record_reader import RecordFormatError
 from .group import NO_TARGET_EPOCH, ConsumerGroup
@@ -158,7 +159,7 @@ def target_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRec
 
 
 def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """Kind 8: what a member has, and what it is asked to give up."""
+    """Kind 8: what a member has, and what it has to give up."""
     return _record(
         schemas.ConsumerGroupCurrentMemberAssignmentKey(
             group_id=group_id, member_id=member.member_id
@@ -229,112 +230,14 @@ def _record(key: Message, value: Message | None) -> CoordinatorRecord:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
+# -- reading them back ----------------------------------------------------------------------
+
 CONSUMER_GROUP_KINDS = frozenset((3, 4, 5, 6, 7, 8, 16))
 """The numbers that a consumer group's keys begin with."""
 
 
-class MemberMetadata(NamedTuple):
-    """What a member said of itself; the fields are those of `ConsumerGroupMember`."""
-
-    instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    subscribed_topic_names: frozenset[str]
-    subscribed_topic_regex: str
-    rebalance_timeout_ms: int
-    server_assignor_name: str | None
-    classic_member_metadata: ClassicMemberMetadata | None
-
-    def applied_to(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
-        """The member with this said of itself."""
-        return member._replace(**self._asdict())
-
-
-class CurrentAssignment(NamedTuple):
-    """What a member has, and what it has to give up; the fields are `ConsumerGroupMember`'s."""
-
-    member_epoch: int
-    previous_member_epoch: int
-    state: MemberState
-    assigned_partitions: OwnedPartitions
-    partitions_pending_revocation: OwnedPartitions
-
-    def applied_to(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
-        """The member with this assigned."""
-        return member._replace(**self._asdict())
-
-
-class GroupEpoch(NamedTuple):
-    """Kind 3. `epoch` is None where the group is gone; the hash is 0 if none was kept."""
-
-    group_id: str
-    epoch: int | None
-    metadata_hash: int = 0
-
-
-class TopicsMetadata(NamedTuple):
-    """Kind 4. Kafka 4.0 and before kept a group's topics so; all that counts is that it is there,
-    as it must be deleted with the group."""
-
-    group_id: str
-    is_there: bool
-
-
-class Member(NamedTuple):
-    """Kind 5. `metadata` is None where the member is gone."""
-
-    group_id: str
-    member_id: str
-    metadata: MemberMetadata | None
-
-
-class TargetEpoch(NamedTuple):
-    """Kind 6. `assignment_epoch` is None where there is no target assignment any more; the
-    timestamp is 0 where none was kept."""
-
-    group_id: str
-    assignment_epoch: int | None
-    assignment_timestamp_ms: int = 0
-
-
-class MemberTarget(NamedTuple):
-    """Kind 7. `partitions`, by topic id, is None where the member is gone."""
-
-    group_id: str
-    member_id: str
-    partitions: dict[bytes, frozenset[int]] | None
-
-
-class MemberAssignment(NamedTuple):
-    """Kind 8. `current` is None where the member is gone."""
-
-    group_id: str
-    member_id: str
-    current: CurrentAssignment | None
-
-
-class RegularExpression(NamedTuple):
-    """Kind 16. `resolved` is None where nobody subscribes by it any more."""
-
-    group_id: str
-    expression: str
-    resolved: ResolvedExpression | None
-
-
-ConsumerGroupRecord = (
-    GroupEpoch
-    | TopicsMetadata
-    | Member
-    | TargetEpoch
-    | MemberTarget
-    | MemberAssignment
-    | RegularExpression
-)
-
-
-def read_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
-    """A record of a consumer group; None for records of other kinds.
+def read_record(key: bytes, value: bytes | None) -> DecodedRecord | None:
+    """A record of a consumer group, whatever version of Kafka wrote it; None for other kinds.
 
     Args:
         key: the record's.
@@ -346,34 +249,47 @@ def read_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
     if len(key) < 2 or int.from_bytes(key[:2], "big") not in CONSUMER_GROUP_KINDS:
         return None
     try:
-        record = decode_record(CONSUMER_OFFSETS, key, value)
+        return decode_record(CONSUMER_OFFSETS, key, value)
     except ProtocolError as error:
         raise RecordFormatError(str(error)) from None
-    assert record is not None
-    return _READERS[record.kind](record.key, record.value)
 
 
-def _group_epoch(
-    key: schemas.ConsumerGroupMetadataKey, value: schemas.ConsumerGroupMetadataValue | None
-) -> GroupEpoch:
-    if value is None:
-        return GroupEpoch(key.group_id, None)
-    return GroupEpoch(key.group_id, value.epoch, value.metadata_hash)
+def ends_group(record: DecodedRecord) -> bool:
+    """Whether nothing is left of the group after this record, but for its offsets."""
+    return record.kind == "ConsumerGroupMetadata" and record.value is None
 
 
-def _topics_metadata(
-    key: schemas.ConsumerGroupPartitionMetadataKey,
+def replay(group: ConsumerGroup, record: DecodedRecord) -> None:
+    """Let the group be what it is after this record; `ends_group` is for who keeps groups."""
+    _REPLAYS[record.kind](group, record.key, record.value)
+
+
+def _replay_group_epoch(
+    group: ConsumerGroup,
+    _key: schemas.ConsumerGroupMetadataKey,
+    value: schemas.ConsumerGroupMetadataValue | None,
+) -> None:
+    group.epoch = 0 if value is None else value.epoch
+    group.metadata_hash = 0 if value is None else value.metadata_hash
+
+
+def _replay_topics_metadata(
+    group: ConsumerGroup,
+    _key: schemas.ConsumerGroupPartitionMetadataKey,
     value: schemas.ConsumerGroupPartitionMetadataValue | None,
-) -> TopicsMetadata:
-    return TopicsMetadata(key.group_id, value is not None)
+) -> None:
+    """Kafka 4.0 and before kept a group's topics so; it must be deleted with the group."""
+    group.has_topics_record = value is not None
 
 
-def _member(
+def _replay_member(
+    group: ConsumerGroup,
     key: schemas.ConsumerGroupMemberMetadataKey,
     value: schemas.ConsumerGroupMemberMetadataValue | None,
-) -> Member:
+) -> None:
     if value is None:
-        return Member(key.group_id, key.member_id, None)
+        group.remove_member(key.member_id)
+        return
     classic = None
     if value.classic_member_metadata is not None:
         classic = ClassicMemberMetadata(
@@ -383,55 +299,87 @@ def _member(
                 for protocol in value.classic_member_metadata.supported_protocols
             ),
         )
-    metadata = MemberMetadata(
-        value.instance_id,
-        value.rack_id,
-        value.client_id,
-        value.client_host,
-        frozenset(value.subscribed_topic_names),
-        value.subscribed_topic_regex or "",
-        value.rebalance_timeout_ms,
-        value.server_assignor,
-        classic,
+    group.put_member(
+        _member(group, key.member_id)._replace(
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topic_names=frozenset(value.subscribed_topic_names),
+            subscribed_topic_regex=value.subscribed_topic_regex or "",
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            server_assignor_name=value.server_assignor,
+            classic_member_metadata=classic,
+        )
     )
-    return Member(key.group_id, key.member_id, metadata)
 
 
-def _target_epoch(
-    key: schemas.ConsumerGroupTargetAssignmentMetadataKey,
+def _replay_target_epoch(
+    group: ConsumerGroup,
+    _key: schemas.ConsumerGroupTargetAssignmentMetadataKey,
     value: schemas.ConsumerGroupTargetAssignmentMetadataValue | None,
-) -> TargetEpoch:
-    if value is None:
-        return TargetEpoch(key.group_id, None)
-    return TargetEpoch(key.group_id, value.assignment_epoch, value.assignment_timestamp)
+) -> None:
+    group.target_epoch = NO_TARGET_EPOCH if value is None else value.assignment_epoch
+    group.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
 
 
-def _target_assignment(
+def _replay_target_assignment(
+    group: ConsumerGroup,
     key: schemas.ConsumerGroupTargetAssignmentMemberKey,
     value: schemas.ConsumerGroupTargetAssignmentMemberValue | None,
-) -> MemberTarget:
-    partitions = None
-    if value is not None:
-        partitions = {
+) -> None:
+    if value is None:
+        group.targets.pop(key.member_id, None)
+    else:
+        group.targets[key.member_id] = {
             entry.topic_id: frozenset(entry.partitions) for entry in value.topic_partitions
         }
-    return MemberTarget(key.group_id, key.member_id, partitions)
 
 
-def _member_assignment(
+def _replay_current_assignment(
+    group: ConsumerGroup,
     key: schemas.ConsumerGroupCurrentMemberAssignmentKey,
     value: schemas.ConsumerGroupCurrentMemberAssignmentValue | None,
-) -> MemberAssignment:
-    current = None
+) -> None:
     if value is not None:
-        current = CurrentAssignment(
-            value.member_epoch,
-            value.previous_member_epoch,
-            _member_state(value.state),
-            _partition_epochs(value.assigned_partitions, value.member_epoch),
-            _partition_epochs(value.partitions_pending_revocation, value.member_epoch),
+        group.put_member(
+            _member(group, key.member_id)._replace(
+                member_epoch=value.member_epoch,
+                previous_member_epoch=value.previous_member_epoch,
+                state=_member_state(value.state),
+                assigned_partitions=_partition_epochs(
+                    value.assigned_partitions, value.member_epoch
+                ),
+                partitions_pending_revocation=_partition_epochs(
+                    value.partitions_pending_revocation, value.member_epoch
+                ),
+            )
         )
-    return MemberAssignment(key.group_id, key.member_id, current)
+    elif key.member_id in group.members:
+        group.put_member(
+            group.members[key.member_id]._replace(
+                member_epoch=LEAVE_EPOCH,
+                previous_member_epoch=LEAVE_EPOCH,
+                assigned_partitions=NO_PARTITIONS,
+                partitions_pending_revocation=NO_PARTITIONS,
+            )
+        )
+
+
+def _replay_expression(
+    group: ConsumerGroup,
+    key: schemas.ConsumerGroupRegularExpressionKey,
+    value: schemas.ConsumerGroupRegularExpressionValue | None,
+) -> None:
+    if value is None:
+        group.remove_expression(key.regular_expression)
+    else:
+        resolved = ResolvedExpression(frozenset(value.topics), value.version, value.timestamp)
+        group.put_expression(key.regular_expression, resolved)
+
+
+def _member(group: ConsumerGroup, member_id: str) -> ConsumerGroupMember:
+    return group.members.get(member_id) or ConsumerGroupMember(member_id)
 
 
 def _member_state(number: int) -> MemberState:
@@ -456,102 +404,12 @@ def _partition_epochs(
     return result
 
 
-def _regular_expression(
-    key: schemas.ConsumerGroupRegularExpressionKey,
-    value: schemas.ConsumerGroupRegularExpressionValue | None,
-) -> RegularExpression:
-    resolved = None
-    if value is not None:
-        resolved = ResolvedExpression(frozenset(value.topics), value.version, value.timestamp)
-    return RegularExpression(key.group_id, key.regular_expression, resolved)
-
-
-_READERS: Mapping[str, Callable[[Any, Any], ConsumerGroupRecord]] = {
-    "ConsumerGroupMetadata": _group_epoch,
-    "ConsumerGroupPartitionMetadata": _topics_metadata,
-    "ConsumerGroupMemberMetadata": _member,
-    "ConsumerGroupTargetAssignmentMetadata": _target_epoch,
-    "ConsumerGroupTargetAssignmentMember": _target_assignment,
-    "ConsumerGroupCurrentMemberAssignment": _member_assignment,
-    "ConsumerGroupRegularExpression": _regular_expression,
+_REPLAYS: Mapping[str, Callable[[ConsumerGroup, Any, Any], None]] = {
+    "ConsumerGroupMetadata": _replay_group_epoch,
+    "ConsumerGroupPartitionMetadata": _replay_topics_metadata,
+    "ConsumerGroupMemberMetadata": _replay_member,
+    "ConsumerGroupTargetAssignmentMetadata": _replay_target_epoch,
+    "ConsumerGroupTargetAssignmentMember": _replay_target_assignment,
+    "ConsumerGroupCurrentMemberAssignment": _replay_current_assignment,
+    "ConsumerGroupRegularExpression": _replay_expression,
 }
-
-
-def ends_group(record: ConsumerGroupRecord) -> bool:
-    """Whether nothing is left of the group after this record, but for its offsets."""
-    return isinstance(record, GroupEpoch) and record.epoch is None
-
-
-def is_tombstone(record: ConsumerGroupRecord) -> bool:
-    """Whether the record deletes something; of a group that is not known it says nothing."""
-    match record:
-        case GroupEpoch():
-            return record.epoch is None
-        case TopicsMetadata():
-            return not record.is_there
-        case Member():
-            return record.metadata is None
-        case TargetEpoch():
-            return record.assignment_epoch is None
-        case MemberTarget():
-            return record.partitions is None
-        case MemberAssignment():
-            return record.current is None
-        case RegularExpression():
-            return record.resolved is None
-
-
-def replay(group: ConsumerGroup, record: ConsumerGroupRecord) -> None:
-    """Let the group be what it is after this record; `ends_group` is for who keeps groups."""
-    match record:
-        case GroupEpoch():
-            group.epoch = record.epoch or 0
-            group.metadata_hash = record.metadata_hash
-        case TopicsMetadata():
-            group.has_topics_record = record.is_there
-        case Member():
-            _replay_member(group, record)
-        case TargetEpoch():
-            _replay_target_epoch(group, record)
-        case MemberTarget():
-            if record.partitions is None:
-                group.targets.pop(record.member_id, None)
-            else:
-                group.targets[record.member_id] = record.partitions
-        case MemberAssignment():
-            _replay_assignment(group, record)
-        case RegularExpression():
-            if record.resolved is None:
-                group.remove_expression(record.expression)
-            else:
-                group.put_expression(record.expression, record.resolved)
-
-
-def _replay_member(group: ConsumerGroup, record: Member) -> None:
-    if record.metadata is None:
-        group.remove_member(record.member_id)
-        return
-    member = group.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
-    group.put_member(record.metadata.applied_to(member))
-
-
-def _replay_assignment(group: ConsumerGroup, record: MemberAssignment) -> None:
-    member = group.members.get(record.member_id)
-    if record.current is not None:
-        member = member or ConsumerGroupMember(record.member_id)
-        group.put_member(record.current.applied_to(member))
-    elif member is not None:
-        group.put_member(
-            member._replace(
-                member_epoch=LEAVE_EPOCH,
-                previous_member_epoch=LEAVE_EPOCH,
-                assigned_partitions=NO_PARTITIONS,
-                partitions_pending_revocation=NO_PARTITIONS,
-            )
-        )
-
-
-def _replay_target_epoch(group: ConsumerGroup, record: TargetEpoch) -> None:
-    epoch = record.assignment_epoch
-    group.target_epoch = NO_TARGET_EPOCH if epoch is None else epoch
-    group.assignment_timestamp_ms = record.assignment_timestamp_ms

@@ -302,7 +302,7 @@ class RegularExpressions:
 def _log_failure(group_id: str, error: ErrorCode) -> None:
     if error:
         logger.warning(
-            "the regular expressions of group %s are resolved again later: %s",
+            "could not store the resolved regular expressions of group %s: %s",
             group_id,
             error.name,
         )

@@ -116,7 +116,7 @@ class MemberSessions:
         if timers.session_deadline_ms > self._monotonic_ms():
             self._arm(group, member_id, timers)
         elif member_id in group.members:
-            self._on_expired(group, member_id, "its session is over")
+            self._on_expired(group, member_id, "its session timed out")
 
     def _look_at_revocation(self, group: ConsumerGroup, member_id: str, epoch: int) -> None:
         timers = group.timers.get(member_id)
@@ -133,8 +133,8 @@ class MemberSessions:
         self._on_expired(
             group,
             member_id,
-            f"it kept partitions longer than the {member.rebalance_timeout_ms} ms that it asked "
-            f"for, in epoch {epoch}",
+            f"it kept partitions longer than the {member.rebalance_timeout_ms} ms of its "
+            f"rebalance timeout, in epoch {epoch}",
         )
 
     # -- members on the classic protocol --------------------------------------------------

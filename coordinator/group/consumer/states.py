@@ -80,7 +80,7 @@ GROUP_TRANSITIONS = StateTable(
             (
                 "last member gone",
                 _G.EMPTY,
-                "it left or was fenced before anybody asked for an assignment",
+                "it left or was fenced before any heartbeat computed an assignment",
             ),
             (
                 "target computed",
@@ -134,7 +134,7 @@ MEMBER_TRANSITIONS = StateTable(
             (
                 _E.MUST_WAIT,
                 _M.UNRELEASED_PARTITIONS,
-                "it takes the target's epoch and what is free, and asks again with each heartbeat",
+                "it takes the target's epoch and what is free, and the rest with later heartbeats",
             ),
             (
                 _E.COMPLETE,

@@ -47,7 +47,7 @@ class Assigning:
 
     @property
     def assignor_names(self) -> list[str]:
-        """What members may wish for; the first is the default."""
+        """What members may request; the first is the default."""
         return list(self._assignors)
 
     def metadata_hash(self, group: ConsumerGroup) -> int:
@@ -78,7 +78,7 @@ class Assigning:
             return
         name = group.preferred_assignor
         if name is None or name not in self._assignors:
-            # None wished for, or one that a former configuration of this broker had.
+            # None requested, or one that a former configuration of this broker had.
             name = next(iter(self._assignors))
         targets = self._compute(group, self._assignors[name])
         for member_id in group.targets.keys() - group.members.keys():
@@ -124,7 +124,9 @@ class Assigning:
         try:
             return assignor.assign(GroupSpec(members), counts)
         except AssignorError as error:
-            logger.error("no target for group %s: %s", group.group_id, error)
+            logger.error(
+                "cannot compute the target assignment of group %s: %s", group.group_id, error
+            )
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
     def _ids(self, image: TopicsImage, names: frozenset[str]) -> frozenset[bytes]:
