@@ -55,17 +55,17 @@ QUICK_GROUPS = {
 group hear of a rebalance at once."""
 
 StartBroker = Callable[..., BrokerProcess]
+SharedBrokers = dict[frozenset[tuple[str, str]], BrokerProcess]
 topic_numbers = itertools.count()
 
 SLOW_FOLDERS = frozenset({"cluster", "crash", "floor", "interop", "spark"})
 """Folders whose tests are for `make test-all`, but for those that are marked as short."""
 OF_PROCESSES = frozenset({"bench", "cli", "clients", "hostile", "testing", "tools", *SLOW_FOLDERS})
 """Folders whose tests start processes; state machines and units, in all the others, run first."""
-SHARE_A_PROCESS = "tests/spark"
-"""A folder whose files are run by one worker: what they share is dear to start."""
+SHARE_A_PROCESS = ("tests/spark", "tests/interop")
+"""Folders whose files are run by one worker: what they share is dear to start."""
 OF_THEIR_OWN = frozenset(
-    f"{SHARE_A_PROCESS}/test_{name}.py"
-    for name in ("examples", "spark_commands", "standalone_cluster")
+    f"tests/spark/test_{name}.py" for name in ("examples", "spark_commands", "standalone_cluster")
 )
 """Those of its files that share nothing: they start processes of their own."""
 
@@ -76,8 +76,8 @@ def together(file: str) -> str:
     Args:
         file: its path from the root of the checkout.
     """
-    shares = file.startswith(f"{SHARE_A_PROCESS}/") and file not in OF_THEIR_OWN
-    return SHARE_A_PROCESS if shares else file
+    folder = file.rpartition("/")[0]
+    return folder if folder in SHARE_A_PROCESS and file not in OF_THEIR_OWN else file
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -119,18 +119,41 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return TogetherByFile(config, log)
 
 
+@pytest.fixture(scope="session")
+def shared_brokers() -> Iterator[SharedBrokers]:
+    """The brokers that modules share, by their settings, which are stopped at the end."""
+    brokers: SharedBrokers = {}
+    yield brokers
+    with ExitStack() as stack:
+        for process in brokers.values():
+            stack.enter_context(process)
+
+
 @pytest.fixture(scope="module")
 def broker(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    shared_brokers: SharedBrokers,
 ) -> Iterator[BrokerProcess | ExternalBroker]:
-    """A broker of this test module's own, with default settings but for quick groups, or with
-    the module's `BROKER_SETTINGS`."""
+    """A broker with default settings but for quick groups, or with the module's `BROKER_SETTINGS`.
+
+    Modules share it, so a test uses topics and groups of its own. One that changes the broker, or
+    looks at all that is in it, says `OWN_BROKER = True`.
+    """
     if EXTERNAL_BOOTSTRAP:
         yield ExternalBroker(EXTERNAL_BOOTSTRAP)
         return
     settings = getattr(request.module, "BROKER_SETTINGS", QUICK_GROUPS)
-    with _start(tmp_path_factory.mktemp("broker") / "data", settings) as process:
-        yield process
+    if getattr(request.module, "OWN_BROKER", False):
+        with _start(tmp_path_factory.mktemp("broker") / "data", settings) as process:
+            yield process
+        return
+    key = frozenset(settings.items())
+    if key not in shared_brokers:
+        shared_brokers[key] = _start(tmp_path_factory.mktemp("broker") / "data", settings)
+    elif not shared_brokers[key].is_running:
+        shared_brokers[key].start()
+    yield shared_brokers[key]
 
 
 @pytest.fixture

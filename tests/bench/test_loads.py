@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.metrics_page import MetricsPage, scrape
+from support.selection import short
 
 from odradek.bench.cluster import NAME_PREFIX, Cluster
 from odradek.bench.errors import BenchError, Unavailable
@@ -65,7 +66,7 @@ def names_left(target: Target) -> list[str]:
     return topics + [each.group_id for each in groups if each.group_id.startswith(NAME_PREFIX)]
 
 
-@pytest.mark.parametrize("load", ON_A_BROKER, ids=lambda load: load.name)
+@pytest.mark.parametrize("load", short(ON_A_BROKER, 8), ids=lambda load: load.name)
 def test_figures_hang_together_and_nothing_is_left(load: Load, target: Target) -> None:
     figures = load.run(target, SECONDS)
     assert set(figures) <= set(UNITS)

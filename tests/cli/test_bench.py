@@ -128,6 +128,7 @@ def test_process_that_is_not_there_is_named(odradek: Odradek, broker: BrokerProc
     assert "there is no process 4194304 on this machine" in done.err
 
 
+@pytest.mark.slow
 def test_load_that_fails_fails_the_command_and_the_others_are_shown(
     odradek: Odradek, start_broker: Callable[..., BrokerProcess]
 ) -> None:

@@ -11,9 +11,9 @@ from support.group_errors import DOCUMENTED, TRANSITIONS, moved, provoked
 TESTS = Path(__file__).parents[1]
 OVER_TCP = (TESTS / "clients", TESTS / "cluster")
 
-HANDLERS = "broker/coordinator/test_group_handlers.py"
-OF_OFFSETS = "broker/coordinator/test_offsets_handlers.py"
-OF_CONSUMERS = "broker/coordinator/test_consumer_handlers.py"
+HANDLERS = "coordinator/test_group_handlers.py"
+OF_OFFSETS = "coordinator/test_offsets_handlers.py"
+OF_CONSUMERS = "coordinator/test_consumer_handlers.py"
 GROUP_REFUSED, TOPIC_REFUSED = "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED"
 COMMITS_REFUSED = f"{OF_OFFSETS}::test_commits_of_those_who_may_not_are_refused"
 MEMBERS_REFUSED = f"{OF_CONSUMERS}::test_who_may_not_read_the_group_is_refused"
@@ -36,7 +36,7 @@ AT_THE_SEAM: dict[tuple[str, str], str] = {
     ),
     ("OffsetDelete", TOPIC_REFUSED): f"{OF_OFFSETS}::test_delete_answers_for_each_partition",
     ("FindCoordinator", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"): (
-        "broker/coordinator/test_find_coordinator.py::"
+        "coordinator/test_find_coordinator.py::"
         "test_coordinator_of_a_transactional_id_is_not_told_to_who_may_not_use_it"
     ),
     ("ConsumerGroupHeartbeat", GROUP_REFUSED): MEMBERS_REFUSED,

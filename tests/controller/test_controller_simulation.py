@@ -219,7 +219,7 @@ def miss_a_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerChanges, "take_over", take_over)
 
 
-@pytest.mark.parametrize("break_it", MUTATIONS, ids=lambda break_it: break_it.__name__)
+@pytest.mark.parametrize("break_it", short(MUTATIONS, 4), ids=lambda break_it: break_it.__name__)
 def test_the_simulator_finds(break_it: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
     first_seed_that_fails(run_seed, InvariantBroken, 400)

@@ -20,6 +20,7 @@ from support.fuzz_targets import (
     known_seconds,
     spend,
 )
+from support.selection import short, slow_unless
 
 from odradek.protocol import ApiKey, ErrorCode, KafkaError, ProtocolError, messages
 from odradek.protocol.codec.decoder_source import decoder_source
@@ -255,10 +256,7 @@ def dense_messages(
 
 @pytest.mark.parametrize(
     "message",
-    [
-        pytest.param(each, marks=() if each.name in SHORT else pytest.mark.slow)
-        for each in OF_CLIENTS
-    ],
+    [pytest.param(each, marks=slow_unless(each.name in SHORT)) for each in OF_CLIENTS],
     ids=lambda message: message.name,
 )
 def test_elements_that_would_exceed_the_bounds_are_refused(message: MessageType) -> None:
@@ -360,7 +358,7 @@ def densest_taken(read: Callable[[bytes], None], dense: DenseMessage, size: int)
     return dense.with_count(taken).ljust(size, b"\0")
 
 
-@pytest.mark.parametrize("count", HUGE_COUNTS)
+@pytest.mark.parametrize("count", short(HUGE_COUNTS, 1))
 @pytest.mark.parametrize("message", REQUESTS, ids=lambda message: message.name)
 def test_counts_of_two_billion_allocate_nothing(message: MessageType, count: int) -> None:
     """Every array of a message, at each version, in a body that ends after the count."""

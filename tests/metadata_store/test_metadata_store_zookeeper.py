@@ -33,6 +33,8 @@ TLS = Path(__file__).parent / "data" / "zookeeper_tls"
 SESSION_TIMEOUT_MS = 60_000
 SOON_MS = 8_000
 """A session that soon misses its server, and runs out."""
+pytestmark = pytest.mark.slow
+
 SECONDS_MAX = 120
 CONNECTION_TIMEOUT_MS = "6000"
 """Enough to see why no connection comes about."""

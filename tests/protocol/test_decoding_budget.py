@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.random_messages import random_value
+from support.selection import slow_unless
 
 from odradek.protocol import ApiKey, ProtocolError, encode_body, messages
 from odradek.protocol.codec.decoder_source import decoder_source
@@ -166,7 +167,11 @@ REAL: dict[Callable[[int], Any], tuple[int, ...]] = {
 
 @pytest.mark.parametrize(
     ("make", "version"),
-    [(make, version) for make, versions in REAL.items() for version in versions],
+    [
+        pytest.param(make, version, marks=slow_unless(version == versions[-1]))
+        for make, versions in REAL.items()
+        for version in versions
+    ],
     ids=lambda what: getattr(what, "__name__", f"v{what}"),
 )
 def test_large_requests_of_real_clients_and_controllers_are_taken(

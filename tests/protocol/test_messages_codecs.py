@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.selection import slow_unless
 
 from odradek.protocol import internal, messages
 from odradek.protocol.codec.message import MessageType
@@ -19,7 +20,12 @@ MESSAGES: list[MessageType] = [
 ]
 
 VERSIONS = [
-    pytest.param(message, version, id=f"{message.name}-v{version}")
+    pytest.param(
+        message,
+        version,
+        id=f"{message.name}-v{version}",
+        marks=slow_unless(version == message.versions[-1]),
+    )
     for message in MESSAGES
     for version in message.versions
 ]

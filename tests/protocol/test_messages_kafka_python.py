@@ -23,6 +23,7 @@ from support.kafka_python_messages import (
     their_encoding,
     their_fields,
 )
+from support.selection import slow_unless
 
 from odradek.protocol.codec.message import MessageType
 from odradek.protocol.codec.types import ResolvedStruct
@@ -121,8 +122,11 @@ def pairs() -> list[Any]:
     for name, theirs in sorted(CODECS.items()):
         ours = our_message(name)
         if ours is not None:
-            for version in common_versions(ours, DEFINITIONS[name]):
-                found.append(pytest.param(ours, theirs, version, id=f"{name}-v{version}"))
+            versions = common_versions(ours, DEFINITIONS[name])
+            for version in versions:
+                marks = slow_unless(version == max(versions))
+                case = pytest.param(ours, theirs, version, id=f"{name}-v{version}", marks=marks)
+                found.append(case)
     return found
 
 

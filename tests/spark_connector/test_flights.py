@@ -10,6 +10,8 @@ import pytest
 
 from odradek.spark_connector.demo.flights import FLIGHTS, KeyedRecord, read_airlines, read_flights
 
+pytestmark = pytest.mark.slow
+
 NEW_YORK = ZoneInfo("America/New_York")
 
 
@@ -18,7 +20,6 @@ def flights() -> list[KeyedRecord]:
     return read_flights()
 
 
-@pytest.mark.slow
 def test_every_flight_becomes_a_record_in_the_order_of_departures(
     flights: list[KeyedRecord],
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from functools import cache
@@ -16,12 +17,14 @@ def kafka_jars() -> Path:
     """The folder of the jars; without Maven the test fails, because nobody would notice a skip."""
     maven = shutil.which("mvn")
     assert maven is not None, "`mvn` is not installed: install Maven, such as Debian's maven"
-    done = subprocess.run(
-        [maven, "-q", "-B", "compile", "dependency:copy-dependencies"],
-        cwd=JAVA_FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS_MAX,
-    )
+    with (JAVA_FOLDER / "pom.xml").open() as pom:
+        fcntl.flock(pom, fcntl.LOCK_EX)  # workers would write over each other's classes
+        done = subprocess.run(
+            [maven, "-q", "-B", "compile", "dependency:copy-dependencies"],
+            cwd=JAVA_FOLDER,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS_MAX,
+        )
     assert done.returncode == 0, f"Maven failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
     return JAVA_FOLDER / "target" / "dependency"

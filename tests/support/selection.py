@@ -11,6 +11,10 @@ import pytest
 def short(cases: Iterable[Any], count: int) -> list[Any]:
     """Parameters of a test of which all but the first `count` are slow."""
     return [
-        case if number < count else pytest.param(case, marks=pytest.mark.slow)
-        for number, case in enumerate(cases)
+        pytest.param(case, marks=slow_unless(number < count)) for number, case in enumerate(cases)
     ]
+
+
+def slow_unless(is_short: bool) -> Any:
+    """The marks of a case."""
+    return () if is_short else pytest.mark.slow

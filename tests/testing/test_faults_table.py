@@ -27,6 +27,8 @@ from odradek.tools.docs.client_outcomes import (
 
 pytestmark = pytest.mark.clients
 
+pytestmark = pytest.mark.slow
+
 AT_ONCE = 64
 TRIALS: list[Trial] = sorted(
     [*SEND_TRIALS, *RETRY_TRIALS, *FETCH_TRIALS], key=lambda trial: -trial.waits

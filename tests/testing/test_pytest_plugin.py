@@ -119,6 +119,7 @@ def test_it(kafka_cluster):
     assert run.left_over() == []
 
 
+@pytest.mark.slow
 def test_a_run_within_a_test_leaves_the_brokers_of_the_run_around_it(tmp_path: Path) -> None:
     run = PytestRun(
         tmp_path,

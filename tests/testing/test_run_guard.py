@@ -7,9 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.looking import wait_until
 from support.pytest_runs import SECONDS_MAX, PytestRun
 from support.run_guard import MARK, marked
+
+from odradek.testing.waiting import wait_until
 
 TESTS = Path(__file__).parents[1]
 SOURCE = """
@@ -31,9 +32,9 @@ def test_nothing_outlives_a_run_that_is_ended(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     run = PytestRun(tmp_path, SOURCE, ("-p", "conftest"), head="")
-    wait_until(run.notes_path.exists, lambda: str(run.process.poll()), SECONDS_MAX)
+    wait_until(run.notes_path.exists, SECONDS_MAX, lambda: str(run.process.poll()))
     broker, sleeper, mark = run.notes_path.read_text().split()
     assert {int(broker), int(sleeper)} <= set(marked(mark))
     os.kill(run.process.pid, end)
     run.process.wait(SECONDS_MAX)
-    wait_until(lambda: not marked(mark), lambda: str(marked(mark)), SECONDS_MAX)
+    wait_until(lambda: not marked(mark), SECONDS_MAX, lambda: str(marked(mark)))
