@@ -88,12 +88,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow; begin with units, and among the rest with what takes long, so that no
-    worker is left alone with it."""
+    """Mark what is slow; begin with units, and elsewhere with what takes long, so that no worker
+    is left alone with it. What one worker has to do by itself all the time begins at once."""
 
-    def place(item: pytest.Item) -> tuple[bool, int]:
-        file = item.nodeid.partition("::")[0]
-        return folder_of(item) in OF_PROCESSES, -SECONDS.get(together(file), 0)
+    def place(item: pytest.Item) -> tuple[int, int]:
+        group = together(item.nodeid.partition("::")[0])
+        turn = 0 if group in SHARE_A_PROCESS else 1 + (folder_of(item) in OF_PROCESSES)
+        return turn, -SECONDS.get(group, 0)
 
     for item in items:
         is_slow = folder_of(item) in SLOW_FOLDERS and not item.get_closest_marker("short")

@@ -22,7 +22,7 @@ from support.replicated_cluster import ReplicatedCluster
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
-COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "10"))
+COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "4"))
 TEST_SECONDS_MAX = 800
 SOAK_RUNS = 10
 SOAK_COUNT = 20
@@ -84,7 +84,7 @@ def test_each_input_has_one_output_whoever_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(TEST_SECONDS_MAX)
 def test_each_input_has_one_output_of_another_client(tmp_path: Path) -> None:
-    run_pipeline(tmp_path, min(COUNT, 4), SEED, "kafka-python")
+    run_pipeline(tmp_path, COUNT, SEED, "kafka-python")
 
 
 @pytest.mark.soak

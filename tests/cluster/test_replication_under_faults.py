@@ -27,7 +27,7 @@ from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 SEED = int(os.environ.get("ODRADEK_FAULTS_SEED", "1"))
-COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "7"))
+COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "4"))
 TEST_SECONDS_MAX = 800
 SOAK_RUNS = 25
 SOAK_COUNT = 20
