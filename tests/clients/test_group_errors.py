@@ -51,8 +51,8 @@ def other(broker) -> Iterator[GroupPeer]:
 @pytest.fixture
 def orders(peer: GroupPeer) -> str:
     """A topic of one partition."""
-    peer.create_topic("orders")
-    return "orders"
+    peer.create_topic("orders-of-one-partition")
+    return "orders-of-one-partition"
 
 
 def alter(bootstrap: str, topic: str, **settings: str) -> None:
