@@ -96,7 +96,11 @@ def lengths_add_up(buffer: Buffer, position: int, end: int, count: int) -> bool:
                 return False
             count -= 1
             stride = position - start
-            compared = min((end - position) // stride, count, compared_max)
+            compared = (end - position) // stride
+            if compared > count:
+                compared = count
+            if compared > compared_max:
+                compared = compared_max
             if compared >= ALIKE_RECORDS_MIN and buffer[position] == buffer[start]:
                 alike = _count_alike(buffer, start, stride, compared)
                 position += alike * stride
@@ -104,7 +108,7 @@ def lengths_add_up(buffer: Buffer, position: int, end: int, count: int) -> bool:
                 if 4 * alike >= compared:
                     compared_max *= 2
                     continue
-            skipped = min(count, apart)
+            skipped = count if count < apart else apart
             position, missing = _skip(buffer, position, end, skipped)
             if missing:
                 return False
@@ -198,12 +202,13 @@ def _skip(
     Args:
         data: holds records.
         position: where the first one begins.
-        end: where those that are whole end at the latest.
+        end: where they end at the latest.
         count: how many records to skip at the most.
-        bounds: takes the beginning of each (behind its length) and its end, where it is a list.
+        bounds: takes the beginning of each (behind its length) and its end. Without it the last
+            record may go beyond `end`: that is looked at only before the next, to save time.
 
     Returns:
-        The position after the last whole one, and how many of `count` are missing.
+        The position after the last one, and how many of `count` are missing.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, a length is one that no record has.
@@ -230,12 +235,14 @@ def _skip(
                     shift += 7
             if length & 1 or length < shortest:  # negative, or too short for any record
                 raise _corrupt("a record of an impossible length")
+            if bounds is None:
+                position = start + (length >> 1)
+                continue
             stop = start + (length >> 1)
             if stop > end:
                 return position, missing
-            if bounds is not None:
-                bounds.append(start)
-                bounds.append(stop)
+            bounds.append(start)
+            bounds.append(stop)
             position = stop
     except IndexError:  # The data ends within a length.
         return position, missing
