@@ -25,8 +25,7 @@ from ..metadata.features import SUPPORTED, Features
 from ..metadata.metadata_cache import MetadataCache
 from ..metadata.metadata_waiting import wait_for_metadata
 from ..metadata_store.store import MetadataStore
-from ..replication.partition.hosted_partitions import ReplicaSettings
-from ..replication.replica_manager import ReplicaManager
+from ..replication.replica_manager import ReplicaManager, ReplicaSettings
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.log.log_config import LogConfig
@@ -122,7 +121,7 @@ class Broker:
             clock,
             self.timers,
         )
-        self.replica_manager.hosted.online.is_in_cluster = self.metadata_cache.has_partition
+        self.replica_manager.partitions.is_in_cluster = self.metadata_cache.has_partition
         self.controller = Controller(
             broker=LiveBroker(broker_id, (), config["broker.rack"], features=SUPPORTED),
             store=metadata_store,
@@ -199,8 +198,8 @@ class Broker:
             lambda: self.controller.broker_epoch,
             self._flush,
         )
-        self.replica_manager.hosted.peers = self.peers
-        self.replica_manager.hosted.online.select_replica = self.peers.replica_selector()
+        self.replica_manager.peers = self.peers
+        self.replica_manager.partitions.select_replica = self.peers.replica_selector()
         config_listeners.register(self.context)
         self._nursery: trio.Nursery | None = None
         self._whole: trio.CancelScope | None = None

@@ -69,3 +69,16 @@ class PartitionState(NamedTuple):
     def topic_partition(self) -> TopicPartition:
         """The partition spoken of."""
         return TopicPartition(self.topic, self.partition)
+
+
+class StoppedReplica(NamedTuple):
+    """A partition to give up.
+
+    Attributes:
+        leader_epoch: the one the controller knows; negative where it does not matter.
+        delete: whether the log goes too.
+    """
+
+    topic_partition: TopicPartition
+    leader_epoch: int = -1
+    delete: bool = False

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ..common.errors import ErrorCode, KafkaError
 from ..common.internal_topics import INTERNAL_TOPICS
-from ..common.partition_state import PartitionState
-from ..common.sentinels import NO_OFFSET
+from ..common.partition_state import LeaderAndIsr, PartitionState, StoppedReplica
+from ..common.sentinels import NO_LEADER, NO_OFFSET, ZERO_UUID
 from ..common.topic_partition import TopicPartition
 from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.errors import RecordValidationError, StorageError
 from ..storage.log.append_origin import AppendOrigin
+from ..storage.log.log_config import LogConfig
 from ..storage.log_manager.log_manager import FailedDirectory, LogManager
 from ..storage.producer_state.verification_guard import VerificationGuard
+from .alter_log_dirs.future_replicas import FutureReplicas
 from .append import (
     AppendCallback,
     DelayedProduce,
@@ -31,16 +34,20 @@ from .append import (
     RecordError,
     StagedAppend,
 )
-from .partition.hosted_partitions import HostedPartitions, ReplicaSettings, StoppedReplica
+from .fetcher.fetch_state import InitialFetchState, initial_fetch_offset
 from .partition.partition import Partition
+from .partition.partition_table import PartitionTable
+from .peers import NoPeers, Peers
 from .purgatory.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsCallback
 from .purgatory.delayed_fetch import DelayedFetch
 from .purgatory.delayed_operation import Purgatory
 from .purgatory.fetch_memory import FetchMemory
 from .purgatory.fetch_purgatory import FetchPurgatory
-from .read.fetch import FetchCallback, FetchParams, FetchPartition
+from .quota.replication_quota import ReplicationQuotas
+from .read.fetch import FetchCallback, FetchParams, FetchPartition, FetchResults
 from .read.reading import read_from_log
 from .read.replica_selector import NO_REPLICA
+from .topic_stats import TopicStatsTable
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +66,27 @@ REFUSED_BEFORE_THE_LOG = frozenset(
 """Errors that Kafka answers without saying where the log starts."""
 
 
+SETTINGS_KEPT_MAX = 1000
+"""Of so many different sets of overrides, what was made of them is remembered."""
+
+LeadershipListener = Callable[[TopicPartition, bool, int], None]
+"""Told a partition, whether it is now led here, and in which leader epoch."""
+
+
+class ReplicaSettings(NamedTuple):
+    """What replication needs to know of the broker's configuration."""
+
+    broker_id: int
+    log_config: Callable[[Mapping[str, str]], LogConfig]
+    min_insync_replicas: Callable[[Mapping[str, str]], int]
+    lag_ms_max: int = 30_000
+    """`replica.lag.time.max.ms`."""
+    quota_windows_max: int = 11
+    """`replication.quota.window.num`."""
+    quota_window_ms: int = 1000
+    """`replication.quota.window.size.seconds`."""
+
+
 class ReplicaManager:
     """Every partition hosted by one broker.
 
@@ -67,6 +95,17 @@ class ReplicaManager:
         log_manager: where the logs are.
         clock: wall time for records, monotonic time for time-outs.
         timers: where waiting operations wait.
+
+    Attributes:
+        partitions: those online, by name; it knows of those offline, too.
+        peers: the other brokers; none until there are some.
+        quotas: bounds on the bytes that replication takes.
+        future_replicas: replicas that are moving to another log directory.
+        topic_stats: what goes in and out of each topic.
+        leadership_listeners: called when a partition comes to be led here, or no longer.
+        on_directories_failed: called with log directories that have just gone offline.
+        flushed_ms: when the last flush was done, wall time.
+        lag_ms_max: `replica.lag.time.max.ms`.
     """
 
     def __init__(
@@ -78,27 +117,39 @@ class ReplicaManager:
     ) -> None:
         self.settings = settings
         self.log_manager = log_manager
-        self.hosted = HostedPartitions(settings, log_manager, clock, self._progressed)
-        self.leadership_listeners = self.hosted.leadership_listeners
+        self.partitions = PartitionTable()
+        self.peers: Peers = NoPeers()
+        self.topic_stats = TopicStatsTable()
+        self.quotas = ReplicationQuotas(
+            settings.broker_id,
+            clock.monotonic_ms,
+            settings.quota_windows_max,
+            settings.quota_window_ms,
+        )
+        self.partitions.leader_quota = self.quotas.leader
+        self.future_replicas = FutureReplicas(settings.broker_id, log_manager, self.partitions)
+        self.leadership_listeners: list[LeadershipListener] = []
         self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.delayed_fetch = FetchPurgatory(timers, clock)
         self.delayed_delete_records: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.on_directories_failed: Callable[[Sequence[FailedDirectory]], None] | None = None
-        """Told of log directories that have just gone offline."""
         self.flushed_ms = 0
-        """When the last flush was done, wall time."""
+        self.lag_ms_max = settings.lag_ms_max
+        self.monotonic_ms = clock.monotonic_ms
         self._clock = clock
-        self._partitions = self.hosted.online
         self._directories = log_manager.directories
         self._staged: list[StagedAppend] = []
         self._touched: dict[Partition, None] = {}
         self._actions: deque[Callable[[], object]] = deque()
+        self._controller_epoch = -1
+        self._overrides: dict[str, Mapping[str, str]] = {}
+        self._settings_by_overrides: dict[frozenset[tuple[str, str]], tuple[LogConfig, int]] = {}
 
     # -- partitions ---------------------------------------------------------------
 
     def get_partition(self, topic_partition: TopicPartition) -> Partition | None:
         """The partition, if this broker holds a replica of it."""
-        return self._partitions.get(topic_partition)
+        return self.partitions.get(topic_partition)
 
     def partition_or_error(self, topic_partition: TopicPartition) -> Partition:
         """The partition, led here.
@@ -107,7 +158,12 @@ class ReplicaManager:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR or
                 NOT_LEADER_OR_FOLLOWER.
         """
-        return self.hosted.leader_or_error(topic_partition)
+        partition = self.partitions.get(topic_partition)
+        if partition is None:
+            raise KafkaError(self.partitions.error_of_missing(topic_partition))
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
 
     # -- appending ----------------------------------------------------------------
 
@@ -178,9 +234,9 @@ class ReplicaManager:
         guard: VerificationGuard | None,
         transaction_version: int,
     ) -> PendingPartition:
-        partition = self._partitions.get(topic_partition)
+        partition = self.partitions.get(topic_partition)
         if partition is None:
-            missing = self._partitions.error_of_missing(topic_partition)
+            missing = self.partitions.error_of_missing(topic_partition)
             return PendingPartition(None, 0, PartitionResponse(missing))
         try:
             info = partition.append_records_to_leader(
@@ -267,7 +323,7 @@ class ReplicaManager:
         handleLogDirFailure)."""
         failed = self.log_manager.take_failed_directories()
         for directory in failed:
-            self.hosted.take_offline(directory.partitions)
+            self.take_offline(directory.partitions)
         if failed and self.on_directories_failed is not None:
             self.on_directories_failed(failed)
 
@@ -293,7 +349,18 @@ class ReplicaManager:
     ) -> None:
         self._actions.append(lambda: check(topic_partition))
 
-    def _progressed(self, topic_partition: TopicPartition) -> None:
+    # -- as the host of each partition ---------------------------------------------
+
+    def may_join_isr(self, broker_id: int) -> bool:
+        """Whether a broker is alive, as far as is known here."""
+        return self.peers.is_alive(broker_id)
+
+    def isr_change_proposed(self, partition: Partition, change: LeaderAndIsr) -> None:
+        """Have a change of the ISR written."""
+        self.peers.submit_isr_change(partition, change)
+
+    def progressed(self, topic_partition: TopicPartition) -> None:
+        """What waits for the partition is looked at by the next `flush`."""
         if self.delayed_produce.has_watchers(topic_partition):
             self._later(self.delayed_produce.check_and_complete, topic_partition)
         if self.delayed_fetch.note_change(topic_partition):
@@ -321,7 +388,7 @@ class ReplicaManager:
             on_complete: gets what they answer, and those that were idle and have changed.
             memory: knows of idle partitions that the reader asks for besides.
         """
-        results = read_from_log(self._partitions, params, partitions, note_follower=True)
+        results = read_from_log(self.partitions, params, partitions, note_follower=True)
         asks_for_idle = memory is not None and memory.asks_for_idle()
         if params.max_wait_ms <= 0 or not (partitions or asks_for_idle):
             on_complete(results)
@@ -335,7 +402,7 @@ class ReplicaManager:
         if total >= params.min_bytes:
             on_complete(results)
             return
-        operation = DelayedFetch(self._partitions, params, partitions, on_complete, memory)
+        operation = DelayedFetch(self.partitions, params, partitions, on_complete, memory)
         if memory is not None:
             memory.wait(operation)
         keys = [asked.topic_partition for asked in partitions]
@@ -344,31 +411,231 @@ class ReplicaManager:
         else:
             self.delayed_fetch.watch(operation, keys, params.max_wait_ms)
 
-    # -- the controller's orders ---------------------------------------------------
+    def count_fetches(self, params: FetchParams, results: FetchResults) -> None:
+        """Count what one fetch is answered, by topic and against the leader's quota.
+
+        Each partition counts once; in Kafka twice if its fetch had to wait, for it is read twice.
+        """
+        find = self.topic_stats.find
+        is_from_follower = params.is_from_follower
+        for requested, data in results:
+            stats = find(requested.topic_partition.topic)
+            if stats is None:
+                continue
+            is_moving = False
+            size = len(data.records)
+            if is_from_follower:
+                if size and self.quotas.leader.is_throttled(requested.topic_partition):
+                    self.quotas.leader.record(size)
+                partition = self.partitions.get(requested.topic_partition)
+                is_moving = partition is not None and params.replica_id in partition.adding_replicas
+            stats.count_fetch(data.error, size, follower=is_from_follower, moving=is_moving)
+
+    def count_idle_partitions(self, idle: Mapping[str, int]) -> None:
+        """Count the partitions of a fetch that were not read, since they were idle.
+
+        Args:
+            idle: topic to how many of its partitions.
+        """
+        find = self.topic_stats.find
+        for topic, count in idle.items():
+            stats = find(topic)
+            if stats is not None:
+                stats.total_fetch_requests += count
+
+    # -- the controller's orders --------------------------------------------------------
 
     def become_leader_or_follower(
         self, controller_id: int, controller_epoch: int, states: Sequence[PartitionState]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Take over what the controller decided; see `HostedPartitions`."""
-        return self.hosted.become_leader_or_follower(controller_id, controller_epoch, states)
+        """Take over what the controller decided (article 001); returns each partition's error.
+
+        An order of an older controller is refused, and one that names no newer leader epoch
+        than the one that is known.
+        """
+        if not self.admit_controller(controller_epoch):
+            return {state.topic_partition: ErrorCode.STALE_CONTROLLER_EPOCH for state in states}
+        errors: dict[TopicPartition, ErrorCode] = {}
+        followed: dict[TopicPartition, InitialFetchState] = {}
+        for state in states:
+            errors[state.topic_partition] = self._apply_state(state, followed)
+        if followed:
+            self.peers.add_fetchers(followed)
+        return errors
+
+    def admit_controller(self, controller_epoch: int) -> bool:
+        """Whether a controller is not older than the latest that was heard of."""
+        if controller_epoch < self._controller_epoch:
+            return False
+        self._controller_epoch = controller_epoch
+        return True
+
+    def _apply_state(
+        self, state: PartitionState, followed: dict[TopicPartition, InitialFetchState]
+    ) -> ErrorCode:
+        topic_partition = state.topic_partition
+        if topic_partition in self.partitions.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        partition = self.partitions.get(topic_partition)
+        if partition is None:
+            try:
+                partition = self._create_partition(state)
+            except StorageError as failure:
+                logger.error("%s cannot be hosted here: %s", topic_partition, failure.message)
+                if self.log_manager.directories.has_trouble:
+                    self.partitions.offline.add(topic_partition)
+                return failure.code
+            except KafkaError as failure:
+                return failure.code
+        elif state.topic_id not in (partition.topic_id, ZERO_UUID):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        elif state.leader_epoch <= partition.leader_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        was_leader = partition.is_leader
+        if not was_leader and partition.leader != NO_LEADER:
+            self.peers.remove_fetchers((topic_partition,))
+        try:
+            if state.leader == self.settings.broker_id:
+                partition.make_leader(state)
+            elif partition.make_follower(state) and state.leader != NO_LEADER:
+                followed[topic_partition] = InitialFetchState(
+                    partition.topic_id,
+                    partition.leader,
+                    partition.leader_epoch,
+                    initial_fetch_offset(partition),
+                )
+        except StorageError as failure:
+            logger.error("%s cannot be led or followed: %s", topic_partition, failure.message)
+            self.progressed(topic_partition)
+            return failure.code
+        if was_leader != partition.is_leader:
+            for listener in self.leadership_listeners:
+                listener(topic_partition, partition.is_leader, partition.leader_epoch)
+        self.progressed(topic_partition)
+        return ErrorCode.NONE
+
+    def _create_partition(self, state: PartitionState) -> Partition:
+        topic_partition = state.topic_partition
+        self._overrides[state.topic] = state.config
+        self.quotas.configure_topic(state.topic, state.config)
+        config, min_insync_replicas = self._topic_settings(state.config)
+        log = self.log_manager.get_or_create_log(
+            topic_partition, state.topic_id, config, is_new=state.is_new
+        )
+        if log.config is not config:
+            log.configure(config)  # one loaded at the start has the defaults
+        partition = Partition(
+            topic_partition,
+            state.topic_id,
+            self.settings.broker_id,
+            log,
+            high_watermark=self.log_manager.high_watermarks.get(topic_partition, 0),
+            min_insync_replicas=min_insync_replicas,
+            host=self,
+            topic_stats=self.topic_stats.join(state.topic),
+        )
+        self.partitions[topic_partition] = partition
+        self.future_replicas.resume(partition)
+        return partition
 
     def stop_replicas(
         self, controller_epoch: int, partitions: Sequence[StoppedReplica]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Give up partitions; those marked for it are deleted from disk as well."""
-        return self.hosted.stop_replicas(controller_epoch, partitions)
+        """Give up partitions, and delete from disk those that say so.
+
+        An order of an older controller, or one that names an older leader epoch, is refused.
+        """
+        if not self.admit_controller(controller_epoch):
+            stale = ErrorCode.STALE_CONTROLLER_EPOCH
+            return {stopped.topic_partition: stale for stopped in partitions}
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for topic_partition, leader_epoch, delete in partitions:
+            errors[topic_partition] = ErrorCode.NONE
+            partition = self.partitions.get(topic_partition)
+            if partition is not None:
+                if 0 <= leader_epoch < partition.leader_epoch:
+                    errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
+                    continue
+                del self.partitions[topic_partition]
+                self._give_up(partition)
+            if topic_partition in self.partitions.offline:
+                errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+            elif delete:  # also where a crash left nothing but the log
+                try:
+                    self.log_manager.delete_log(topic_partition)
+                except StorageError:
+                    errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+        return errors
 
     def keep_only(self, controller_epoch: int, named: Collection[TopicPartition]) -> None:
-        """Give up every partition but these."""
-        self.hosted.keep_only(controller_epoch, named)
+        """Give up every partition but these: the controller knows of no others here.
+
+        What is given up was deleted or moved while this broker was away; its files stay.
+        """
+        if not self.admit_controller(controller_epoch):
+            return
+        for topic_partition in [each for each in self.partitions if each not in named]:
+            logger.warning("%s-%d is this broker's no more: its files stay", *topic_partition)
+            self._give_up(self.partitions.pop(topic_partition))
+
+    def take_offline(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give up partitions whose log directory has failed; they stay away until a restart."""
+        for topic_partition in partitions:
+            self.partitions.offline.add(topic_partition)
+            partition = self.partitions.pop(topic_partition, None)
+            if partition is not None:
+                self._give_up(partition)
+        self.future_replicas.drop_unwanted()
+
+    def _give_up(self, partition: Partition) -> None:
+        self.topic_stats.leave(partition.topic_partition.topic)
+        was_leader, partition.is_leader = partition.is_leader, False
+        partition.pending_isr_change = None
+        self.peers.remove_fetchers((partition.topic_partition,))
+        self.future_replicas.give_up(partition.topic_partition)
+        if was_leader:
+            for listener in self.leadership_listeners:
+                listener(partition.topic_partition, False, partition.leader_epoch)
+        self.progressed(partition.topic_partition)
+
+    # -- settings ------------------------------------------------------------------
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's changed settings in force on every partition hosted here."""
-        self.hosted.update_topic_config(topic, overrides)
+        self._overrides[topic] = overrides
+        self.quotas.configure_topic(topic, overrides)
+        self._configure(
+            partition
+            for partition in self.partitions.values()
+            if partition.topic_partition.topic == topic
+        )
 
     def reconfigure_logs(self) -> None:
         """The broker's defaults changed: look at every partition's settings anew."""
-        self.hosted.reconfigure_logs()
+        self._settings_by_overrides.clear()
+        topics = {topic_partition.topic for topic_partition in self.partitions}
+        self._overrides = {topic: self._overrides.get(topic, {}) for topic in topics}
+        self._configure(self.partitions.values())
+
+    def _configure(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            overrides = self._overrides.get(partition.topic_partition.topic, {})
+            log_config, partition.min_insync_replicas = self._topic_settings(overrides)
+            partition.log.configure(log_config)
+            self.future_replicas.configure(partition.topic_partition, log_config)
+
+    def _topic_settings(self, overrides: Mapping[str, str]) -> tuple[LogConfig, int]:
+        """What a topic's partitions work with; topics with the same overrides share it."""
+        key = frozenset(overrides.items())  # most topics have none
+        made = self._settings_by_overrides.get(key)
+        if made is None:
+            if len(self._settings_by_overrides) >= SETTINGS_KEPT_MAX:
+                self._settings_by_overrides.clear()
+            made = self._settings_by_overrides[key] = (
+                self.settings.log_config(overrides),
+                self.settings.min_insync_replicas(overrides),
+            )
+        return made
 
     # -- housekeeping --------------------------------------------------------------
 
@@ -399,19 +666,19 @@ class ReplicaManager:
     def shrink_isrs(self) -> None:
         """Take followers that do not keep up from the ISRs (Kafka's isr-expiration task)."""
         now_ms = self._clock.monotonic_ms()
-        for partition in list(self._partitions.values()):
+        for partition in list(self.partitions.values()):
             if partition.remote_replicas:
                 partition.shrink_isr(now_ms)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Every partition's high watermark, as they go into the checkpoint files."""
-        return {tp: partition.high_watermark for tp, partition in self._partitions.items()}
+        return {tp: partition.high_watermark for tp, partition in self.partitions.items()}
 
     def delete_old_segments_in_steps(self, logs_per_step: int) -> Iterator[int]:
         """Apply retention to every log, some at a time; gives how many segments went each time."""
 
         def high_watermark_of(topic_partition: TopicPartition) -> int:
-            partition = self._partitions.get(topic_partition)
+            partition = self.partitions.get(topic_partition)
             return 0 if partition is None else partition.high_watermark
 
         return self.log_manager.delete_old_segments(high_watermark_of, logs_per_step)

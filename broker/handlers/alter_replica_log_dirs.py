@@ -40,7 +40,7 @@ async def handle_alter_replica_log_dirs(
     }
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         return _response(dict.fromkeys(targets, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-    futures = context.replica_manager.hosted.future_replicas
+    futures = context.replica_manager.future_replicas
     waiting = list(targets.items())
     errors: dict[TopicPartition, ErrorCode] = {}
     for start in range(0, len(waiting), PARTITIONS_PER_STEP):

@@ -62,7 +62,7 @@ def _describe(context: HandlerContext, topic_partition: TopicPartition) -> Any:
     manager = context.replica_manager
     partition = manager.get_partition(topic_partition)
     if partition is None:
-        error = manager.hosted.online.error_of_missing(topic_partition)
+        error = manager.partitions.error_of_missing(topic_partition)
         return response.PartitionResponse(partition_index=index, error_code=error)
     return response.PartitionResponse(
         partition_index=index,

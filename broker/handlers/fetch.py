@@ -20,7 +20,6 @@ from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.fetch_memory import idle_partition
 from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
-from ...replication.read.fetch_counting import count_fetches, count_idle
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.fast_path.idle_fetch import RepeatedFetch
@@ -61,8 +60,8 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
     partitions, errors = _resolve(context, request, requested, by_id)
 
     def on_complete(results: FetchResults) -> None:
-        hosted = context.replica_manager.hosted
-        count_fetches(hosted, params, results)
+        replica_manager = context.replica_manager
+        replica_manager.count_fetches(params, results)
         data: Results = [
             (
                 (
@@ -74,11 +73,11 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
             for each, result in results
         ]
         if session is not None and session.idle_topics:
-            count_idle(hosted, session.idle_topics)
+            replica_manager.count_idle_partitions(session.idle_topics)
         request.answer(fetch_response(context, request, session, data + errors))
         if session is not None:
             for (key, _), (each, result) in zip(data, results, strict=False):
-                idle = idle_partition(hosted.online, params, each, result)
+                idle = idle_partition(replica_manager.partitions, params, each, result)
                 if idle is not None:
                     session.leave_alone(key, idle)
 
@@ -90,7 +89,7 @@ def _check_idle(
     context: HandlerContext, request: Request, session: FetchSession, params: FetchParams
 ) -> None:
     """Have a session's idle partitions looked at, unless what they rest on is still so."""
-    select_replica = context.replica_manager.hosted.online.select_replica
+    select_replica = context.replica_manager.partitions.select_replica
     session.rest_on(context.metadata_cache.snapshot, grounds_of(params, select_replica))
     if request.is_from_follower:
         if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
@@ -170,7 +169,7 @@ def _resolve(
             if topic not in topic_names:
                 name = context.metadata_cache.topic_name(topic)
                 if name is None and is_from_follower:  # it may know of a topic before we do
-                    name = context.replica_manager.hosted.online.topic_name(topic)
+                    name = context.replica_manager.partitions.topic_name(topic)
                 topic_names[topic] = name
             name = topic_names[topic]
         else:

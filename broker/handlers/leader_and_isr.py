@@ -36,7 +36,7 @@ async def handle_leader_and_isr(
     """Lead and follow, some partitions at a time."""
     body: messages.LeaderAndIsrRequest = request.body
     require_current_broker_epoch(context, request, body.broker_epoch)
-    if not context.replica_manager.hosted.admit_controller(body.controller_epoch):
+    if not context.replica_manager.admit_controller(body.controller_epoch):
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
     configs = await read_topic_overrides(context.metadata_store, named_topics(body))
     states = await run_in_steps(decode_leader_and_isr(body, lambda topic: configs.get(topic, {})))

@@ -38,7 +38,7 @@ async def handle_update_metadata(
     update = await run_in_steps(steps)
     if cache.snapshot.topic_configs is not known:
         update = _with_configs(update, {**read, **cache.snapshot.topic_configs})
-    if not context.replica_manager.hosted.admit_controller(body.controller_epoch):
+    if not context.replica_manager.admit_controller(body.controller_epoch):
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
     deleted = cache.update_metadata(update, request.correlation_id)
     if deleted:

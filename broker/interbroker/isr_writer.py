@@ -17,9 +17,8 @@ from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, MetadataStoreError, NoNode
 from ...metadata_store.store import MetadataStore
 from ...metadata_store.znodes import CorruptNode
-from ...replication.partition.isr_change import IsrChangeOutcome
 from ...replication.partition.isr_propagation import CHECK_INTERVAL_MS, IsrPropagation
-from ...replication.partition.partition import Partition
+from ...replication.partition.partition import IsrChangeOutcome, Partition
 from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 

@@ -92,7 +92,7 @@ class BrokerPeers:
             config["num.replica.fetchers"],
             replica_manager.get_partition,
             FetcherTasks(start_task, links.to_broker, endpoint, clock),
-            quota=replica_manager.hosted.quotas.follower,
+            quota=replica_manager.quotas.follower,
             on_appended=self._appended,
         )
         self._move_quota = MoveQuota(
@@ -164,7 +164,7 @@ class BrokerPeers:
         self, settings: FetcherSettings, start_task: Callable[..., None]
     ) -> FutureReplicaTasks:
         """Have replicas copied that move, as soon as there are any."""
-        futures = self._replica_manager.hosted.future_replicas
+        futures = self._replica_manager.future_replicas
         step_bytes = min(settings.fetch_max_bytes, BYTES_PER_STEP)
         futures.settings = settings._replace(fetch_max_bytes=step_bytes)
         futures.quota = self._move_quota
@@ -177,7 +177,7 @@ class BrokerPeers:
         self.fetchers.resize(self._config["num.replica.fetchers"])
 
     def _bound(self) -> None:
-        quotas, config = self._replica_manager.hosted.quotas, self._config
+        quotas, config = self._replica_manager.quotas, self._config
         quotas.leader.bytes_per_second_max = config[LEADER_RATE]
         quotas.follower.bytes_per_second_max = config[FOLLOWER_RATE]
         self._move_quota.bytes_per_second_max = config[MOVE_RATE]

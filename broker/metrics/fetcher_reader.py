@@ -20,7 +20,7 @@ def fetcher_samples(source: MetricsSource) -> Iterator[Sample]:
     yield _MANAGER + "maxlag", _CLIENT, fetchers.max_lag()
     yield _MANAGER + "failedpartitionscount", _CLIENT, fetchers.failed_partitions_count
     yield _MANAGER + "deadthreadcount", _CLIENT, fetchers.dead_threads_count
-    moves = source.context.replica_manager.hosted.future_replicas
+    moves = source.context.replica_manager.future_replicas
     yield _MOVES + "maxlag", _MOVER, moves.max_lag
     yield _MOVES + "failedpartitionscount", _MOVER, moves.failed_count
     for fetcher in list(fetchers):

@@ -83,9 +83,9 @@ def broker_samples(source: MetricsSource) -> Iterator[Sample]:
 
 def replica_samples(source: MetricsSource) -> Iterator[Sample]:
     """Partitions one by one, and how many of them are in which state."""
-    hosted = source.context.replica_manager.hosted
+    partitions = source.context.replica_manager.partitions
     counts: Counter[str] = Counter()
-    for partition in list(hosted.online.values()):
+    for partition in list(partitions.values()):
         labels = (partition.topic_partition.topic, str(partition.topic_partition.partition))
         for name, value in _partition_values(partition):
             yield _PARTITION + name, labels, value
@@ -94,8 +94,8 @@ def replica_samples(source: MetricsSource) -> Iterator[Sample]:
         counts["underminisrpartitioncount"] += partition.is_under_min_isr
         counts["atminisrpartitioncount"] += partition.is_at_min_isr
         counts["reassigningpartitions"] += partition.is_leader and partition.is_reassigning
-    offline = len(hosted.online.offline)
-    yield _REPLICA_MANAGER + "partitioncount", (), len(hosted.online) + offline
+    offline = len(partitions.offline)
+    yield _REPLICA_MANAGER + "partitioncount", (), len(partitions) + offline
     yield _REPLICA_MANAGER + "offlinereplicacount", (), offline
     for name in (
         "leadercount",
@@ -119,7 +119,7 @@ def _partition_values(partition: Partition) -> Iterator[tuple[str, int]]:
 
 def topic_samples(source: MetricsSource) -> Iterator[Sample]:
     """What went in and out: all topics together, and each that had anything."""
-    table = source.context.replica_manager.hosted.topic_stats
+    table = source.context.replica_manager.topic_stats
     total = table.total()
     for name, counter in (*PER_TOPIC, *OF_THE_BROKER):
         yield _TOPICS + name, (), getattr(total, counter)

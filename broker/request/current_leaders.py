@@ -106,7 +106,7 @@ def tell_fetcher(
     if isinstance(topic, bytes):
         name = context.metadata_cache.topic_name(topic)
         if name is None:  # a follower may hear of a topic first
-            name = context.replica_manager.hosted.online.topic_name(topic)
+            name = context.replica_manager.partitions.topic_name(topic)
     else:
         name = topic
     if name is not None:

@@ -12,9 +12,8 @@ from typing import NamedTuple, Protocol
 
 from ...common.errors import ErrorCode
 from ...common.live_broker import LiveBroker
-from ...common.partition_state import PartitionState
+from ...common.partition_state import PartitionState, StoppedReplica
 from ...common.topic_partition import TopicPartition
-from ...replication.partition.hosted_partitions import StoppedReplica
 
 PartitionErrors = Mapping[TopicPartition, ErrorCode]
 """What a broker says of each partition; every one has the same code if all was refused."""

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from ...common.errors import ErrorCode
 from ...common.live_broker import EndPoint, LiveBroker
-from ...common.partition_state import PartitionState
+from ...common.partition_state import PartitionState, StoppedReplica
 from ...common.sentinels import ZERO_UUID
 from ...common.topic_partition import TopicPartition
 from ...metadata.metadata_cache import MetadataUpdate
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ...replication.partition.hosted_partitions import StoppedReplica
 from .channel import (
     BecomeLeaderOrFollower,
     ControllerRequest,

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ...common.errors import ErrorCode
 from ...common.live_broker import LiveBroker
-from ...common.partition_state import PartitionState
+from ...common.partition_state import PartitionState, StoppedReplica
 from ...common.topic_partition import TopicPartition
-from ...replication.partition.hosted_partitions import StoppedReplica
 from ..context import ControllerContext, Topic
 from .channel import (
     BecomeLeaderOrFollower,

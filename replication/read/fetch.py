@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
-from ...common.sentinels import CONSUMER_REPLICA_ID, NO_OFFSET
+from ...common.sentinels import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET
 from ...common.topic_partition import TopicPartition
 from ...storage.index.transaction_index import AbortedTxn
 from ...storage.io.file_slice import FileSlice
-from ..partition.partition import NO_EPOCH, FetchIsolation
+from ..partition.partition import FetchIsolation
 
 
 class FetchParams(NamedTuple):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-from ...common.partition_state import LeaderAndIsr
+from ...common.partition_state import LeaderAndIsr, StoppedReplica
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.channel import StopReplica
 from ...controller.context import Topic
@@ -39,7 +39,6 @@ from ...metadata.metadata_cache import MetadataUpdate
 from ...metadata_store import znodes
 from ...metadata_store.errors import NoNode
 from ...metadata_store.store import Delete, Operation
-from ...replication.partition.hosted_partitions import StoppedReplica
 from ..control.verbs import VerbError
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def take(broker: Broker) -> str:
     topics: dict[str, Any] = {}
     snapshot = broker.metadata_cache.snapshot
     directories = broker.log_manager.log_dirs
-    for topic_partition, hosted in broker.replica_manager.hosted.online.items():
+    for topic_partition, hosted in broker.replica_manager.partitions.items():
         topic, number = topic_partition
         source = Path(hosted.log.directory)
         shutil.copytree(source, folder / source.name, copy_function=shutil.copyfile)
@@ -198,7 +197,7 @@ async def remove_all_topics(broker: Broker, controller: ActiveController) -> Non
     for topic in topics:
         controller.context.remove_topic(topic)
     manager = broker.replica_manager
-    hosted = set(manager.hosted.online) | set(broker.log_manager.logs)
+    hosted = set(manager.partitions) | set(broker.log_manager.logs)
     manager.stop_replicas(
         controller.context.epoch, [StoppedReplica(each, delete=True) for each in sorted(hosted)]
     )

@@ -170,7 +170,7 @@ async def restore(target: ControlTarget, snapshot: Snapshot) -> None:
     topics = snapshots.find(broker, snapshot.name)
     epochs = {
         hosted.topic_id: hosted.leader_epoch
-        for hosted in broker.replica_manager.hosted.online.values()
+        for hosted in broker.replica_manager.partitions.values()
     }
     try:
         async with broker.controller.acting() as controller:

@@ -108,7 +108,7 @@ def _keep_followers(broker: Broker, milliseconds: int) -> None:
     """No follower has fallen behind while no time passed for it."""
     from ...replication.partition.replica import LONG_AGO_MS
 
-    for partition in broker.replica_manager.hosted.online.values():
+    for partition in broker.replica_manager.partitions.values():
         for replica in partition.remote_replicas.values():
             if replica.last_caught_up_ms != LONG_AGO_MS:
                 replica.last_caught_up_ms += milliseconds

@@ -174,7 +174,7 @@ async def elect(target: ControlTarget, topic: str, partition: int, to: int) -> i
 
 def _held(target: ControlTarget) -> HeldReplicas:
     """Stands between this broker's partitions and its fetchers, from the first use on."""
-    hosted = target.broker.replica_manager.hosted
-    if not isinstance(hosted.peers, HeldReplicas):
-        hosted.peers = HeldReplicas(hosted.peers)
-    return hosted.peers
+    replica_manager = target.broker.replica_manager
+    if not isinstance(replica_manager.peers, HeldReplicas):
+        replica_manager.peers = HeldReplicas(replica_manager.peers)
+    return replica_manager.peers

@@ -25,8 +25,7 @@ from odradek.controller.controller import Controller
 from odradek.controller.topics.new_partitions import NewPartitions
 from odradek.controller.topics.new_topic import NewTopic
 from odradek.metadata.metadata_cache import MetadataCache, MetadataUpdate
-from odradek.replication.partition.hosted_partitions import ReplicaSettings
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.timers import Timers
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log_manager.log_manager import LogManager

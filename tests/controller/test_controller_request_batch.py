@@ -7,7 +7,7 @@ from support.cluster import RecordingChannel, live_broker
 
 from odradek.common.errors import ErrorCode
 from odradek.common.live_broker import LiveBroker
-from odradek.common.partition_state import LEADER_DURING_DELETE, LeaderAndIsr
+from odradek.common.partition_state import LEADER_DURING_DELETE, LeaderAndIsr, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.channel.channel import (
     BecomeLeaderOrFollower,
@@ -17,7 +17,6 @@ from odradek.controller.channel.channel import (
 )
 from odradek.controller.channel.request_batch import ControllerBrokerRequestBatch
 from odradek.controller.context import ControllerContext, Reassignment, Topic
-from odradek.replication.partition.hosted_partitions import StoppedReplica
 
 T0 = TopicPartition("t", 0)
 

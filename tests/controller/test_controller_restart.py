@@ -11,7 +11,7 @@ import trio
 from support.cluster import START_MS, Cluster, live_broker
 
 from odradek.common.errors import ErrorCode
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
 from odradek.controller.registration import BrokerIdTaken, get_or_create_cluster_id, register_broker
@@ -19,7 +19,6 @@ from odradek.controller.topics.new_partitions import NewPartitions
 from odradek.controller.topics.new_topic import NewTopic
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.store import Operation, Result
-from odradek.replication.partition.hosted_partitions import StoppedReplica
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from support.cluster import Cluster, live_broker
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.live_broker import LiveBroker
-from odradek.common.partition_state import LEADER_DURING_DELETE
+from odradek.common.partition_state import LEADER_DURING_DELETE, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
 from odradek.controller.topics.new_partitions import NewPartitions
@@ -19,7 +19,6 @@ from odradek.controller.topics.new_topic import NewTopic
 from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.errors import NoNode
-from odradek.replication.partition.hosted_partitions import StoppedReplica
 
 
 @pytest.fixture

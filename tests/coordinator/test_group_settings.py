@@ -7,7 +7,7 @@ import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.internal_topics import CONSUMER_OFFSETS
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.group_configs import GroupConfigs
@@ -16,7 +16,6 @@ from odradek.coordinator.group.offset_metadata_manager import CommitRequest, Par
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.metadata.metadata_cache import MetadataCache
 from odradek.protocol.compression.codecs import Compression
-from odradek.replication.partition.hosted_partitions import StoppedReplica
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers

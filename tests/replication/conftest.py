@@ -11,7 +11,6 @@ from odradek.common.partition_state import PartitionState
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.append import PartitionResponse
-from odradek.replication.partition.hosted_partitions import ReplicaSettings
 from odradek.replication.partition.partition import FetchIsolation
 from odradek.replication.read.fetch import (
     FetchParams,
@@ -19,7 +18,7 @@ from odradek.replication.read.fetch import (
     FetchPartitionData,
     FetchResults,
 )
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage.log.append_origin import AppendOrigin

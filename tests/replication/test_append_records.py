@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch
-from odradek.replication.partition.hosted_partitions import StoppedReplica
 
 if TYPE_CHECKING:
     from conftest import Bench

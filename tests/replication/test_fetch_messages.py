@@ -3,9 +3,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import iter_batches, iter_records
-from odradek.replication.partition.hosted_partitions import StoppedReplica
 from odradek.replication.partition.partition import FetchIsolation
 from odradek.replication.read.fetch import FetchPartition, FetchPartitionData
 

@@ -17,9 +17,8 @@ from odradek.replication.alter_log_dirs.future_replica import FutureReplica
 from odradek.replication.alter_log_dirs.local_leader import read
 from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, Wait
 from odradek.replication.fetcher.settings import FetcherSettings
-from odradek.replication.partition.hosted_partitions import ReplicaSettings
 from odradek.replication.partition.partition import Partition
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage.log.log_config import LogConfig
@@ -175,7 +174,7 @@ class Life:
         self.log_manager.load_logs()
         settings = ReplicaSettings(1, lambda overrides: CONFIG, lambda overrides: 1)
         self.manager = ReplicaManager(settings, self.log_manager, self.clock, Timers())
-        self.futures = self.manager.hosted.future_replicas
+        self.futures = self.manager.future_replicas
         self.futures.settings = FetcherSettings(1, fetch_max_bytes=200)
         self.host()
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from odradek.common.errors import ErrorCode
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.alter_log_dirs.future_replica import FutureReplica
@@ -19,10 +19,9 @@ from odradek.replication.alter_log_dirs.local_leader import read
 from odradek.replication.append import PartitionResponse
 from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, Wait
 from odradek.replication.fetcher.settings import FetcherSettings
-from odradek.replication.partition.hosted_partitions import ReplicaSettings, StoppedReplica
 from odradek.replication.partition.partition import FetchIsolation, Partition
 from odradek.replication.read.fetch import FetchParams, FetchPartition, FetchResults
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage.log.append_origin import AppendOrigin
@@ -56,7 +55,7 @@ class Bench:
         self.log_manager.load_logs()
         settings = ReplicaSettings(BROKER_ID, self.log_config, lambda overrides: 1)
         self.manager = ReplicaManager(settings, self.log_manager, self.clock, self.timers)
-        self.futures = self.manager.hosted.future_replicas
+        self.futures = self.manager.future_replicas
         self.futures.settings = FetcherSettings(BROKER_ID, fetch_max_bytes=STEP_BYTES)
         self.started: list[FutureReplica] = []
         self.tasks = FutureReplicaTasks(

@@ -11,8 +11,7 @@ from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
 from odradek.replication.fetcher.fetch_state import InitialFetchState
-from odradek.replication.partition.isr_change import IsrChangeOutcome
-from odradek.replication.partition.partition import FetchIsolation, Partition
+from odradek.replication.partition.partition import FetchIsolation, IsrChangeOutcome, Partition
 from odradek.replication.read.fetch import (
     FetchParams,
     FetchPartition,
@@ -56,7 +55,7 @@ class Leader:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.peers = RecordedPeers()
-        bench.manager.hosted.peers = self.peers
+        bench.manager.peers = self.peers
         self.epoch = 0
         self.version = 0
 

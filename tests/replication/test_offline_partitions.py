@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch
 from odradek.replication.append import PartitionResponse
-from odradek.replication.partition.hosted_partitions import ReplicaSettings, StoppedReplica
 from odradek.replication.partition.partition import FetchIsolation
 from odradek.replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage.log.append_origin import AppendOrigin

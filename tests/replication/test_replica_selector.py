@@ -30,7 +30,7 @@ class Racks:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.racks = dict(RACKS)
-        bench.manager.hosted.online.select_replica = RackAwareSelector(self.racks.get)
+        bench.manager.partitions.select_replica = RackAwareSelector(self.racks.get)
         bench.lead(bench.state(leader_epoch=1, isr=(1, 2, 3), replicas=(1, 2, 3, 4)))
         for _ in range(4):
             bench.produce("t", b"value")

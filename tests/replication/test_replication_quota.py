@@ -15,7 +15,6 @@ from odradek.replication.read.fetch import (
     FetchPartitionData,
     FetchResults,
 )
-from odradek.replication.read.fetch_counting import count_fetches
 from odradek.runtime.clock import ManualClock
 
 if TYPE_CHECKING:
@@ -83,12 +82,12 @@ class Leader:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.hosted = bench.manager.hosted
+        self.manager = bench.manager
         config = {LEADER_REPLICAS: "0:1"}
         bench.lead(bench.state(leader_epoch=1, isr=(1, 2), replicas=(1, 2, 3), config=config))
         for _ in range(50):
             bench.produce("t", b"v" * 1000)
-        self.hosted.quotas.leader.bytes_per_second_max = 10_000
+        self.manager.quotas.leader.bytes_per_second_max = 10_000
 
     def fetch(
         self, broker_id: int, offset: int = 0, *, wait_ms: int = 0
@@ -97,7 +96,7 @@ class Leader:
         params = FetchParams(wait_ms, 1, 1 << 20, FetchIsolation.LOG_END, broker_id)
 
         def answered(results: FetchResults) -> None:
-            count_fetches(self.hosted, params, results)
+            self.manager.count_fetches(params, results)
             answers.append(results[0][1])
 
         asked = FetchPartition(T0, bytes(16), offset, 20_000, log_start_offset=0)

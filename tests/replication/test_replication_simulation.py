@@ -12,7 +12,6 @@ from support.simulation import Break, first_seed_that_fails, require_same_trace
 from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import LeaderAndIsr, PartitionState
 from odradek.replication.fetcher import fetcher
-from odradek.replication.partition.in_sync_replicas import InSyncReplicas
 from odradek.replication.partition.partition import Partition
 from odradek.replication.partition.replica import Replica
 from odradek.replication.read import reading
@@ -123,21 +122,21 @@ def acknowledge_at_once(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def count_on_a_pending_shrink(patch: pytest.MonkeyPatch) -> None:
     """The high watermark does not wait for those that are about to leave the ISR."""
-    real = InSyncReplicas._propose
+    real = Partition._propose
 
-    def propose(partition: InSyncReplicas, isr: Iterable[int]) -> LeaderAndIsr:
+    def propose(partition: Partition, isr: Iterable[int]) -> LeaderAndIsr:
         change = real(partition, isr)
         partition.maximal_isr = change.isr
         return change
 
-    patch.setattr(InSyncReplicas, "_propose", propose)
+    patch.setattr(Partition, "_propose", propose)
 
 
 @mutation
 def expand_below_the_epochs_start(patch: pytest.MonkeyPatch) -> None:
     """Whoever has reached a new leader's high watermark may join, though that lags."""
 
-    def maybe_expand_isr(partition: InSyncReplicas, replica: Replica) -> LeaderAndIsr | None:
+    def maybe_expand_isr(partition: Partition, replica: Replica) -> LeaderAndIsr | None:
         if (
             partition.pending_isr_change is not None
             or replica.log_end_offset < partition.high_watermark
@@ -146,19 +145,19 @@ def expand_below_the_epochs_start(patch: pytest.MonkeyPatch) -> None:
             return None
         return partition._propose((*partition.isr, replica.broker_id))
 
-    patch.setattr(InSyncReplicas, "maybe_expand_isr", maybe_expand_isr)
+    patch.setattr(Partition, "maybe_expand_isr", maybe_expand_isr)
 
 
 @mutation
 def expand_below_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
     """Whoever fetches joins."""
 
-    def maybe_expand_isr(partition: InSyncReplicas, replica: Replica) -> LeaderAndIsr | None:
+    def maybe_expand_isr(partition: Partition, replica: Replica) -> LeaderAndIsr | None:
         if partition.pending_isr_change is not None:
             return None
         return partition._propose((*partition.isr, replica.broker_id))
 
-    patch.setattr(InSyncReplicas, "maybe_expand_isr", maybe_expand_isr)
+    patch.setattr(Partition, "maybe_expand_isr", maybe_expand_isr)
 
 
 @mutation
@@ -197,7 +196,7 @@ def let_the_high_watermark_go_back(patch: pytest.MonkeyPatch) -> None:
 def believe_in_a_refused_change(patch: pytest.MonkeyPatch) -> None:
     """A refused change of the ISR counts as one that was never tried, or as done."""
     patch.setattr(
-        InSyncReplicas,
+        Partition,
         "isr_change_failed",
         lambda partition, change, outcome: partition._commit(change.isr),
     )
@@ -207,13 +206,13 @@ def believe_in_a_refused_change(patch: pytest.MonkeyPatch) -> None:
 def forget_a_change_that_may_be_written(patch: pytest.MonkeyPatch) -> None:
     """The high watermark goes by the ISR as it was, and not by the one it may become."""
 
-    def propose(partition: InSyncReplicas, isr: Iterable[int]) -> LeaderAndIsr:
+    def propose(partition: Partition, isr: Iterable[int]) -> LeaderAndIsr:
         change = real(partition, isr)
         partition.maximal_isr = partition.isr
         return change
 
-    real = InSyncReplicas._propose
-    patch.setattr(InSyncReplicas, "_propose", propose)
+    real = Partition._propose
+    patch.setattr(Partition, "_propose", propose)
 
 
 @mutation
@@ -231,12 +230,12 @@ def run_ahead_of_the_log(patch: pytest.MonkeyPatch) -> None:
 def take_an_older_epochs_state(patch: pytest.MonkeyPatch) -> None:
     """An answer to a change of the ISR counts in the next leader epoch."""
 
-    def settle(partition: InSyncReplicas, change: LeaderAndIsr, partition_epoch: int) -> bool:
+    def settle(partition: Partition, change: LeaderAndIsr, partition_epoch: int) -> bool:
         partition._commit(change.isr)
         partition.partition_epoch = partition_epoch
         return True
 
-    patch.setattr(InSyncReplicas, "settle_isr_change", settle)
+    patch.setattr(Partition, "settle_isr_change", settle)
 
 
 @mutation

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.common.sentinels import ZERO_UUID
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.headers import response_header_version
 from odradek.protocol.records import build_batch
-from odradek.replication.partition.hosted_partitions import StoppedReplica
 from odradek.storage.log.append_origin import AppendOrigin
 from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 
@@ -248,7 +247,7 @@ def counters(bench: Bench) -> Counter[str]:
     """What fetches have counted so far."""
     counted: Counter[str] = Counter()
     for name in TOPICS:
-        stats = bench.broker.replica_manager.hosted.topic_stats.find(name)
+        stats = bench.broker.replica_manager.topic_stats.find(name)
         if stats is not None:
             counted[f"fetches of {name}"] = stats.total_fetch_requests
             counted[f"bytes of {name}"] = stats.bytes_out

@@ -21,7 +21,6 @@ from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....replication.purgatory.fetch_memory import FetchMemory, IdlePartition, idle_partition
 from ....replication.read.fetch import FetchPartition, FetchPartitionData, FetchResults
-from ....replication.read.fetch_counting import count_fetches, count_idle
 from ....replication.read.reading import read_from_log
 from ....replication.read.replica_selector import NO_REPLICA
 from ..context import HandlerContext
@@ -326,25 +325,25 @@ class RepeatedFetch:
             ):
                 self._explain(request, results)
                 return
-        memory, hosted = self._memory, context.replica_manager.hosted
+        memory, replica_manager = self._memory, context.replica_manager
         answer = FastFetchAnswer(memory, request.correlation_id, results)
         for part in self._topics:
             answer.add_topic(part)
         request.route.errors.count_one(ErrorCode.NONE, 1 + answer.partitions)
-        count_fetches(hosted, memory.params, results)
-        count_idle(
-            hosted, {self._names[topic]: count for topic, count in answer.idle_topics.items()}
+        replica_manager.count_fetches(memory.params, results)
+        replica_manager.count_idle_partitions(
+            {self._names[topic]: count for topic, count in answer.idle_topics.items()}
         )
         request.answer_framed(answer.buffers(len(self._topics)))
         for topic, entry, encoded, requested, data in answer.fresh:
-            idle = idle_partition(hosted.online, memory.params, requested, data)
+            idle = idle_partition(replica_manager.partitions, memory.params, requested, data)
             if idle is not None:
                 memory.leave_alone(topic, entry, encoded, idle)
 
     def _explain(self, request: Request, results: FetchResults) -> None:
         """Answer by the codec, for there is more to say than the fast path can."""
         context, memory = self._context, self._memory
-        hosted = context.replica_manager.hosted
+        replica_manager = context.replica_manager
         found = {requested.topic_partition: data for requested, data in results}
         everything: FetchResults = []
         answered: Results = []
@@ -354,10 +353,12 @@ class RepeatedFetch:
                 requested = memory.layout.read_entry(entry, self._names[topic], topic_id)
                 data = found.get(requested.topic_partition)
                 if data is None:
-                    ((_, data),) = read_from_log(hosted.online, memory.params, [requested])
+                    ((_, data),) = read_from_log(
+                        replica_manager.partitions, memory.params, [requested]
+                    )
                 everything.append((requested, data))
                 answered.append(((topic, requested.topic_partition.partition), data))
-        count_fetches(hosted, memory.params, everything)
+        replica_manager.count_fetches(memory.params, everything)
         request.body = self.decode(request.route)
         request.answer(fetch_response(context, request, None, answered))
 

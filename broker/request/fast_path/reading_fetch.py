@@ -20,7 +20,6 @@ from ....protocol.headers import read_request_header
 from ....protocol.varints import encode_unsigned_varint
 from ....replication.partition.partition import FetchIsolation
 from ....replication.read.fetch import FetchPartitionData
-from ....replication.read.fetch_counting import count_idle
 from ....replication.read.replica_selector import select_leader
 from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
@@ -108,7 +107,7 @@ class ReadingFastPath:
         self._context = context
         self._route = route
         self._partition = partition
-        self._online = context.replica_manager.hosted.online
+        self._online = context.replica_manager.partitions
         self._snapshot = context.metadata_cache.snapshot
         self._head, self._middle, self._tail = parts
         head, middle, tail = map(len, parts)
@@ -265,7 +264,7 @@ class ReadingFastPath:
             partition.log_start_offset,
         )
         if session.idle_topics:
-            count_idle(context.replica_manager.hosted, session.idle_topics)
+            context.replica_manager.count_idle_partitions(session.idle_topics)
 
 
 def learn_reading(

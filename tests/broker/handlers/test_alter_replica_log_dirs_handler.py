@@ -87,7 +87,7 @@ async def test_a_replica_moves_and_its_description_with_it(bench: Bench, version
     await bench.create_topic("orders")
     await produce(bench, 20)
     _, other = both(bench)
-    moves = bench.broker.replica_manager.hosted.future_replicas
+    moves = bench.broker.replica_manager.future_replicas
     errors = await alter(bench, {other.path: {"orders": [0]}}, version)
     assert errors == {ORDERS: ErrorCode.NONE}
     with trio.fail_after(60):
@@ -146,7 +146,7 @@ async def test_who_may_not_alter_the_cluster_is_refused(
 
 
 async def test_the_rate_of_moves_is_changed_while_the_broker_runs(bench: Bench) -> None:
-    moves = bench.broker.replica_manager.hosted.future_replicas
+    moves = bench.broker.replica_manager.future_replicas
     make = messages.IncrementalAlterConfigsRequest
     change = make.AlterableConfig(name=RATE, config_operation=0, value="12345")
     resource = make.AlterConfigsResource(

@@ -262,7 +262,7 @@ async def test_hooks_see_every_fetch(bench: Bench) -> None:
 
 async def test_who_may_be_sent_to_another_replica_is_answered_by_the_handler(bench: Bench) -> None:
     reader = await reader_of_ten_records(bench, in_session=False)
-    online = bench.broker.replica_manager.hosted.online
+    online = bench.broker.replica_manager.partitions
     online.select_replica = lambda partition, params, offset: 7
     reader.ask(WHERE, at(4), COMMON)
     assert reader.taken == 3

@@ -105,7 +105,7 @@ async def test_a_leader_that_cannot_be_reached_is_named_without_an_address(bench
 async def test_a_partition_on_a_failed_disk_is_a_storage_error(bench: Bench) -> None:
     """Fetch has no such error before version 6, and says that another may lead."""
     await bench.create_topic("t")
-    bench.broker.replica_manager.hosted.take_offline([T0])
+    bench.broker.replica_manager.take_offline([T0])
     produced = await bench.client.call(produce(), 10)
     (refused,) = produced.responses[0].partition_responses
     assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -10,12 +10,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from odradek.broker.maintenance.log_maintenance import LogMaintenance
-from odradek.common.partition_state import PartitionState
+from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic.dynamic_config import DynamicConfig
 from odradek.protocol.records import build_batch
-from odradek.replication.partition.hosted_partitions import ReplicaSettings, StoppedReplica
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage import Log, LogConfig, LogManager, TopicPartition

@@ -23,9 +23,8 @@ from ....replication.fetcher.leader_endpoint import LeaderEndpoint
 from ....replication.fetcher.manager import FetcherManager
 from ....replication.fetcher.settings import FetcherSettings
 from ....replication.fetcher.truncation import Truncation
-from ....replication.partition.hosted_partitions import ReplicaSettings
 from ....replication.partition.partition import Partition
-from ....replication.replica_manager import ReplicaManager
+from ....replication.replica_manager import ReplicaManager, ReplicaSettings
 from ....runtime.clock import ManualClock
 from ....runtime.timers import Timers
 from ....storage.log.log_config import LogConfig
@@ -173,7 +172,7 @@ class ReplicatingBroker:
         self.fetchers = FetcherManager(
             self._settings, 1, self.replica_manager.get_partition, start_fetcher
         )
-        self.replica_manager.hosted.peers = self
+        self.replica_manager.peers = self
         self.log_manager.load_logs()
 
     def end(self) -> None:
@@ -228,8 +227,8 @@ class ReplicatingBroker:
         """An order of the controller, of this one or a former."""
         if order.broker_epoch != self.epoch:
             return
-        hosted = self.replica_manager.hosted
-        if not hosted.admit_controller(order.controller_epoch):
+        replica_manager = self.replica_manager
+        if not replica_manager.admit_controller(order.controller_epoch):
             return
         self.alive_brokers = order.alive
         if order.states:
@@ -276,7 +275,7 @@ class ReplicatingBroker:
     @property
     def partitions(self) -> Mapping[TopicPartition, Partition]:
         """What it hosts."""
-        return self.replica_manager.hosted.online
+        return self.replica_manager.partitions
 
     def leads(self, topic_partition: TopicPartition) -> bool:
         """Whether it thinks so."""

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ....common.partition_state import LeaderAndIsr
-from ....replication.partition.isr_change import IsrChangeOutcome
-from ....replication.partition.partition import Partition
+from ....replication.partition.partition import IsrChangeOutcome, Partition
 from .controller import ReplicationStore
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....replication.fetcher.truncation import Truncation
-from ....replication.partition.isr_change import IsrChangeOutcome
+from ....replication.partition.partition import IsrChangeOutcome
 from ....runtime.clock import ManualClock
 from ..disks.disk_faults import PowerCut
 from .broker import ReplicatingBroker
