@@ -20,7 +20,7 @@ class Peers(Protocol):
         """Whether a broker is alive, as far as is known here."""
 
     def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
-        """Have a change of the ISR written, and the partition told what became of it."""
+        """Have a change of the ISR written, and call the partition with the outcome."""
 
     def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:
         """Begin to fetch partitions from their leaders."""
@@ -37,7 +37,7 @@ class NoPeers:
         return False
 
     def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
-        """It stays pending: the stricter ISR holds until somebody can be told."""
+        """It stays pending: the stricter ISR holds until it can be written."""
 
     def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:
         """There is nobody to fetch from."""

@@ -39,10 +39,9 @@ from .partition.partition import Partition
 from .partition.partition_table import PartitionTable
 from .peers import NoPeers, Peers
 from .purgatory.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsCallback
-from .purgatory.delayed_fetch import DelayedFetch
+from .purgatory.delayed_fetch import DelayedFetch, FetchPurgatory
 from .purgatory.delayed_operation import Purgatory
-from .purgatory.fetch_memory import FetchMemory
-from .purgatory.fetch_purgatory import FetchPurgatory
+from .purgatory.idle_partition_cache import IdlePartitionCache
 from .quota.replication_quota import ReplicationQuotas
 from .read.fetch import FetchCallback, FetchParams, FetchPartition, FetchResults
 from .read.reading import read_from_log
@@ -70,7 +69,7 @@ SETTINGS_KEPT_MAX = 1000
 """Of so many different sets of overrides, what was made of them is remembered."""
 
 LeadershipListener = Callable[[TopicPartition, bool, int], None]
-"""Told a partition, whether it is now led here, and in which leader epoch."""
+"""Called with a partition, whether it is now led here, and its leader epoch."""
 
 
 class ReplicaSettings(NamedTuple):
@@ -375,22 +374,22 @@ class ReplicaManager:
         params: FetchParams,
         partitions: Sequence[FetchPartition],
         on_complete: FetchCallback,
-        memory: FetchMemory | None = None,
+        idle_cache: IdlePartitionCache | None = None,
     ) -> None:
-        """Read from partitions led here; wait for more where that is asked and allowed.
+        """Read from partitions led here; wait for more where the fetch allows it.
 
-        It answers at once when no waiting is wished, nothing is asked, enough bytes are
+        It answers at once when the fetch may not wait, names no partition, enough bytes are
         there, or any partition has an error; else when one of these comes true.
 
         Args:
             params: of the whole fetch.
             partitions: to be looked at.
             on_complete: gets what they answer, and those that were idle and have changed.
-            memory: knows of idle partitions that the reader asks for besides.
+            idle_cache: the reader's idle partitions, which it requests besides.
         """
         results = read_from_log(self.partitions, params, partitions, note_follower=True)
-        asks_for_idle = memory is not None and memory.asks_for_idle()
-        if params.max_wait_ms <= 0 or not (partitions or asks_for_idle):
+        requests_idle = idle_cache is not None and idle_cache.requests_idle()
+        if params.max_wait_ms <= 0 or not (partitions or requests_idle):
             on_complete(results)
             return
         total = 0
@@ -402,10 +401,10 @@ class ReplicaManager:
         if total >= params.min_bytes:
             on_complete(results)
             return
-        operation = DelayedFetch(self.partitions, params, partitions, on_complete, memory)
-        if memory is not None:
-            memory.wait(operation)
-        keys = [asked.topic_partition for asked in partitions]
+        operation = DelayedFetch(self.partitions, params, partitions, on_complete, idle_cache)
+        if idle_cache is not None:
+            idle_cache.start_waiting(operation)
+        keys = [requested.topic_partition for requested in partitions]
         if total:  # bounds on the whole answer may have held some of it back
             self.delayed_fetch.try_complete_else_watch(operation, keys, params.max_wait_ms)
         else:
@@ -585,7 +584,7 @@ class ReplicaManager:
             partition = self.partitions.pop(topic_partition, None)
             if partition is not None:
                 self._give_up(partition)
-        self.future_replicas.drop_unwanted()
+        self.future_replicas.drop_stale()
 
     def _give_up(self, partition: Partition) -> None:
         self.topic_stats.leave(partition.topic_partition.topic)

@@ -1,7 +1,7 @@
 """What goes in and out of each topic, counted (Kafka's BrokerTopicStats).
 
 Plain numbers that only grow. A partition holds its topic's counters, so that the hot path adds
-to them without looking anything up; who shows them reads them when asked.
+to them without looking anything up; the metrics reporter reads them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class TopicStats:
         Args:
             error: what it was answered.
             size: bytes of records.
-            follower: whether a replica asked, not a consumer.
+            follower: whether a replica fetched, not a consumer.
             moving: whether that replica is being added by a reassignment.
         """
         self.total_fetch_requests += 1

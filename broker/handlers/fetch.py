@@ -18,7 +18,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import FINAL_EPOCH, ISOLATION_LEVELS
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...replication.purgatory.fetch_memory import idle_partition
+from ...replication.purgatory.idle_partition_cache import idle_partition
 from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -29,7 +29,7 @@ from ..request.fetch_rules import (
     fetch_params,
     fetch_response,
 )
-from ..request.fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, grounds_of
+from ..request.fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, cache_key
 from ..request.requests import Request
 
 
@@ -79,7 +79,7 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
             for (key, _), (each, result) in zip(data, results, strict=False):
                 idle = idle_partition(replica_manager.partitions, params, each, result)
                 if idle is not None:
-                    session.leave_alone(key, idle)
+                    session.mark_idle(key, idle)
 
     context.replica_manager.fetch_messages(params, partitions, on_complete, session)
     return None
@@ -90,14 +90,14 @@ def _check_idle(
 ) -> None:
     """Have a session's idle partitions looked at, unless what they rest on is still so."""
     select_replica = context.replica_manager.partitions.select_replica
-    session.rest_on(context.metadata_cache.snapshot, grounds_of(params, select_replica))
+    session.invalidate_unless(context.metadata_cache.snapshot, cache_key(params, select_replica))
     if request.is_from_follower:
         if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
-            session.wake_all()
+            session.mark_all_active()
     else:
         for topic in session.idle_topics:
             if not context.authorize(request, "READ", "TOPIC", topic):
-                session.wake_all()
+                session.mark_all_active()
                 break
     session.fetched_ms = session.last_used_ms
 

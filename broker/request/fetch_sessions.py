@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INVALID_SESSION_ID
 from ...common.topic_partition import TopicPartition
-from ...replication.purgatory.fetch_memory import FetchMemory, IdlePartition
-from ...replication.purgatory.fetch_purgatory import FetchPurgatory
+from ...replication.purgatory.delayed_fetch import FetchPurgatory
+from ...replication.purgatory.idle_partition_cache import IdlePartition, IdlePartitionCache
 from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData
 from ...replication.read.replica_selector import SelectReplica
 
@@ -75,7 +75,7 @@ class CachedPartition:
         return has_news
 
 
-class FetchSession(FetchMemory):
+class FetchSession(IdlePartitionCache):
     """One client's session.
 
     Attributes:
@@ -123,7 +123,7 @@ class FetchSession(FetchMemory):
                 cached = CachedPartition(partition, self._take_place())
                 self.partitions[key] = self.active[key] = cached
             else:
-                self._wake(cached)
+                self._mark_active(cached)
                 if partition.current_leader_epoch != cached.requested.current_leader_epoch:
                     # The last answer may have been for a leader that was none any more.
                     cached.high_watermark = -1
@@ -131,7 +131,7 @@ class FetchSession(FetchMemory):
         for key in forgotten:
             cached = self.partitions.get(key)
             if cached is not None:
-                self._wake(cached)
+                self._mark_active(cached)
                 del self.partitions[key], self.active[key]
 
     def move_to_end(self, keys: Sequence[PartitionKey]) -> None:
@@ -148,7 +148,7 @@ class FetchSession(FetchMemory):
 
     # -- idle partitions --------------------------------------------------------------
 
-    def rest_on(self, snapshot: object, terms: tuple[Any, ...]) -> None:
+    def invalidate_unless(self, snapshot: object, terms: tuple[Any, ...]) -> None:
         """Have all partitions looked at again unless they were found idle on the same grounds.
 
         Args:
@@ -156,7 +156,7 @@ class FetchSession(FetchMemory):
             terms: what holds for the whole fetch and decides what its reader sees.
         """
         if snapshot is not self._snapshot or terms != self._terms:
-            self.wake_all()
+            self.mark_all_active()
             self._snapshot, self._terms = snapshot, terms
 
     def reads_only(
@@ -167,8 +167,8 @@ class FetchSession(FetchMemory):
         Args:
             key: of the partition.
             leader_epoch: of which the fetch is, as the last one has to be.
-            snapshot: as of `rest_on`.
-            terms: as of `rest_on`.
+            snapshot: as of `invalidate_unless`.
+            terms: as of `invalidate_unless`.
         """
         if self.waiting is not None or snapshot is not self._snapshot or terms != self._terms:
             return False
@@ -197,24 +197,24 @@ class FetchSession(FetchMemory):
             return [each.requested for each in active.values()]
         return [each.requested for each in sorted(active.values(), key=_place_of)]
 
-    def leave_alone(self, key: PartitionKey, idle: IdlePartition) -> None:
+    def mark_idle(self, key: PartitionKey, idle: IdlePartition) -> None:
         """A partition was just answered as it is: until it changes, no fetch has to look at it."""
         cached = self.active.get(key)
-        topic_partition = idle.asked.topic_partition
+        topic_partition = idle.requested.topic_partition
         if cached is None or topic_partition in self.idle or self.is_closed:
             return
         del self.active[key]
         cached.idle_as = topic_partition
         topic = topic_partition.topic
         self.idle_topics[topic] = self.idle_topics.get(topic, 0) + 1
-        self.remember(idle)
+        self.add(idle)
 
-    def woken(self, idle: IdlePartition) -> None:
+    def on_active(self, idle: IdlePartition) -> None:
         """A partition is active again."""
-        key = self.key_of(idle.asked)
+        key = self.key_of(idle.requested)
         cached = self.active[key] = self.partitions[key]
         cached.idle_as = None
-        topic = idle.asked.topic_partition.topic
+        topic = idle.requested.topic_partition.topic
         count = self.idle_topics[topic] - 1
         if count:
             self.idle_topics[topic] = count
@@ -231,12 +231,12 @@ class FetchSession(FetchMemory):
         topic, index = requested.topic_partition
         return (requested.topic_id if self.uses_topic_ids else topic), index
 
-    def _wake(self, cached: CachedPartition) -> None:
+    def _mark_active(self, cached: CachedPartition) -> None:
         if cached.idle_as is not None:
-            self.wake(cached.idle_as)
+            self.mark_active(cached.idle_as)
 
 
-def grounds_of(params: FetchParams, select_replica: SelectReplica) -> tuple[Any, ...]:
+def cache_key(params: FetchParams, select_replica: SelectReplica) -> tuple[Any, ...]:
     """What of a whole fetch decides what its reader sees of each partition."""
     return (
         params.isolation,

@@ -63,8 +63,8 @@ class FutureReplica:
     def begin(self) -> None:
         """Find out how much of the copy is the log's, and go on from there.
 
-        At the beginning, after the log was cut (markPartitionsForTruncation), and as another
-        chance after a failure.
+        At the beginning, after the log was truncated (markPartitionsForTruncation), and to try
+        again after a failure.
         """
         self._generation = self.partition.log.generation
         self.is_flushed = False
@@ -79,7 +79,7 @@ class FutureReplica:
         self.fetcher.add_partitions({self.topic_partition: begin})
 
     def next_request(self, now_ms: int) -> RequestPlan | Wait:
-        """What to ask of the log; see `ReplicaFetcher`."""
+        """The next request to the log; see `ReplicaFetcher`."""
         if self._was_cut:
             self.begin()
         return self.fetcher.next_request(now_ms)
@@ -90,7 +90,7 @@ class FutureReplica:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it gets on no more, until another chance is asked for."""
+        """Whether it has stopped until `begin` is called again."""
         return self.topic_partition in self.fetcher.failed
 
     @property

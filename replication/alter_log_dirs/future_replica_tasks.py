@@ -27,7 +27,7 @@ from .local_leader import read
 logger = logging.getLogger(__name__)
 
 WAIT_AFTER_FAILURE_MS = 1000
-"""Before a copy that could not be flushed, or had no room, is tried again."""
+"""Before a copy that could not be flushed, or did not fit on the disk, is tried again."""
 
 
 class FutureReplicaTasks:
@@ -98,13 +98,13 @@ class FutureReplicaTasks:
             self.wake()
 
     async def copy(self, move: FutureReplica) -> None:
-        """Work on a move until it is done, is wanted no more, or has to wait.
+        """Work on a move until it is done, has been replaced, or has to wait.
 
         Raises:
             StorageError: a disk fails or is full.
         """
         futures = self._futures
-        while futures.is_wanted(move) and not move.has_failed:
+        while futures.is_current(move) and not move.has_failed:
             if move.may_replace:
                 futures.replace_current(move)
                 return
@@ -137,7 +137,7 @@ class FutureReplicaTasks:
                 records = read(found)  # written just now, and the swap may follow at once
             else:
                 records = await run_in_thread(partial(read, found))
-                if not self._futures.is_wanted(move):
+                if not self._futures.is_current(move):
                     return True
             if move.partition.log.generation == generation:
                 move.fetcher.fetch_answered(plan, move.leader.answer(records), now_ms)
@@ -167,5 +167,5 @@ class FutureReplicaTasks:
             log.finish_flush(flush, self._clock.now_ms())
         if log.generation == generation and not closed_segments_only:
             move.is_flushed = True
-        if self._futures.is_wanted(move):
+        if self._futures.is_current(move):
             log.delete_old_segments(self._clock.now_ms(), move.copy.high_watermark)

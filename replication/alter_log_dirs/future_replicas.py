@@ -1,8 +1,8 @@
 """All moves of partitions between this broker's log directories (KIP-113).
 
 Kafka's ReplicaManager.alterReplicaLogDirs and ReplicaAlterLogDirsManager. A move begins with
-a client's wish, or with a copy that the start has found, and ends when the copy takes the
-log's place, the wish is taken back, or the replica or a disk goes.
+a client's request, or with a copy that the start has found, and ends when the copy takes the
+log's place, the request is cancelled, or the replica or a disk goes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FutureReplicas:
     Attributes:
         settings: what copying obeys.
         quota: bounds its bytes.
-        on_work: told when there is something to copy; nobody copies without it.
+        on_work: called when there is something to copy; nobody copies without it.
     """
 
     def __init__(self, broker_id: int, log_manager: LogManager, online: PartitionTable) -> None:
@@ -67,7 +67,7 @@ class FutureReplicas:
         self._moves: dict[TopicPartition, FutureReplica] = {}
 
     def __iter__(self) -> Iterator[FutureReplica]:
-        """All moves, the first that was asked for first."""
+        """All moves, the first that was requested first."""
         return iter(list(self._moves.values()))
 
     def __len__(self) -> int:
@@ -87,11 +87,11 @@ class FutureReplicas:
         """The most offsets that a copy is behind (MaxLag of ReplicaAlterLogDirs)."""
         return max((move.lag for move in self._moves.values()), default=0)
 
-    # -- what is asked for --------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------
 
     def alter(
         self,
-        wishes: Mapping[TopicPartition, str],
+        targets: Mapping[TopicPartition, str],
         is_known: Callable[[TopicPartition], bool] = lambda _: False,
     ) -> dict[TopicPartition, ErrorCode]:
         """Have partitions moved to log directories, or stay in theirs; the error of each.
@@ -100,11 +100,11 @@ class FutureReplicas:
         UNKNOWN_TOPIC_OR_PARTITION, and is made in that directory if it comes.
 
         Args:
-            wishes: partition to the path of a log directory.
+            targets: partition to the path of a log directory.
             is_known: whether the cluster has a partition.
         """
         errors: dict[TopicPartition, ErrorCode] = {}
-        for topic_partition, path in wishes.items():
+        for topic_partition, path in targets.items():
             errors[topic_partition] = ErrorCode.NONE
             try:
                 self._alter(topic_partition, path, is_known)
@@ -135,7 +135,7 @@ class FutureReplicas:
         if self._log_manager.directory_of(topic_partition) is directory:
             return
         move = self._moves.get(topic_partition)
-        if move is not None and self.is_wanted(move):
+        if move is not None and self.is_current(move):
             if move.has_failed:
                 move.begin()
         else:
@@ -163,7 +163,7 @@ class FutureReplicas:
         )
 
     def cancel(self, topic_partition: TopicPartition) -> None:
-        """Take back a wish: the copy goes.
+        """Cancel a move: the copy is deleted.
 
         Raises:
             StorageError: the disk fails.
@@ -195,10 +195,10 @@ class FutureReplicas:
         """The replica is here no more; its copy goes with its log, or waits for it."""
         self._moves.pop(topic_partition, None)
 
-    def drop_unwanted(self) -> None:
+    def drop_stale(self) -> None:
         """A directory has failed, and copies with it: forget their moves."""
         for move in self:
-            if not self.is_wanted(move):
+            if not self.is_current(move):
                 del self._moves[move.topic_partition]
 
     def configure(self, topic_partition: TopicPartition, config: LogConfig) -> None:
@@ -209,7 +209,7 @@ class FutureReplicas:
 
     # -- for those who copy -------------------------------------------------------------
 
-    def is_wanted(self, move: FutureReplica) -> bool:
+    def is_current(self, move: FutureReplica) -> bool:
         """Whether a move is still to be made; another may have taken its place."""
         topic_partition = move.topic_partition
         return (

@@ -1,7 +1,7 @@
-"""The log beside as a leader: what a fetcher asks of another broker, answered from here.
+"""The log of the current replica as a leader: a fetcher's requests, answered locally.
 
 Kafka's LocalLeaderEndPoint. Nothing goes through a socket, and nothing is fenced: the log that
-is asked is the one whose every cut the asker sees (`Log.generation`).
+is read is the one whose every truncation the copy sees (`Log.generation`).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class LocalLeader:
 
         To be read with `read`, in a thread if need be, and answered with `answer`.
         """
-        wanted = plan.requested[self._topic_partition]
+        requested = plan.requested[self._topic_partition]
         try:
             return self._partition.read_records(
-                wanted.fetch_offset,
-                wanted.max_bytes,
+                requested.fetch_offset,
+                requested.max_bytes,
                 FetchIsolation.LOG_END,
                 minimum_one_batch=True,
             ).records
@@ -76,7 +76,8 @@ class LocalLeader:
             return EpochEnd(ErrorCode.NONE, *self._partition.end_offset_for_epoch(epoch))
 
         return {
-            tp: _or_error(end_of, wanted.leader_epoch) for tp, wanted in plan.partitions.items()
+            tp: _or_error(end_of, requested.leader_epoch)
+            for tp, requested in plan.partitions.items()
         }
 
     def offsets(self, plan: OffsetsPlan) -> dict[TopicPartition, ListedOffset]:

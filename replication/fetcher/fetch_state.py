@@ -102,7 +102,7 @@ class PartitionFetchState(NamedTuple):
         return self.delayed_until_ms is not None and now_ms < self.delayed_until_ms
 
     def is_ready_for_fetch(self, now_ms: int) -> bool:
-        """Whether its records may be asked for, and an answer with them counts."""
+        """Whether its records may be fetched, and a response with them counts."""
         return self.state is ReplicaState.FETCHING and (
             self.delayed_until_ms is None or not self.is_delayed(now_ms)
         )

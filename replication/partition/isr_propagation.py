@@ -1,4 +1,4 @@
-"""When to tell the controller of changed ISRs, so that all brokers hear of them (article 001).
+"""When to notify the controller of changed ISRs, so that all brokers hear of them (article 001).
 
 A leader writes its ISR itself; nobody else would know. A note for the controller is left when
 no more changes have come for a while, or when the last note is long ago, so that many changes
@@ -20,7 +20,7 @@ DELAY_MS_MAX = 60_000
 
 
 class IsrPropagation:
-    """The partitions whose ISR has changed since the controller was last told.
+    """The partitions whose ISR has changed since the controller was last notified.
 
     Args:
         now_ms: monotonic.
@@ -32,7 +32,7 @@ class IsrPropagation:
         self._last_propagation_ms = now_ms
 
     def __len__(self) -> int:
-        """How many partitions the controller is to be told of."""
+        """How many partitions the controller is to be notified of."""
         return len(self._changed)
 
     def record_isr_change(self, topic_partition: TopicPartition, now_ms: int) -> None:

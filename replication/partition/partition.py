@@ -41,7 +41,7 @@ class IsrChangeOutcome(Enum):
     """What became of a change that was not written."""
 
     REFUSED = "refused"
-    """The state has another version: whoever wrote it, the controller will tell of it."""
+    """The state has another version: whoever wrote it, the controller will send it."""
     NOT_ATTEMPTED = "not attempted"
     """It cannot have been written; it may be proposed anew."""
 
@@ -102,7 +102,7 @@ class Partition:
         log: the local replica.
         high_watermark: what the checkpoint said, at most the log's end.
         min_insync_replicas: least ISR that an append with acks=all needs.
-        host: tells time and brokers, and hears what happens; None: it stands alone.
+        host: knows the time and the brokers, and is notified of progress; None: it stands alone.
         topic_stats: counts bytes and requests; its topic's partitions share it.
 
     Attributes:
@@ -310,7 +310,7 @@ class Partition:
 
         Args:
             current_leader_epoch: the epoch the client knows, or -1 where it names none (KIP-320).
-            must_lead: whether a follower may not be asked.
+            must_lead: whether followers refuse it, too.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
@@ -424,12 +424,12 @@ class Partition:
         Args:
             broker_id: its broker's.
             current_leader_epoch: the one it follows in, -1 if it does not say.
-            broker_epoch: its broker's registration, -1 if it does not say. What a broker asked
+            broker_epoch: its broker's registration, -1 if it does not say. What a broker fetched
                 in a former life says nothing of what it has now (KIP-903).
 
         Raises:
             KafkaError: UNKNOWN_LEADER_EPOCH, this broker does not know of it as a replica and
-                may only not yet know; NOT_LEADER_OR_FOLLOWER where it names no epoch, or asked
+                may only not yet know; NOT_LEADER_OR_FOLLOWER where it names no epoch, or fetched
                 before its restart.
         """
         replica = self.remote_replicas.get(broker_id)
@@ -443,7 +443,7 @@ class Partition:
         if 0 <= broker_epoch < replica.broker_epoch:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {broker_id} has registered anew since it asked for {self.topic_partition}",
+                f"broker {broker_id} has registered anew since it fetched {self.topic_partition}",
             )
         if broker_epoch > replica.broker_epoch:
             replica.broker_epoch = broker_epoch  # what it fetched before counts no more
@@ -714,5 +714,5 @@ class Partition:
         return target
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch not above the asked one (KIP-101, KIP-279)."""
+        """(epoch, end offset) of the largest epoch up to the requested one (KIP-101, KIP-279)."""
         return self.log.end_offset_for_epoch(epoch)

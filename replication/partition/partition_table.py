@@ -45,14 +45,14 @@ class PartitionTable(dict[TopicPartition, Partition]):
     def topic_name(self, topic_id: bytes) -> str | None:
         """The topic of this id, if one of its partitions is online.
 
-        A look at all of them: for what is asked before the metadata have told of a topic.
+        Linear in the partitions: for requests that come before the topic is in the metadata.
         """
         return next((tp.topic for tp, each in self.items() if each.topic_id == topic_id), None)
 
     def error_of_missing(self, topic_partition: TopicPartition) -> ErrorCode:
         """What to answer for a partition that is not online.
 
-        One that other brokers have may have been here when the client looked: it is told to
+        One that other brokers have may have been here when the client looked: it has to
         look again (Kafka's ReplicaManager.getPartitionOrError).
         """
         if topic_partition in self.offline:

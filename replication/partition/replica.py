@@ -92,7 +92,7 @@ class Replica:
         """It went on asking for an offset that was the leader's end, until this moment.
 
         Args:
-            offset: if it has asked for another one since, somebody else fetches in its place.
+            offset: if it has fetched at another one since, somebody else fetches in its place.
             fetched_ms: monotonic, when the last of those fetches came.
         """
         if self.log_end_offset == offset:

@@ -1,16 +1,98 @@
-"""Fetches that wait for more to be there (article 003, Kafka's DelayedFetch)."""
+"""Fetches that wait for data, and the readers that know which partitions have nothing new.
+
+A fetch waits until enough bytes are there (article 003, Kafka's DelayedFetch). A reader that
+fetches a thousand partitions again and again need not look at all of them each time: those that
+had nothing new are idle until something about them changes. Each reader watches such a partition
+once, not with each of its fetches, and hears of one change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
+from typing import Protocol
 
 from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
+from ...runtime.timers import Timers
 from ..partition.partition_table import PartitionTable
 from ..read.fetch import FetchCallback, FetchParams, FetchPartition
 from ..read.reading import read_from_log
-from .delayed_operation import DelayedOperation
-from .fetch_memory import FetchMemory
+from .delayed_operation import DelayedOperation, MonotonicClock, Purgatory, Watchers
+
+
+class FetchReader(Protocol):
+    """Who fetches again and again, as `IdlePartitionCache` does for a session or connection."""
+
+    @property
+    def idle(self) -> Sized:
+        """Its idle partitions."""
+
+    @property
+    def waiting(self) -> DelayedFetch | None:
+        """Its fetch that waits, if one does."""
+
+    def partition_changed(self, topic_partition: TopicPartition) -> None:
+        """An idle partition has changed."""
+
+    def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
+        """Partitions of the fetch that waits, in the order in which they are to be read."""
+
+    def stop_waiting(self) -> None:
+        """The fetch that waited is completed."""
+
+
+class FetchPurgatory(Purgatory[TopicPartition]):
+    """Waiting fetches under their partitions, and the readers of partitions that are idle.
+
+    Attributes:
+        waiting_readers: those of which a fetch waits.
+    """
+
+    def __init__(self, timers: Timers, clock: MonotonicClock) -> None:
+        super().__init__(timers, clock)
+        self._readers: dict[TopicPartition, dict[FetchReader, None]] = {}
+        self.waiting_readers: dict[FetchReader, None] = {}
+
+    def watch_change(self, topic_partition: TopicPartition, reader: FetchReader) -> None:
+        """Call a reader once when anything about the partition changes that readers see."""
+        readers = self._readers.get(topic_partition)
+        if readers is None:
+            readers = self._readers[topic_partition] = {}
+        readers[reader] = None
+
+    def ignore_change(self, topic_partition: TopicPartition, reader: FetchReader) -> None:
+        """Take `watch_change` back."""
+        readers = self._readers.get(topic_partition)
+        if readers is not None:
+            readers.pop(reader, None)
+            if not readers:
+                del self._readers[topic_partition]
+
+    def note_change(self, topic_partition: TopicPartition) -> bool:
+        """Something about the partition has changed: its end, start, leadership or replicas.
+
+        Returns whether a fetch waits for it, so that `check_and_complete` is to be called.
+        """
+        readers = self._readers.pop(topic_partition, None)
+        if readers is not None:
+            for reader in readers:
+                reader.partition_changed(topic_partition)
+        return topic_partition in self._watchers
+
+    def watch_also(self, operation: DelayedOperation, topic_partition: TopicPartition) -> None:
+        """Have an operation that waits already checked with this partition, too."""
+        waiting = self._watchers.get(topic_partition)
+        if waiting is None:
+            waiting = self._watchers[topic_partition] = Watchers()
+        waiting.add(operation)
+
+    def sizes(self) -> tuple[int, int]:
+        """As a purgatory's; an idle partition of a waiting fetch is an entry, too."""
+        entries = [each for waiting in self._watchers.values() for each in waiting.operations]
+        waiting = {id(each) for each in entries if not each.is_completed}
+        waiting |= {id(reader.waiting) for reader in self.waiting_readers}
+        idle = sum(len(reader.idle) for reader in self.waiting_readers)
+        return len(waiting), len(entries) + idle
 
 
 class DelayedFetch(DelayedOperation):
@@ -24,9 +106,9 @@ class DelayedFetch(DelayedOperation):
         "_callback",
         "_has_included",
         "_hosted",
-        "_memory",
         "_params",
         "_partitions",
+        "_reader",
         "_seen",
     )
 
@@ -36,20 +118,20 @@ class DelayedFetch(DelayedOperation):
         params: FetchParams,
         partitions: Sequence[FetchPartition],
         callback: FetchCallback,
-        memory: FetchMemory | None = None,
+        reader: FetchReader | None = None,
     ) -> None:
         super().__init__()
         self._hosted = hosted
         self._params = params
         self._partitions = partitions
         self._callback = callback
-        self._memory = memory
+        self._reader = reader
         self._has_included = False
         self._seen: dict[TopicPartition, tuple[int, int]] = {}
 
-    def include(self, asked: FetchPartition) -> None:
+    def include(self, requested: FetchPartition) -> None:
         """Look at a partition, too, that was idle so far."""
-        self._partitions = [*self._partitions, asked]
+        self._partitions = [*self._partitions, requested]
         self._has_included = True
 
     def is_satisfied(self) -> bool:
@@ -57,24 +139,27 @@ class DelayedFetch(DelayedOperation):
         total = 0
         isolation = self._params.isolation
         must_lead = not self._params.may_ask_followers
-        for asked in self._partitions:
-            partition = self._hosted.get(asked.topic_partition)
+        for requested in self._partitions:
+            partition = self._hosted.get(requested.topic_partition)
             if partition is None:
                 return True
             end = partition.readable_end(isolation)
-            seen = self._seen.get(asked.topic_partition)
+            seen = self._seen.get(requested.topic_partition)
             try:
-                # Asked each time: the leader's epoch may be another one by now.
-                partition.check_leader(asked.current_leader_epoch, must_lead=must_lead)
-                if end <= asked.fetch_offset <= partition.log_end_offset:
+                # Checked each time: the leader's epoch may be another one by now.
+                partition.check_leader(requested.current_leader_epoch, must_lead=must_lead)
+                if end <= requested.fetch_offset <= partition.log_end_offset:
                     continue
                 if self._hosted.must_wait(partition, self._params):
                     continue
                 if seen is None or seen[0] != end:
                     read = partition.read_records(
-                        asked.fetch_offset, asked.max_bytes, isolation, minimum_one_batch=True
+                        requested.fetch_offset,
+                        requested.max_bytes,
+                        isolation,
+                        minimum_one_batch=True,
                     )
-                    seen = self._seen[asked.topic_partition] = (end, len(read.records))
+                    seen = self._seen[requested.topic_partition] = (end, len(read.records))
             except KafkaError:
                 return True
             total += seen[1]
@@ -84,9 +169,9 @@ class DelayedFetch(DelayedOperation):
 
     def on_complete(self) -> None:
         """Read again, all partitions that are not idle, and answer with whatever is there."""
-        partitions, memory = self._partitions, self._memory
-        if memory is not None:
+        partitions, reader = self._partitions, self._reader
+        if reader is not None:
             if self._has_included:
-                partitions = memory.in_order(partitions)
-            memory.wait_no_more()
+                partitions = reader.in_order(partitions)
+            reader.stop_waiting()
         self._callback(read_from_log(self._hosted, self._params, partitions))

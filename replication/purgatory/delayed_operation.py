@@ -35,7 +35,7 @@ class DelayedOperation:
         self.timer: Timer | None = None
 
     def is_satisfied(self) -> bool:
-        """Whether it can complete now; asked whenever something it watches has changed."""
+        """Whether it can complete now; called whenever something it watches has changed."""
         raise AssertionError("every delayed operation says when it is satisfied")
 
     def on_complete(self) -> None:
@@ -72,13 +72,13 @@ class Watchers:
         self._drop_at = WATCHERS_KEPT_MIN
 
     def add(self, operation: DelayedOperation) -> None:
-        """Have the operation asked whenever the key is checked."""
+        """Have the operation tried whenever the key is checked."""
         if len(self.operations) >= self._drop_at:
             self.drop_completed()
         self.operations.append(operation)
 
     def drop_completed(self) -> None:
-        """Forget the operations that need not be asked any more."""
+        """Forget the operations that are completed."""
         self.operations = [each for each in self.operations if not each.is_completed]
         self._drop_at = max(WATCHERS_KEPT_MIN, 2 * len(self.operations))
 
@@ -141,7 +141,7 @@ class Purgatory(Generic[KeyT]):
         return sum(1 for operation in waiting.operations if not operation.is_completed)
 
     def has_watchers(self, key: KeyT) -> bool:
-        """Whether anything may wait for `key`: a quick look that a hot path can afford."""
+        """Whether anything may wait for `key`: cheap enough for a hot path."""
         return key in self._watchers
 
     def sizes(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Fetches: what is asked, and what is answered (article 003)."""
+"""Fetches: what they request, and what they are answered (article 003)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FetchParams(NamedTuple):
 
 
 class FetchPartition(NamedTuple):
-    """What is asked of one partition."""
+    """What a fetch requests of one partition."""
 
     topic_partition: TopicPartition
     topic_id: bytes

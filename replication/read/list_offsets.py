@@ -77,7 +77,7 @@ def find_offset(
 
 
 def _check_high_watermark(partition: Partition, isolation: FetchIsolation) -> None:
-    """Until the high watermark has reached the leader's epoch, clients cannot be told the end."""
+    """Until the high watermark has reached the leader's epoch, the end is unknown to clients."""
     if (
         isolation is not FetchIsolation.LOG_END
         and partition.is_leader

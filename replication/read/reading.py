@@ -17,7 +17,7 @@ from .replica_selector import NO_REPLICA
 def read_from_log(
     partitions: PartitionTable,
     params: FetchParams,
-    asked: Sequence[FetchPartition],
+    requested: Sequence[FetchPartition],
     *,
     note_follower: bool = False,
 ) -> FetchResults:
@@ -28,35 +28,35 @@ def read_from_log(
     Args:
         partitions: those hosted here.
         params: of the whole fetch.
-        asked: of each partition.
-        note_follower: whether a follower's fetch tells how far it has come; only the first
-            look at a fetch does.
+        requested: of each partition.
+        note_follower: whether to take note of a follower's position; only the first read of a
+            fetch does.
     """
     results: FetchResults = []
     bytes_left = params.max_bytes
     minimum_one_batch = True
-    for wish in asked:
+    for each in requested:
         data = _read_partition(
-            partitions, params, wish, bytes_left, minimum_one_batch, note_follower
+            partitions, params, each, bytes_left, minimum_one_batch, note_follower
         )
         if data.records:
             minimum_one_batch = False
             bytes_left = max(bytes_left - len(data.records), 0)
-        results.append((wish, data))
+        results.append((each, data))
     return results
 
 
 def _read_partition(
     partitions: PartitionTable,
     params: FetchParams,
-    asked: FetchPartition,
+    requested: FetchPartition,
     bytes_left: int,
     minimum_one_batch: bool,
     note_follower: bool,
 ) -> FetchPartitionData:
-    partition = partitions.get(asked.topic_partition)
+    partition = partitions.get(requested.topic_partition)
     if partition is None:
-        return FetchPartitionData(partitions.error_of_missing(asked.topic_partition))
+        return FetchPartitionData(partitions.error_of_missing(requested.topic_partition))
     records: FileSlice | bytes = b""
     isolation = params.isolation
     reads_committed = isolation is FetchIsolation.TRANSACTION_COMMITTED
@@ -65,23 +65,25 @@ def _read_partition(
     diverging_epoch: tuple[int, int] | None = None
     is_read_here = True
     try:
-        partition.check_leader(asked.current_leader_epoch, must_lead=not params.may_ask_followers)
+        partition.check_leader(
+            requested.current_leader_epoch, must_lead=not params.may_ask_followers
+        )
         if params.replica_id >= 0:
             follower = partition.follower_or_error(
-                params.replica_id, asked.current_leader_epoch, params.replica_epoch
+                params.replica_id, requested.current_leader_epoch, params.replica_epoch
             )
             is_read_here = not partitions.must_wait(partition, params)
         leader_end_offset = partition.log.log_end_offset
-        if asked.last_fetched_epoch >= 0:
-            diverging_epoch = _diverging_epoch(partition, asked)
-        preferred = partitions.select_replica(partition, params, asked.fetch_offset)
-        at_the_end = asked.fetch_offset == partition.readable_end(isolation)
+        if requested.last_fetched_epoch >= 0:
+            diverging_epoch = _diverging_epoch(partition, requested)
+        preferred = partitions.select_replica(partition, params, requested.fetch_offset)
+        at_the_end = requested.fetch_offset == partition.readable_end(isolation)
         if not at_the_end and is_read_here and diverging_epoch is None and preferred == NO_REPLICA:
-            if asked.max_bytes < 0:
+            if requested.max_bytes < 0:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka has it
             read = partition.read_records(
-                asked.fetch_offset,
-                min(asked.max_bytes, bytes_left),
+                requested.fetch_offset,
+                min(requested.max_bytes, bytes_left),
                 isolation,
                 minimum_one_batch=minimum_one_batch,
             )
@@ -92,7 +94,7 @@ def _read_partition(
         return FetchPartitionData(refusal.code)
     if follower is not None and note_follower and diverging_epoch is None:
         partition.update_follower_fetch_state(
-            follower, asked.fetch_offset, asked.log_start_offset, leader_end_offset
+            follower, requested.fetch_offset, requested.log_start_offset, leader_end_offset
         )
     return FetchPartitionData(
         ErrorCode.NONE,
@@ -106,16 +108,16 @@ def _read_partition(
     )
 
 
-def _diverging_epoch(partition: Partition, asked: FetchPartition) -> tuple[int, int] | None:
-    """Where the reader's log left ours, if its last epoch, which it tells, says so (KIP-595).
+def _diverging_epoch(partition: Partition, requested: FetchPartition) -> tuple[int, int] | None:
+    """Where the reader's log left ours, if its last epoch says so (KIP-595).
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE, its epoch is older than all that are known here, or
             its offset than the log.
     """
-    epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0 or asked.fetch_offset < partition.log_start_offset:
+    epoch, end_offset = partition.end_offset_for_epoch(requested.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0 or requested.fetch_offset < partition.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+    if epoch < requested.last_fetched_epoch or end_offset < requested.fetch_offset:
         return epoch, end_offset
     return None

@@ -11,7 +11,7 @@ from ..partition.partition import Partition
 from .fetch import FetchParams
 
 NO_REPLICA = -1
-"""The one that was asked will do."""
+"""Stay with the replica that got the fetch."""
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"

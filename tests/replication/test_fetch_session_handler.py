@@ -24,7 +24,7 @@ from odradek.replication.fetcher.plans import (
     ForgottenPartition,
     PlannedPartition,
 )
-from odradek.replication.purgatory.fetch_purgatory import FetchPurgatory
+from odradek.replication.purgatory.delayed_fetch import FetchPurgatory
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage import TopicPartition

@@ -125,7 +125,7 @@ class Life:
         """A few steps of those that a task would do."""
         move = self.futures.get(ORDERS)
         for _ in range(self.random.randint(1, 4)):
-            if move is None or not self.futures.is_wanted(move):
+            if move is None or not self.futures.is_current(move):
                 return
             assert not move.has_failed
             if move.may_replace:

@@ -3,8 +3,8 @@
 Some clients (librdkafka) name all their partitions with every Fetch, from another one on each
 time. Most of them have nothing new, and the few bytes that ask for such a partition are those of
 the last time: they are looked up, not decoded, and what is found is the part of the answer, which
-stays right until the partition changes (`FetchMemory`). The others are read as by the handler,
-whose answers are the same; what needs more than records and offsets is left to it.
+stays right until the partition changes (`IdlePartitionCache`). The others are read as by the
+handler, whose answers are the same; what needs more than records and offsets is left to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from ....common.errors import ErrorCode
 from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID, ISOLATION_LEVELS
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
-from ....replication.purgatory.fetch_memory import FetchMemory, IdlePartition, idle_partition
+from ....replication.purgatory.idle_partition_cache import (
+    IdlePartition,
+    IdlePartitionCache,
+    idle_partition,
+)
 from ....replication.read.fetch import FetchPartition, FetchPartitionData, FetchResults
 from ....replication.read.reading import read_from_log
 from ....replication.read.replica_selector import NO_REPLICA
@@ -44,7 +48,7 @@ _pack_prefix = struct.Struct(">ii").pack
 _pack_flexible_prefix = struct.Struct(">iib").pack
 
 
-class IdleFetchFastPath(FetchMemory):
+class IdleFetchFastPath(IdlePartitionCache):
     """What one connection's fetches without a session have in common.
 
     Args:
@@ -127,7 +131,7 @@ class IdleFetchFastPath(FetchMemory):
         snapshot = self._context.metadata_cache.snapshot
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
-            self.wake_all()
+            self.mark_all_active()
 
     def end(self) -> None:
         """The fetch at hand is being answered."""
@@ -144,35 +148,35 @@ class IdleFetchFastPath(FetchMemory):
     def is_idle_in(self, topic_partition: TopicPartition, fetch: RepeatedFetch) -> bool:
         """Whether a fetch asks for a partition in the words by which it is idle."""
         known = self._entries.get(topic_partition)
-        return known is not None and fetch.asks_for(*known)
+        return known is not None and fetch.requests(*known)
 
-    def leave_alone(
+    def mark_idle(
         self, topic: bytes | str, entry: bytes, answer: bytes, idle: IdlePartition
     ) -> None:
         """Answer a partition so from now on, until it changes."""
         if not self.is_closed:
-            topic_partition = idle.asked.topic_partition
-            self.wake(topic_partition)
+            topic_partition = idle.requested.topic_partition
+            self.mark_active(topic_partition)
             self._answers.setdefault(topic, {})[entry] = answer
             self._entries[topic_partition] = topic, entry
-            self.remember(idle)
+            self.add(idle)
 
-    def woken(self, idle: IdlePartition) -> None:
+    def on_active(self, idle: IdlePartition) -> None:
         """A partition is idle no more."""
-        topic, entry = self._entries.pop(idle.asked.topic_partition)
+        topic, entry = self._entries.pop(idle.requested.topic_partition)
         answers = self._answers[topic]
         del answers[entry]
         if not answers:
             del self._answers[topic]
 
-    def asks_for_idle(self) -> bool:
+    def requests_idle(self) -> bool:
         """Whether the fetch at hand asks for any idle partition."""
         return self._current is not None and bool(self._current.idle_topics)
 
-    def asks_for(self, idle: IdlePartition) -> bool:
+    def requests(self, idle: IdlePartition) -> bool:
         """Whether the fetch that waits asks for this one, and in the same way."""
-        topic, entry = self._entries[idle.asked.topic_partition]
-        return self._current is not None and self._current.asks_for(topic, entry)
+        topic, entry = self._entries[idle.requested.topic_partition]
+        return self._current is not None and self._current.requests(topic, entry)
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
         """Partitions in the order of the request."""
@@ -291,7 +295,7 @@ class RepeatedFetch:
             self._memory.is_idle_in(each, self) for each in named
         )
 
-    def asks_for(self, topic: bytes | str, entry: bytes) -> bool:
+    def requests(self, topic: bytes | str, entry: bytes) -> bool:
         """Whether a partition is requested in these bytes."""
         return entry in self._entries.get(topic, ())
 
@@ -338,7 +342,7 @@ class RepeatedFetch:
         for topic, entry, encoded, requested, data in answer.fresh:
             idle = idle_partition(replica_manager.partitions, memory.params, requested, data)
             if idle is not None:
-                memory.leave_alone(topic, entry, encoded, idle)
+                memory.mark_idle(topic, entry, encoded, idle)
 
     def _explain(self, request: Request, results: FetchResults) -> None:
         """Answer by the codec, for there is more to say than the fast path can."""

@@ -24,7 +24,7 @@ from ....replication.read.replica_selector import select_leader
 from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
 from ..fetch_rules import FIRST_VERSION_WITH_TOPIC_IDS, fetch_params, partition_data
-from ..fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, grounds_of
+from ..fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, cache_key
 from ..requests import ClientConnection
 from ..route import Route
 from .fetch_layout import FIRST_FLEXIBLE_VERSION, FIRST_VERSION, UNCOMMON, layout_of
@@ -69,8 +69,8 @@ class ReadingFastPath:
         "_answer_middle",
         "_answer_tail",
         "_by_id",
+        "_cache_key",
         "_context",
-        "_grounds",
         "_head",
         "_is_flexible",
         "_isolation",
@@ -127,7 +127,7 @@ class ReadingFastPath:
             -1,
             requested.log_start_offset,
         )
-        self._grounds = grounds_of(params, select_leader)
+        self._cache_key = cache_key(params, select_leader)
         self._is_flexible = route.api_version >= FIRST_FLEXIBLE_VERSION
         self._length_of = -1
         self._length = b""
@@ -198,7 +198,7 @@ class ReadingFastPath:
         if self._session_id != INVALID_SESSION_ID:
             session = context.fetch_sessions.find(self._session_id, epoch, self._by_id)
             if session is None or not session.reads_only(
-                self._key, self._leader_epoch, self._snapshot, self._grounds
+                self._key, self._leader_epoch, self._snapshot, self._cache_key
             ):
                 return False
         elif epoch != FINAL_EPOCH:

@@ -118,7 +118,7 @@ async def test_in_a_session_idle_partitions_are_answered_as_if_they_were_looked_
         ]
         found = {each.id: each for each in bench.broker.fetch_sessions}
         looks_at_all: FetchSession = found[sessions[1]]
-        looks_at_all.wake_all()
+        looks_at_all.mark_all_active()
         for client, session in zip(readers, sessions, strict=True):
             client.send(
                 Fetch(

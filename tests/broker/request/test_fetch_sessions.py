@@ -10,7 +10,7 @@ from odradek.broker.request.fetch_sessions import (
     RequestedPartition,
 )
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.replication.purgatory.fetch_purgatory import FetchPurgatory
+from odradek.replication.purgatory.delayed_fetch import FetchPurgatory
 from odradek.replication.read.fetch import FetchPartitionData
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers

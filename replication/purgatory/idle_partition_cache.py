@@ -1,8 +1,8 @@
-"""What one reader fetches again and again, and which of it had nothing new when it was looked at.
+"""The partitions that one reader fetches again and again and that had nothing new last time.
 
-A partition is idle for a reader that asks for its end and has been told all there is to tell. It
-stays so until its log, its high watermark, its leadership or its replicas change, or the reader
-asks for something else: the fetches in between need not look at it, and answer what they would
+A partition is idle for a reader that fetches at its end and has got everything before. It stays
+so until its log, its high watermark, its leadership or its replicas change, or the reader
+requests something else: the fetches in between need not look at it, and answer what they would
 have found. Kafka looks at every partition of a session with each fetch (ReplicaManager's
 readFromLog); what a fetch answers is the same.
 """
@@ -10,7 +10,6 @@ readFromLog); what a fetch answers is the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ...common.topic_partition import TopicPartition
 from ..partition.partition import Partition
@@ -18,28 +17,25 @@ from ..partition.partition_table import PartitionTable
 from ..partition.replica import Replica
 from ..read.fetch import FetchParams, FetchPartition, FetchPartitionData
 from ..read.replica_selector import NO_REPLICA, select_leader
-from .fetch_purgatory import FetchPurgatory
-
-if TYPE_CHECKING:
-    from .delayed_fetch import DelayedFetch
+from .delayed_fetch import DelayedFetch, FetchPurgatory
 
 
 class IdlePartition:
     """A partition that had nothing new for a reader.
 
     Attributes:
-        asked: what the reader asks of it.
+        requested: what the reader requests of it.
         partition: which one it is.
-        replica: the follower that asks, as the leader knows it; None of a consumer.
+        replica: the fetching follower as the leader knows it; None of a consumer.
         leader_epoch: in which it was looked at.
     """
 
-    __slots__ = ("asked", "leader_epoch", "partition", "replica")
+    __slots__ = ("leader_epoch", "partition", "replica", "requested")
 
     def __init__(
-        self, asked: FetchPartition, partition: Partition, replica: Replica | None
+        self, requested: FetchPartition, partition: Partition, replica: Replica | None
     ) -> None:
-        self.asked = asked
+        self.requested = requested
         self.partition = partition
         self.replica = replica
         self.leader_epoch = partition.leader_epoch
@@ -47,7 +43,7 @@ class IdlePartition:
     def note_follower(self, fetched_ms: int) -> None:
         """Take note that a follower was at the end until its last fetch.
 
-        Its fetches in between have told nobody; had they, the replica would be as it is now.
+        Its fetches in between did not update the replica; it would be as it is now if they had.
         """
         replica, partition = self.replica, self.partition
         if (
@@ -56,17 +52,17 @@ class IdlePartition:
             and partition.leader_epoch == self.leader_epoch
             and partition.remote_replicas.get(replica.broker_id) is replica
         ):
-            replica.note_idle_fetches(self.asked.fetch_offset, fetched_ms)
+            replica.note_idle_fetches(self.requested.fetch_offset, fetched_ms)
 
 
-class FetchMemory:
+class IdlePartitionCache:
     """The idle partitions of one reader, and its fetch that waits.
 
     Args:
-        purgatory: where its fetches wait; it tells of changes.
+        purgatory: where its fetches wait; it calls `partition_changed`.
 
     Attributes:
-        idle: the partitions to be left alone.
+        idle: the partitions that no fetch has to look at.
         waiting: the reader's fetch, while it waits.
         fetched_ms: when its last fetch came, monotonic.
         is_closed: whether the reader is gone.
@@ -83,26 +79,26 @@ class FetchMemory:
 
     # -- what kinds of readers differ in --------------------------------------------------
 
-    def asks_for_idle(self) -> bool:
-        """Whether the fetch at hand asks for any idle partition."""
+    def requests_idle(self) -> bool:
+        """Whether the fetch at hand requests any idle partition."""
         return bool(self.idle)
 
-    def asks_for(self, idle: IdlePartition) -> bool:
-        """Whether the fetch that waits asks for this one."""
+    def requests(self, idle: IdlePartition) -> bool:
+        """Whether the fetch that waits requests this one."""
         return True
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
         """Partitions of the fetch that waits, in the order in which they are to be read."""
         raise AssertionError("every reader knows the order of its partitions")
 
-    def woken(self, idle: IdlePartition) -> None:
+    def on_active(self, idle: IdlePartition) -> None:
         """A partition is idle no more."""
 
-    # -- becoming idle, and not being so --------------------------------------------------
+    # -- idle and active partitions -------------------------------------------------------
 
-    def remember(self, idle: IdlePartition) -> None:
-        """Leave a partition alone from now on."""
-        topic_partition = idle.asked.topic_partition
+    def add(self, idle: IdlePartition) -> None:
+        """Take a partition for idle from now on."""
+        topic_partition = idle.requested.topic_partition
         self.idle[topic_partition] = idle
         self._purgatory.watch_change(topic_partition, self)
 
@@ -111,32 +107,32 @@ class FetchMemory:
         idle = self.idle.pop(topic_partition)
         idle.note_follower(self.fetched_ms)
         operation = self.waiting
-        if operation is not None and self.asks_for(idle):
-            operation.include(idle.asked)
+        if operation is not None and self.requests(idle):
+            operation.include(idle.requested)
             self._purgatory.watch_also(operation, topic_partition)
-        self.woken(idle)
+        self.on_active(idle)
 
-    def wake(self, topic_partition: TopicPartition) -> None:
+    def mark_active(self, topic_partition: TopicPartition) -> None:
         """Look at a partition again, if it is idle, with the next fetch."""
         idle = self.idle.pop(topic_partition, None)
         if idle is not None:
             self._purgatory.ignore_change(topic_partition, self)
             idle.note_follower(self.fetched_ms)
-            self.woken(idle)
+            self.on_active(idle)
 
-    def wake_all(self) -> None:
+    def mark_all_active(self) -> None:
         """Look at all of them again with the next fetch."""
         for topic_partition in list(self.idle):
-            self.wake(topic_partition)
+            self.mark_active(topic_partition)
 
     # -- the fetch that waits -------------------------------------------------------------
 
-    def wait(self, operation: DelayedFetch) -> None:
+    def start_waiting(self, operation: DelayedFetch) -> None:
         """A fetch of the reader waits from now on."""
         self.waiting = operation
         self._purgatory.waiting_readers[self] = None
 
-    def wait_no_more(self) -> None:
+    def stop_waiting(self) -> None:
         """It is completed."""
         self.waiting = None
         self._purgatory.waiting_readers.pop(self, None)
@@ -150,22 +146,22 @@ class FetchMemory:
         """The reader is gone."""
         self.is_closed = True
         self.complete_waiting()
-        self.wake_all()
+        self.mark_all_active()
 
 
 def idle_partition(
     hosted: PartitionTable,
     params: FetchParams,
-    asked: FetchPartition,
+    requested: FetchPartition,
     data: FetchPartitionData,
 ) -> IdlePartition | None:
-    """The partition as one to be left alone, if it has nothing new; to be asked right after a read.
+    """The partition as an idle one, if it has nothing new; to be called right after a read.
 
     Args:
         hosted: the partitions hosted here.
         params: of the whole fetch.
-        asked: of the partition.
-        data: what it answered, which the reader is told.
+        requested: of the partition.
+        data: what it answered, which the reader gets.
     """
     if (
         data.error
@@ -175,17 +171,17 @@ def idle_partition(
         or (params.rack and hosted.select_replica is not select_leader)
     ):
         return None
-    partition = hosted.get(asked.topic_partition)
+    partition = hosted.get(requested.topic_partition)
     if (
         partition is None
-        or asked.fetch_offset != partition.readable_end(params.isolation)
+        or requested.fetch_offset != partition.readable_end(params.isolation)
         or data.high_watermark != partition.high_watermark
         or data.log_start_offset != partition.log_start_offset
     ):
         return None
     if not params.is_from_follower:
-        return IdlePartition(asked, partition, None)
+        return IdlePartition(requested, partition, None)
     replica = partition.remote_replicas.get(params.replica_id)
     if replica is None or params.replica_id not in partition.isr:
         return None  # it may join the in-sync replicas with any fetch
-    return IdlePartition(asked, partition, replica)
+    return IdlePartition(requested, partition, replica)
