@@ -41,8 +41,8 @@ def other(broker) -> Iterator[GroupPeer]:
 @pytest.fixture
 def orders(peer: GroupPeer) -> str:
     """A topic of four partitions."""
-    peer.create_topic("orders-of-four-partitions", 4)
-    return "orders-of-four-partitions"
+    peer.create_topic("orders", 4)
+    return "orders"
 
 
 def new_member() -> str:
@@ -268,7 +268,7 @@ def test_group_that_does_not_exist_has_committed_nothing(peer: GroupPeer, group:
     for who in ({}, {"member": "nobody", "epoch": 1}):
         found = peer.fetch(group, **who)
         assert (error_of(found), found.topics) == (ErrorCode.NONE, [])
-        found = peer.fetch(group, partitions={orders: [0]}, **who)
+        found = peer.fetch(group, partitions={"orders": [0]}, **who)
         (partition,) = found.topics[0].partitions
         assert (error_of(partition), partition.committed_offset) == (ErrorCode.NONE, -1)
 

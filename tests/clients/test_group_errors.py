@@ -21,6 +21,7 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 
 pytestmark = pytest.mark.clients
+OWN_BROKER = True  # members subscribe to "orders", whose partitions are counted
 
 OFFSETS = "__consumer_offsets"
 SECONDS_MAX = 100.0
@@ -51,8 +52,8 @@ def other(broker) -> Iterator[GroupPeer]:
 @pytest.fixture
 def orders(peer: GroupPeer) -> str:
     """A topic of one partition."""
-    peer.create_topic("orders-of-one-partition")
-    return "orders-of-one-partition"
+    peer.create_topic("orders")
+    return "orders"
 
 
 def alter(bootstrap: str, topic: str, **settings: str) -> None:
