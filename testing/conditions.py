@@ -45,12 +45,17 @@ class Condition:
 
     Args:
         text: what that is, in words.
-        look: whether it is true of a broker or cluster now, and what was seen, in words.
+        look: what `look` does, unless a class of one's own says that.
     """
 
-    def __init__(self, text: str, look: Callable[[Any], tuple[bool, str]]) -> None:
+    def __init__(self, text: str, look: Callable[[Any], tuple[bool, str]] | None = None) -> None:
         self._text = text
-        self.look = look
+        self._look = look
+
+    def look(self, subject: Any) -> tuple[bool, str]:
+        """Whether it is true of a broker or cluster now, and what was seen, in words."""
+        assert self._look is not None, "a condition needs a function, or a method `look`"
+        return self._look(subject)
 
     def __str__(self) -> str:
         return self._text

@@ -15,7 +15,8 @@ import pytest
 import trio
 from kafka import KafkaAdminClient
 from support.broker_cluster import BROKER_IDS, BrokerCluster, leaders
-from support.cluster_clients import create, require_that_clients_see
+from support.cluster_clients import require_that_clients_see
+from support.cluster_topics import create
 
 from odradek.client import KafkaClient, Producer
 from odradek.common.errors import ErrorCode

@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 from support.broker_cluster import BROKER_IDS, BrokerCluster, View
-from support.cluster_clients import create, require_that_clients_see
+from support.cluster_clients import require_that_clients_see
+from support.cluster_topics import create
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from support.broker_cluster import BrokerCluster
-from support.cluster_topics import GROUP, coordinator, wait_all_in_sync
+from support.cluster_topics import GROUP, coordinator
 from support.group_errors import group_error, moves
 from support.group_peer import GroupPeer, until
 
@@ -33,7 +33,7 @@ def test_coordinator_that_may_not_write_is_not_available(start_cluster: StartClu
     settings = {"offsets_topic_replication_factor": "3", "min_insync_replicas": "3"}
     cluster = start_cluster(**ONE_PARTITION, **settings)
     leader = coordinator(cluster, GROUP, "any")
-    wait_all_in_sync(cluster, OFFSETS)
+    cluster.wait_in_sync(OFFSETS)
     gone = ErrorCode.COORDINATOR_NOT_AVAILABLE
     with GroupPeer(cluster.ports[leader]) as peer:
         peer.wait_for_coordinator("any")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.broker_cluster import BrokerCluster, ask
-from support.cluster_clients import create
+from support.cluster_topics import create
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages

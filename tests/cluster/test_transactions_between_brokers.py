@@ -17,7 +17,6 @@ from support.cluster_topics import (
     TRANSACTION,
     coordinator,
     create_topic_on,
-    wait_all_in_sync,
 )
 from support.raw_connection import RawConnection, build_batch
 from support.transaction_peer import (
@@ -60,7 +59,7 @@ def whole(cluster: BrokerCluster) -> Iterator[BrokerCluster]:
     for broker in cluster.brokers.values():
         if not broker.is_running:
             broker.start()
-    wait_all_in_sync(cluster)
+    cluster.wait_in_sync()
     elect = messages.ElectLeadersRequest(
         election_type=PREFERRED, topic_partitions=None, timeout_ms=60_000
     )
@@ -170,7 +169,7 @@ def test_pending_offsets_go_where_the_groups_coordinator_goes(whole: BrokerClust
     topic = next(names)
     create_topic_on(whole, topic, (1, 2, 3))
     group = id_coordinated_by(whole, GROUP, 3)
-    wait_all_in_sync(whole, "__consumer_offsets", "__transaction_state")
+    whole.wait_in_sync("__consumer_offsets", "__transaction_state")
     producer = Producer(whole, id_coordinated_by(whole, TRANSACTION, 1), 1)
     offsets = {(topic, 0): 5}
     settled(lambda: tuple(producer.at(3).commit_offsets(group, offsets, 5).values()))
@@ -251,7 +250,7 @@ def test_a_new_leader_recognises_what_the_former_one_took(whole: BrokerCluster) 
     assert produce(whole, 2, topic, 2, epoch=1) == (E.NONE, 10)
     # And the former one does, of what it was told while it followed.
     whole.brokers[3].start()
-    wait_all_in_sync(whole, topic)
+    whole.wait_in_sync(topic)
     whole.brokers[2].kill()
     wait_led(whole, topic, 3)
     assert produce(whole, 3, topic, 2, epoch=1) == (E.NONE, 10)
@@ -267,7 +266,7 @@ def test_what_a_producer_did_outlives_a_restart_of_all(whole: BrokerCluster) -> 
         broker.kill()
     for broker in whole.brokers.values():
         broker.start()
-    wait_all_in_sync(whole, topic)
+    whole.wait_in_sync(topic)
     leader = whole.agreed().topics[topic][0].leader
     assert produce(whole, leader, topic, 2) == (E.NONE, 2)
     assert produce(whole, leader, topic, 6)[0] == E.OUT_OF_ORDER_SEQUENCE_NUMBER

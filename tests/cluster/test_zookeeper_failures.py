@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from support.broker_cluster import BROKER_IDS, BrokerCluster, leaders
-from support.cluster_clients import create, require_that_clients_see
+from support.cluster_clients import require_that_clients_see
+from support.cluster_topics import create
 from support.link import Link
 
 from odradek.common.errors import ErrorCode

@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import struct
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +26,7 @@ from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import response_message
 from odradek.runtime.clock import SystemClock
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 from .raw_connection import RawConnection
@@ -34,8 +34,7 @@ from .raw_connection import RawConnection
 BROKER_IDS = (1, 2, 3)
 SESSION_TIMEOUT_MS = 2_500
 METADATA_FILE = "odradek-metadata.sqlite"
-AGREE_SECONDS_MAX = 120.0
-POLL_SECONDS = 0.05
+AGREE_SECONDS_MAX = SETTLE_SECONDS_MAX = 120.0
 ASK_SECONDS_MAX = 90.0
 STORE_SECONDS_MAX = 60
 """How long the metadata store may take to answer a test."""
@@ -182,6 +181,35 @@ class BrokerCluster:
         """What the metadata store holds."""
         return self._read(read_view)
 
+    def tree_or_none(self) -> View | None:
+        """What the metadata store holds; None while there is no controller."""
+        try:
+            return self.tree()
+        except NoNode:
+            return None
+
+    def wait_in_sync(self, *names: str) -> None:
+        """Wait until all brokers are there, and all replicas of all topics are in sync.
+
+        Args:
+            names: of topics that must be there.
+        """
+
+        def is_whole() -> bool:
+            view = self.tree_or_none()
+            return (
+                view is not None
+                and view.brokers == frozenset(self.running)
+                and view.topics.keys() >= set(names)
+                and all(
+                    each.leader in view.brokers and each.isr == set(each.replicas)
+                    for topic in view.topics.values()
+                    for each in topic.values()
+                )
+            )
+
+        wait_until(is_whole, SETTLE_SECONDS_MAX, f"replicas are not in sync: {self.folder}")
+
     def topics_in_tree(self) -> set[str]:
         """The topics of the metadata store, those that are being deleted among them."""
 
@@ -253,9 +281,10 @@ class BrokerCluster:
         Raises:
             AssertionError: they do not within `AGREE_SECONDS_MAX`.
         """
-        deadline = time.monotonic() + AGREE_SECONDS_MAX
-        while True:
-            views: dict[str, Any] = {}
+        views: dict[str, Any] = {}
+
+        def agreed() -> View | None:
+            views.clear()
             try:
                 views["the tree"] = self.tree()
                 for broker_id in self.running:
@@ -270,8 +299,9 @@ class BrokerCluster:
                 and until(first)
             ):
                 return first
-            assert time.monotonic() < deadline, self._disagreement(views)
-            time.sleep(POLL_SECONDS)  # processes of their own have no event to wait for
+            return None
+
+        return wait_until(agreed, AGREE_SECONDS_MAX, lambda: self._disagreement(views))
 
     def settled(self, until: Callable[[View], bool] = lambda view: True) -> View:
         """As `agreed`, when there is nothing more to come: all live replicas are in sync.

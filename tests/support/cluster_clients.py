@@ -7,34 +7,8 @@ import trio
 from kafka import KafkaAdminClient
 
 from odradek.client import Admin, KafkaClient
-from odradek.protocol import messages
 
 from .broker_cluster import BrokerCluster, PartitionView, View
-
-CREATE_VERSION = 7
-
-
-def create(
-    cluster: BrokerCluster,
-    broker_id: int,
-    name: str,
-    *replicas: tuple[int, ...],
-    timeout_ms: int = 60_000,
-) -> int:
-    """Make a topic with these replicas, or with 3 partitions of 3; returns the error code."""
-    make = messages.CreateTopicsRequest
-    topic = make.CreatableTopic(
-        name=name,
-        num_partitions=-1 if replicas else 3,
-        replication_factor=-1 if replicas else 3,
-        assignments=[
-            make.CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
-            for index, ids in enumerate(replicas)
-        ],
-    )
-    request = make(topics=[topic], timeout_ms=timeout_ms)
-    (result,) = cluster.ask(broker_id, request, CREATE_VERSION).topics
-    return result.error_code
 
 
 def seen_by_kafka_python(cluster: BrokerCluster) -> dict[str, dict[int, PartitionView]]:

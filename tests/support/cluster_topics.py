@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from odradek.common.errors import ErrorCode
-from odradek.metadata_store.errors import NoNode
 from odradek.protocol import messages
 from odradek.testing.waiting import wait_until
 
-from .assigned_topic import ask_for_topic
-from .broker_cluster import BrokerCluster, View
+from .broker_cluster import SETTLE_SECONDS_MAX, BrokerCluster
 
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators, by Kafka's numbers."""
 FIND_VERSION = 4
-SETTLE_SECONDS_MAX = 120.0
+CREATE_VERSION = 7
 
 
 def coordinator(cluster: BrokerCluster, kind: int, key: str) -> int:
@@ -29,28 +27,36 @@ def coordinator(cluster: BrokerCluster, kind: int, key: str) -> int:
     return wait_until(found, SETTLE_SECONDS_MAX, f"{key} has no coordinator")
 
 
-def wait_all_in_sync(cluster: BrokerCluster, *names: str) -> None:
-    """Wait until all brokers are there, and all replicas of all topics are in sync.
+def create(
+    cluster: BrokerCluster,
+    broker_id: int,
+    name: str,
+    *replicas: Sequence[int],
+    configs: Mapping[str, str] | None = None,
+    timeout_ms: int = 60_000,
+) -> int:
+    """Have a broker make a topic; returns the error code.
 
     Args:
-        cluster: it runs.
-        names: of topics that must be there.
+        replicas: partition by partition; none: 3 partitions of 3.
     """
-
-    def is_whole() -> bool:
-        view = _tree_or_none(cluster)
-        return (
-            view is not None
-            and view.brokers == frozenset(cluster.running)
-            and view.topics.keys() >= set(names)
-            and all(
-                each.leader in view.brokers and each.isr == set(each.replicas)
-                for topic in view.topics.values()
-                for each in topic.values()
-            )
-        )
-
-    wait_until(is_whole, SETTLE_SECONDS_MAX, f"replicas are not in sync: {cluster.folder}")
+    make = messages.CreateTopicsRequest
+    topic = make.CreatableTopic(
+        name=name,
+        num_partitions=-1 if replicas else 3,
+        replication_factor=-1 if replicas else 3,
+        assignments=[
+            make.CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
+            for index, ids in enumerate(replicas)
+        ],
+        configs=[
+            make.CreatableTopicConfig(name=key, value=value)
+            for key, value in (configs or {}).items()
+        ],
+    )
+    request = make(topics=[topic], timeout_ms=timeout_ms)
+    (result,) = cluster.ask(broker_id, request, CREATE_VERSION).topics
+    return int(result.error_code)
 
 
 def create_topics(cluster: BrokerCluster, *names: str, partitions: int) -> None:
@@ -69,19 +75,12 @@ def create_topic_on(
 
     Every broker that runs knows of it, and of its own part in it: it is told that first.
     """
-    ask_for_topic(cluster, name, assignment, configs)
-    wait_all_in_sync(cluster, name)
+    made = create(cluster, cluster.running[0], name, *assignment, configs=configs)
+    assert made == ErrorCode.NONE
+    cluster.wait_in_sync(name)
     for broker_id in cluster.running:
         wait_until(
             lambda at=broker_id: name in cluster.view(at).topics,
             SETTLE_SECONDS_MAX,
             f"broker {broker_id} does not hear of {name}",
         )
-
-
-def _tree_or_none(cluster: BrokerCluster) -> View | None:
-    """What the metadata store holds; None while there is no controller."""
-    try:
-        return cluster.tree()
-    except NoNode:
-        return None

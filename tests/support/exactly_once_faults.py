@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 
-from .cluster_topics import GROUP, TRANSACTION, coordinator, wait_all_in_sync
+from .cluster_topics import GROUP, TRANSACTION, coordinator
 from .exactly_once import InputLoad, Worker
 from .exactly_once_worker import Settings, Step
 from .replicated_cluster import ReplicatedCluster
@@ -81,7 +81,7 @@ class PipelineFaults:
         self._said[-1] += f"; silent for {time.monotonic() - began:.2f} s"
         if victim is not None:
             self._cluster.brokers[victim].start()
-            wait_all_in_sync(self._cluster)
+            self._cluster.wait_in_sync()
 
     def _leader(self) -> int:
         partitions = self._cluster.settled_tree().topics[self._settings.target]

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from odradek.common.errors import ErrorCode
 from odradek.metadata_store import znodes
 from odradek.metadata_store.errors import NoNode
 from odradek.metadata_store.store import MetadataStore
@@ -15,9 +16,9 @@ from odradek.testing.process.held_port import HeldPort
 from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
-from .assigned_topic import ask_for_topic
 from .broker_cluster import BROKER_IDS, METADATA_FILE, BrokerCluster, PartitionView, View
 from .brokers_in_one_process import BrokerInside, BrokersProcess
+from .cluster_topics import create
 from .cut_links import Cut, CuttableLinks
 from .load_history import token_of
 from .replica_files import read_replica, values_of
@@ -29,7 +30,6 @@ ASSIGNMENT = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 LAG_MS_MAX = 2_000
 SESSION_MS = 4_000
 """In ZooKeeper, of a broker: longer than one is frozen that is to keep its session."""
-SETTLE_SECONDS_MAX = 120.0
 LOG_TAIL = 20_000
 
 SETTINGS = {
@@ -145,40 +145,16 @@ class ReplicatedCluster(BrokerCluster):
         self, *assignment: tuple[int, ...], configs: dict[str, str] | None = None
     ) -> None:
         """Make the topic, and wait until all its replicas are in sync."""
-        ask_for_topic(self, TOPIC, assignment, configs)
-        self.wait_in_sync()
+        assert create(self, self.running[0], TOPIC, *assignment, configs=configs) == ErrorCode.NONE
+        self.wait_in_sync(TOPIC)
 
     def partitions(self) -> dict[int, PartitionView]:
         """The topic's, as the metadata store has them."""
         return self.settled_tree().topics[TOPIC]
 
-    def wait_in_sync(self) -> None:
-        """Wait until all brokers are there and all replicas are in sync."""
-
-        def is_whole() -> bool:
-            view = self.tree_or_none()
-            return (
-                view is not None
-                and view.brokers == frozenset(self.running)
-                and TOPIC in view.topics
-                and all(
-                    each.leader in view.brokers and each.isr == set(each.replicas)
-                    for each in view.topics[TOPIC].values()
-                )
-            )
-
-        wait_until(is_whole, SETTLE_SECONDS_MAX, f"replicas are not in sync again: {self.folder}")
-
     def settled_tree(self) -> View:
         """What the metadata store holds, as soon as there is a controller."""
-        return wait_until(self.tree_or_none, SETTLE_SECONDS_MAX, "there is no controller")
-
-    def tree_or_none(self) -> View | None:
-        """What the metadata store holds; None while there is no controller."""
-        try:
-            return self.tree()
-        except NoNode:
-            return None
+        return wait_until(self.tree_or_none, otherwise="there is no controller")
 
     def registration(self, broker_id: int) -> int | None:
         """Which of a broker's registrations is the one in the store; None: it has none."""

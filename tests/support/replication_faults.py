@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from odradek.testing.waiting import wait_until
 
-from .broker_cluster import BROKER_IDS
+from .broker_cluster import BROKER_IDS, SETTLE_SECONDS_MAX
 from .cut_links import Cut
 from .load_history import SILENT_SECONDS_MAX, Mark
 from .load_senders import METADATA_MS_MAX
-from .replicated_cluster import SETTLE_SECONDS_MAX, ReplicatedCluster
+from .replicated_cluster import ReplicatedCluster
 from .steady_load import SteadyLoad
 
 AHEAD_SECONDS = 0.3
