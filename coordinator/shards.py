@@ -14,8 +14,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from ..common.errors import ErrorCode, KafkaError
+from ..protocol.errors import ProtocolError
 from .log import CoordinatorLog, LoggedBatch, LoggedRecord
-from .record_reader import RecordFormatError
 from .runtime import CoordinatorRuntime
 
 logger = logging.getLogger(__name__)
@@ -107,9 +107,9 @@ class Shard(ABC):
         for record in batch.records:
             try:
                 if record.key is None:
-                    raise RecordFormatError("it has no key")
+                    raise ProtocolError("it has no key")
                 self.replay(record.key, record, batch.producer_id)
-            except RecordFormatError as error:
+            except ProtocolError as error:
                 self.records_skipped += 1
                 logger.warning(
                     "skipping the record at offset %d of partition %d: %s",
@@ -126,7 +126,7 @@ class Shard(ABC):
             producer_id: whose transaction it is part of, -1 if of none.
 
         Raises:
-            RecordFormatError: it cannot be read.
+            ProtocolError: it cannot be read.
         """
 
     @abstractmethod

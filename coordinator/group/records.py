@@ -15,10 +15,19 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import NO_EPOCH, ZERO_UUID
+from ...common.sentinels import ZERO_UUID
+from ...protocol import internal as schemas  # a schema is imported at its first use
 from ...protocol.codec.wire import STRING_BYTES_MAX
+from ...protocol.errors import EncodeError
+from ...protocol.internal import find_message
+from ...protocol.internal.versioned import (
+    CONSUMER_OFFSETS,
+    decode_record,
+    decode_versioned,
+    encode_versioned,
+)
+from ...protocol.varints import encode_unsigned_varint
 from ..log import CoordinatorRecord
-from ..record_reader import RecordFormatError, RecordReader
 from .classic.group import ClassicGroup
 from .offsets import NO_EXPIRY, OffsetAndMetadata
 
@@ -27,7 +36,6 @@ GROUP_KEY_VERSION = 2
 OFFSET_VALUE_VERSION = 4
 OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
 GROUP_VALUE_VERSION = 3
-TOPIC_ID_TAG = 0
 _pack_int16 = struct.Struct(">h").pack
 _pack_int32 = struct.Struct(">i").pack
 _pack_int64 = struct.Struct(">q").pack
@@ -155,7 +163,7 @@ def offset_value(position: OffsetAndMetadata) -> bytes:
     return b"".join(
         (
             _pack_offset(OFFSET_VALUE_VERSION, position.offset, position.leader_epoch),
-            _unsigned_varint(len(metadata) + 1),
+            encode_unsigned_varint(len(metadata) + 1),
             metadata,
             _pack_int64(position.commit_timestamp_ms),
             tags,
@@ -169,30 +177,35 @@ def group_key(group_id: str) -> bytes:
 
 
 def group_value(stored: StoredGroup) -> bytes:
-    """GroupMetadataValue, version 3."""
-    parts = [
-        _pack_int16(GROUP_VALUE_VERSION),
-        _string(stored.protocol_type),
-        _pack_int32(stored.generation_id),
-        _nullable_string(stored.protocol_name),
-        _nullable_string(stored.leader_id),
-        _pack_int64(stored.state_timestamp_ms),
-        _pack_int32(len(stored.members)),
-    ]
-    for member in stored.members:
-        parts += (
-            _string(member.member_id),
-            _nullable_string(member.group_instance_id),
-            _string(member.client_id),
-            _string(member.client_host),
-            _pack_int32(member.rebalance_timeout_ms),
-            _pack_int32(member.session_timeout_ms),
-            _pack_int32(len(member.subscription)),
-            member.subscription,
-            _pack_int32(len(member.assignment)),
-            member.assignment,
-        )
-    return b"".join(parts)
+    """GroupMetadataValue, version 3.
+
+    Raises:
+        KafkaError: a string is longer than a record can hold.
+    """
+    value = schemas.GroupMetadataValue(
+        protocol_type=stored.protocol_type,
+        generation=stored.generation_id,
+        protocol=stored.protocol_name,
+        leader=stored.leader_id,
+        current_state_timestamp=stored.state_timestamp_ms,
+        members=[
+            schemas.GroupMetadataValue.MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.subscription,
+                assignment=member.assignment,
+            )
+            for member in stored.members
+        ],
+    )
+    try:
+        return encode_versioned(value, GROUP_VALUE_VERSION)
+    except EncodeError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def fits_string(text: str) -> bool:
@@ -217,112 +230,69 @@ def _string(text: str) -> bytes:
     return _pack_int16(len(encoded)) + encoded
 
 
-def _nullable_string(text: str | None) -> bytes:
-    return b"\xff\xff" if text is None else _string(text)
-
-
-def _unsigned_varint(number: int) -> bytes:
-    if number < 0x80:
-        return bytes((number,))
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-OFFSET_VALUE_VERSIONS = range(5)
-GROUP_VALUE_VERSIONS = range(5)
+# -- reading them back, whatever version of Kafka wrote them ----------------------------------
 
 
 def read_key(key: bytes) -> OffsetKey | GroupKey | None:
     """What a record is about; None for records of other group types.
 
     Raises:
-        RecordFormatError: the key is cut short or says nonsense.
+        ProtocolError: the key is cut short or says nonsense.
     """
-    reader = RecordReader(key)
-    version = reader.int16()
-    if version in (0, OFFSET_KEY_VERSION):
-        return OffsetKey(reader.string(), reader.string(), reader.int32())
-    if version == GROUP_KEY_VERSION:
-        return GroupKey(reader.string())
-    return None
+    if int.from_bytes(key[:2], "big") > GROUP_KEY_VERSION:
+        return None
+    record = decode_record(CONSUMER_OFFSETS, key, None)
+    assert record is not None
+    read = record.key
+    if record.kind == "GroupMetadata":
+        return GroupKey(read.group)
+    return OffsetKey(read.group, read.topic, read.partition)
 
 
 def read_offset_value(value: bytes, record_offset: int) -> OffsetAndMetadata:
-    """A committed offset, of any version that Kafka ever wrote.
+    """A committed offset.
 
     Raises:
-        RecordFormatError: the version is unknown, or the value is cut short.
+        ProtocolError: the version is unknown, or the value is cut short.
     """
-    reader = RecordReader(value)
-    version = reader.version(OFFSET_VALUE_VERSIONS)
-    reader.flexible = version >= 4
-    offset = reader.int64()
-    leader_epoch = reader.int32() if version >= 3 else NO_EPOCH
-    metadata = reader.string()
-    commit_timestamp_ms = reader.int64()
-    expire_timestamp_ms = reader.int64() if version == 1 else NO_EXPIRY
-    topic_id = ZERO_UUID
-    if reader.flexible:
-        topic_id = reader.tagged_fields().get(TOPIC_ID_TAG, ZERO_UUID)
-        if len(topic_id) != len(ZERO_UUID):
-            raise RecordFormatError(f"a topic id of {len(topic_id)} bytes")
+    read, _ = decode_versioned(find_message("OffsetCommitValue"), value)
     return OffsetAndMetadata(
-        offset,
-        leader_epoch,
-        metadata,
-        commit_timestamp_ms,
-        expire_timestamp_ms,
-        topic_id,
+        read.offset,
+        read.leader_epoch,
+        read.metadata,
+        read.commit_timestamp,
+        read.expire_timestamp,
+        read.topic_id,
         record_offset,
     )
 
 
 def read_group_value(value: bytes) -> StoredGroup:
-    """A classic group, of any version that Kafka ever wrote.
+    """A classic group.
 
     Raises:
-        RecordFormatError: the version is unknown, or the value is cut short.
+        ProtocolError: the version is unknown, or the value is cut short.
     """
-    reader = RecordReader(value)
-    version = reader.version(GROUP_VALUE_VERSIONS)
-    reader.flexible = version >= 4
-    protocol_type = reader.string()
-    generation_id = reader.int32()
-    protocol_name = reader.nullable_string()
-    leader_id = reader.nullable_string()
-    state_timestamp_ms = reader.int64() if version >= 2 else -1
-    members = tuple(_read_member(reader, version) for _ in range(reader.array_length()))
-    if reader.flexible:
-        reader.tagged_fields()
-    return StoredGroup(
-        protocol_type, generation_id, protocol_name, leader_id, state_timestamp_ms, members
+    read, _ = decode_versioned(find_message("GroupMetadataValue"), value)
+    members = tuple(
+        StoredMember(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            # Version 0 has no rebalance timeout.
+            member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout,
+            member.session_timeout,
+            bytes(member.subscription),
+            bytes(member.assignment),
+        )
+        for member in read.members
     )
-
-
-def _read_member(reader: RecordReader, version: int) -> StoredMember:
-    member_id = reader.string()
-    group_instance_id = reader.nullable_string() if version >= 3 else None
-    client_id = reader.string()
-    client_host = reader.string()
-    rebalance_timeout_ms = reader.int32() if version >= 1 else -1
-    session_timeout_ms = reader.int32()
-    subscription = reader.sized_bytes()
-    assignment = reader.sized_bytes()
-    if reader.flexible:
-        reader.tagged_fields()
-    if rebalance_timeout_ms == -1:
-        rebalance_timeout_ms = session_timeout_ms
-    return StoredMember(
-        member_id,
-        group_instance_id,
-        client_id,
-        client_host,
-        rebalance_timeout_ms,
-        session_timeout_ms,
-        subscription,
-        assignment,
+    return StoredGroup(
+        read.protocol_type,
+        read.generation,
+        read.protocol,
+        read.leader,
+        read.current_state_timestamp,
+        members,
     )

@@ -11,9 +11,9 @@ from functools import partial
 
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_ID
+from ...protocol.errors import ProtocolError
 from ...protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 from ..log import LoggedRecord
-from ..record_reader import RecordFormatError
 from ..shards import Shard, ShardTable
 from .classic.classic_groups import ClassicGroups
 from .classic.group import ClassicGroup
@@ -143,14 +143,14 @@ def restore_group(group: ClassicGroup, stored: StoredGroup) -> None:
     """Make an empty group what its record says: a stable generation, or an empty group.
 
     Raises:
-        RecordFormatError: the record contradicts itself.
+        ProtocolError: the record contradicts itself.
     """
     if stored.members and (stored.protocol_name is None or not stored.protocol_type):
-        raise RecordFormatError(f"group {group.group_id} has members and no protocol")
+        raise ProtocolError(f"group {group.group_id} has members and no protocol")
     member_ids = {member.member_id for member in stored.members}
     instance_ids = [m.group_instance_id for m in stored.members if m.group_instance_id is not None]
     if len(member_ids) < len(stored.members) or len(set(instance_ids)) < len(instance_ids):
-        raise RecordFormatError(f"group {group.group_id} has a member twice")
+        raise ProtocolError(f"group {group.group_id} has a member twice")
     for member in stored.members:
         group.add(_restore_member(member, stored), None)
     group.generation_id = stored.generation_id

@@ -15,13 +15,15 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
 from ...protocol.codec.wire import STRING_BYTES_MAX
+from ...protocol.errors import ProtocolError
+from ...protocol.internal import find_message
+from ...protocol.internal.versioned import TRANSACTION_STATE, decode_record, decode_versioned
+from ...protocol.varints import encode_unsigned_varint
 from ..log import CoordinatorRecord
-from ..record_reader import RecordFormatError, RecordReader
 from .states import TransactionState
 from .transaction import NO_PARTITIONS, Transaction
 
 KEY_VERSION = 0
-KNOWN_VALUE_VERSIONS = range(2)
 STORED_STATES = range(TransactionState.EMPTY, TransactionState.COMPLETE_ABORT + 1)
 """Of the other two only the changes to them are known, never the states themselves."""
 
@@ -115,10 +117,14 @@ def _add_partitions(parts: list[bytes], partitions: frozenset[TopicPartition]) -
 
 def _add_flexible_partitions(parts: list[bytes], partitions: frozenset[TopicPartition]) -> None:
     topics = _by_topic(partitions)
-    parts.append(_unsigned_varint(len(topics) + 1))
+    parts.append(encode_unsigned_varint(len(topics) + 1))
     for topic, numbers in topics.items():
         name = topic.encode()
-        parts += (_unsigned_varint(len(name) + 1), name, _unsigned_varint(len(numbers) + 1))
+        parts += (
+            encode_unsigned_varint(len(name) + 1),
+            name,
+            encode_unsigned_varint(len(numbers) + 1),
+        )
         parts.append(struct.pack(f">{len(numbers)}ix", *numbers))  # x: no tagged fields
 
 
@@ -137,78 +143,44 @@ def _tagged_fields(transaction: Transaction) -> bytes:
     return bytes((len(fields),)) + b"".join(fields)
 
 
-def _unsigned_varint(number: int) -> bytes:
-    if number < 0x80:
-        return bytes((number,))
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
 def read_key(key: bytes) -> str | None:
     """The transactional id; None for a kind of record that is not known.
 
     Raises:
-        RecordFormatError: the key is cut short, or not text.
+        ProtocolError: the key is cut short, or not text.
     """
-    reader = RecordReader(key)
-    return reader.string() if reader.int16() == KEY_VERSION else None
+    record = decode_record(TRANSACTION_STATE, key, None)
+    return None if record is None else record.key.transactional_id
 
 
 def read_value(value: bytes) -> Transaction:
     """What a value says of a transactional id.
 
     Raises:
-        RecordFormatError: it is cut short, or of a version or state that is not known.
+        ProtocolError: it is cut short, or of a version or state that is not known.
     """
-    reader = RecordReader(value)
-    version = reader.version(KNOWN_VALUE_VERSIONS)
-    reader.flexible = version >= 1
-    producer_id = reader.int64()
-    producer_epoch = reader.int16()
-    timeout_ms = reader.int32()
-    state = _read_state(reader)
-    partitions = _read_partitions(reader)
-    last_update_ms = reader.int64()
-    start_ms = reader.int64()
-    tagged = reader.tagged_fields() if reader.flexible else {}
+    read, _ = decode_versioned(find_message("TransactionLogValue"), value)
+    number = read.transaction_status & 0xFF
+    if number not in STORED_STATES:
+        raise ProtocolError(f"no transactional id is stored in a state of number {number}")
+    state = TransactionState(number)
+    partitions = NO_PARTITIONS
+    if state is not TransactionState.EMPTY:
+        partitions = frozenset(
+            TopicPartition(entry.topic, partition)
+            for entry in read.transaction_partitions or ()
+            for partition in entry.partition_ids
+        )
     return Transaction(
-        producer_id=producer_id,
-        timeout_ms=timeout_ms,
-        last_update_ms=last_update_ms,
-        producer_epoch=producer_epoch,
+        producer_id=read.producer_id,
+        timeout_ms=read.transaction_timeout_ms,
+        last_update_ms=read.transaction_last_update_timestamp_ms,
+        producer_epoch=read.producer_epoch,
         last_producer_epoch=NO_PRODUCER_EPOCH,
         state=state,
-        partitions=NO_PARTITIONS if state is TransactionState.EMPTY else partitions,
-        start_ms=start_ms,
-        previous_producer_id=_tagged_number(tagged, PREVIOUS_PRODUCER_ID_TAG, NO_PRODUCER_ID),
-        next_producer_id=_tagged_number(tagged, NEXT_PRODUCER_ID_TAG, NO_PRODUCER_ID),
-        client_version=_tagged_number(tagged, CLIENT_VERSION_TAG, 0),
+        partitions=partitions,
+        start_ms=read.transaction_start_timestamp_ms,
+        previous_producer_id=read.previous_producer_id,
+        next_producer_id=read.next_producer_id,
+        client_version=read.client_transaction_version,
     )
-
-
-def _read_state(reader: RecordReader) -> TransactionState:
-    number = reader.take(1)[0]
-    if number not in STORED_STATES:
-        raise RecordFormatError(f"no transactional id is stored in a state of number {number}")
-    return TransactionState(number)
-
-
-def _read_partitions(reader: RecordReader) -> frozenset[TopicPartition]:
-    topics = reader.nullable_array_length()
-    found: set[TopicPartition] = set()
-    for _ in range(topics or 0):
-        topic = reader.string()
-        for _ in range(reader.array_length()):
-            found.add(TopicPartition(topic, reader.int32()))
-        if reader.flexible:
-            reader.tagged_fields()
-    return frozenset(found)
-
-
-def _tagged_number(tagged: dict[int, bytes], tag: int, default: int) -> int:
-    field = tagged.get(tag)
-    return default if field is None else int.from_bytes(field, "big", signed=True)

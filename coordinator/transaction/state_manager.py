@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable, Iterable
 
 from ...common.errors import ErrorCode
+from ...protocol.errors import ProtocolError
 from ..append_errors import group_error
 from ..log import CoordinatorRecord, LoggedRecord
-from ..record_reader import RecordFormatError
 from ..shards import Shard, ShardTable
 from .records import read_key, read_value, tombstone, transaction_record
 from .runtime import TransactionRuntime
@@ -45,7 +45,7 @@ class TransactionShard(Shard):
         """Apply one record; see `Shard.replay`."""
         name = read_key(key)
         if name is None:
-            raise RecordFormatError("its key is of a version that is not known")
+            raise ProtocolError("its key is of a version that is not known")
         if record.value is None:
             self.ids.pop(name, None)
         else:

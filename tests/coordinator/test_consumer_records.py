@@ -23,7 +23,7 @@ from odradek.coordinator.group.consumer.records import (
 from odradek.coordinator.group.consumer.states import ConsumerGroupState, MemberState
 from odradek.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
 from odradek.coordinator.log import CoordinatorRecord
-from odradek.coordinator.record_reader import RecordFormatError
+from odradek.protocol.errors import ProtocolError
 from odradek.protocol.internal.versioned import CONSUMER_OFFSETS
 from odradek.protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 
@@ -237,9 +237,9 @@ def test_records_of_other_groups_are_none_of_these() -> None:
 def test_a_record_that_is_cut_short_is_told_apart(cut: int) -> None:
     record = records.member_record(GROUP, MEMBER)
     assert record.value is not None
-    with pytest.raises(RecordFormatError):
+    with pytest.raises(ProtocolError):
         read_record(record.key, record.value[:cut])
-    with pytest.raises(RecordFormatError):
+    with pytest.raises(ProtocolError):
         read_record(record.key, b"\x00\x07" + record.value[2:])
 
 

@@ -6,8 +6,8 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.records import StoredGroup, StoredMember
 from odradek.coordinator.group.shards import restore_group
-from odradek.coordinator.record_reader import RecordFormatError
 from odradek.coordinator.shards import LOAD_SLICE_BYTES
+from odradek.protocol.errors import ProtocolError
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records
 
@@ -217,7 +217,7 @@ MEMBER = StoredMember("m", "i", "c", "h", 1, 1, b"", b"")
 def test_a_group_record_that_contradicts_itself_is_refused(
     protocol: str | None, members: tuple[StoredMember, ...]
 ) -> None:
-    with pytest.raises(RecordFormatError):
+    with pytest.raises(ProtocolError):
         restore_group(
             ClassicGroup("g", 0, 0), StoredGroup("consumer", 1, protocol, "m", 0, members)
         )

@@ -9,7 +9,6 @@ from support.transaction_bench import FIRST, SECOND, A, B, TransactionBench
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.topic_partition import TopicPartition
-from odradek.coordinator.record_reader import RecordFormatError
 from odradek.coordinator.transaction.records import (
     read_key,
     read_value,
@@ -20,6 +19,7 @@ from odradek.coordinator.transaction.records import (
 )
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction import Transaction
+from odradek.protocol.errors import ProtocolError
 from odradek.protocol.internal.transactions import TransactionLogKey, TransactionLogValue
 
 STORED = [
@@ -146,9 +146,9 @@ def test_an_id_that_no_key_can_hold_is_refused() -> None:
 def test_whatever_is_cut_short_is_told_and_nothing_else_happens(is_flexible: bool) -> None:
     value = transaction_value(SIMPLE, is_flexible=is_flexible)
     for length in range(len(value)):
-        with pytest.raises(RecordFormatError):
+        with pytest.raises(ProtocolError):
             read_value(value[:length])
-    with pytest.raises(RecordFormatError):
+    with pytest.raises(ProtocolError):
         read_key(transaction_key("abc")[:-1])
 
 
@@ -156,19 +156,19 @@ def test_whatever_is_cut_short_is_told_and_nothing_else_happens(is_flexible: boo
 def test_a_state_that_is_never_stored_is_refused(state: int) -> None:
     value = bytearray(transaction_value(SIMPLE, is_flexible=True))
     value[16] = state
-    with pytest.raises(RecordFormatError, match=str(state)):
+    with pytest.raises(ProtocolError, match=str(state)):
         read_value(bytes(value))
 
 
 def test_an_unknown_version_is_refused() -> None:
-    with pytest.raises(RecordFormatError, match="version 2"):
+    with pytest.raises(ProtocolError, match="not 2"):
         read_value(b"\0\x02" + bytes(60))
 
 
 def test_a_count_of_topics_that_cannot_be_there_is_refused() -> None:
     value = bytearray(transaction_value(SIMPLE, is_flexible=False))
     value[17:21] = (0x7FFF_FFFF).to_bytes(4, "big")
-    with pytest.raises(RecordFormatError):
+    with pytest.raises(ProtocolError):
         read_value(bytes(value))
 
 
@@ -178,7 +178,7 @@ def test_random_bytes_are_refused_or_read_but_never_more() -> None:
         value = bytearray(transaction_value(SIMPLE, is_flexible=chance.random() < 0.5))
         for _ in range(chance.randrange(1, 4)):
             value[chance.randrange(len(value))] = chance.randrange(256)
-        with contextlib.suppress(RecordFormatError):
+        with contextlib.suppress(ProtocolError):
             assert isinstance(read_value(bytes(value)), Transaction)
 
 

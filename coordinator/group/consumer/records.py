@@ -17,11 +17,10 @@ from typing import Any
 from ....common.errors import ErrorCode, KafkaError
 from ....protocol import internal as schemas  # a schema is imported at its first use
 from ....protocol.codec.message import Message
-from ....protocol.errors import EncodeError, ProtocolError
+from ....protocol.errors import EncodeError
 from ....protocol.internal.versioned import CONSUMER_OFFSETS, decode_record, encode_record
 from ....protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 from ...log import CoordinatorRecord
-from ...record_reader import RecordFormatError
 from .group import NO_TARGET_EPOCH, ConsumerGroup
 from .member import (
     LEAVE_EPOCH,
@@ -244,14 +243,11 @@ def read_record(key: bytes, value: bytes | None) -> DecodedRecord | None:
         value: the record's; None deletes what the key names.
 
     Raises:
-        RecordFormatError: key or value is cut short, of an unknown version, or nonsense.
+        ProtocolError: key or value is cut short, of an unknown version, or nonsense.
     """
     if len(key) < 2 or int.from_bytes(key[:2], "big") not in CONSUMER_GROUP_KINDS:
         return None
-    try:
-        return decode_record(CONSUMER_OFFSETS, key, value)
-    except ProtocolError as error:
-        raise RecordFormatError(str(error)) from None
+    return decode_record(CONSUMER_OFFSETS, key, value)
 
 
 def ends_group(record: DecodedRecord) -> bool:
