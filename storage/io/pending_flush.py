@@ -3,49 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .files import Files, StorageFile
 
 
-class PendingFlush:
-    """Files to sync, decided on in the loop; `run` may be called in a thread.
+class PendingFlush(NamedTuple):
+    """Files to sync, decided on in the loop; `run` may be called in a thread."""
 
-    Args:
-        segment_files: the files of batches that have grown since the last flush.
-        paths: their index files and the leader epochs, written but not synced.
-        directories: those with new names in them, the innermost first.
-        offset: what is synced then ends here.
-        generation: the log's; if it is another afterwards, the result is void.
-        indexed_to: the indexes are synced only of segments that end here.
-    """
-
-    __slots__ = (
-        "_directories",
-        "_files",
-        "_paths",
-        "_segment_files",
-        "generation",
-        "indexed_to",
-        "offset",
-    )
-
-    def __init__(
-        self,
-        files: Files,
-        segment_files: Sequence[StorageFile],
-        paths: Sequence[str],
-        directories: Sequence[str],
-        offset: int,
-        generation: int,
-        indexed_to: int,
-    ) -> None:
-        self._files = files
-        self._segment_files = segment_files
-        self._paths = paths
-        self._directories = directories
-        self.offset = offset
-        self.generation = generation
-        self.indexed_to = indexed_to
+    files: Files
+    segment_files: Sequence[StorageFile]
+    """The files of batches that have grown since the last flush."""
+    paths: Sequence[str]
+    """Their index files and the leader epochs, written but not synced."""
+    directories: Sequence[str]
+    """Those with new names in them, the innermost first."""
+    offset: int
+    """What is synced then ends here."""
+    generation: int
+    """The log's; if it is another afterwards, the result is void."""
+    indexed_to: int
+    """The indexes are synced only of segments that end here."""
 
     def run(self) -> None:
         """Wait until everything is on the disk.
@@ -55,16 +33,16 @@ class PendingFlush:
         Raises:
             OSError: the disk fails; what is on it is unknown.
         """
-        for file in self._segment_files:
+        for file in self.segment_files:
             file.sync()
-        for path in self._paths:
+        for path in self.paths:
             try:
-                file = self._files.open(path)
+                file = self.files.open(path)
             except FileNotFoundError:
                 continue
             file.sync()
-        for directory in self._directories:
+        for directory in self.directories:
             try:
-                self._files.sync_directory(directory)
+                self.files.sync_directory(directory)
             except FileNotFoundError:
                 return  # the whole log was deleted meanwhile

@@ -45,8 +45,13 @@ from ..index.transaction_index import AbortedTxn
 from ..io.file_slice import FileSlice
 from ..io.files import Files
 from ..io.pending_flush import PendingFlush
-from ..producer_state.producer_rebuild import rebuild_producers
-from ..producer_state.producer_snapshot import list_snapshots, remove_stray_snapshots, take_snapshot
+from ..producer_state.producer_replay import replay_segment
+from ..producer_state.producer_snapshot import (
+    list_snapshots,
+    load_latest_snapshot,
+    remove_stray_snapshots,
+    take_snapshot,
+)
 from ..producer_state.producer_state_manager import ProducerStateManager
 from ..producer_state.verification_guard import NOT_REQUIRED, VerificationGuard
 from ..segment.log_segment import OFFSETS_MAX, LogSegment, StagedBatch
@@ -730,34 +735,40 @@ class Log:
     def rebuild_producer_state(
         self, now_ms: int = 0, recovered: ProducerStateManager | None = None
     ) -> None:
-        """Read the producers' states from the disk.
+        """Read the producers' states from snapshots and batches (UnifiedLog.rebuildProducerState).
+
+        Snapshots that no later start can use are removed, new ones taken where the last two
+        segments begin and at the end of the log.
 
         Args:
             now_ms: the wall time, to leave out expired producers.
             recovered: the states at the log's end, if they are known already.
         """
-        if recovered is not None and self.log_end_offset > self.log_start_offset:
-            recovered.remove_expired(now_ms, self.config.producer_id_expiration_ms)
-            recovered.log_start_moved(self.log_start_offset)
+        expiration_ms = self.config.producer_id_expiration_ms
+        start, end = self.log_start_offset, self.log_end_offset
+        base_offsets = [segment.base_offset for segment in self.segments]
+        remove_stray_snapshots(self._files, self.directory, base_offsets, start, end)
+        if recovered is not None and end > start:
+            recovered.remove_expired(now_ms, expiration_ms)
+            recovered.log_start_moved(start)
             self.producers = recovered
-            remove_stray_snapshots(
-                self._files,
-                self.directory,
-                [segment.base_offset for segment in self.segments],
-                self.log_start_offset,
-                self.log_end_offset,
-            )
             return
-        rebuild_producers(
-            self._files,
-            self.directory,
-            self.segments,
-            self.producers,
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-            now_ms=now_ms,
-            expiration_ms=self.config.producer_id_expiration_ms,
-        )
+        offset, states = load_latest_snapshot(self._files, self.directory, start, end)
+        kept = {
+            producer_id: state
+            for producer_id, state in states.items()
+            if not state.is_expired(now_ms, expiration_ms)
+        }
+        self.producers.replace_all(kept, offset)
+        if offset >= end:
+            return
+        for segment in list(self.segments)[self.segments.floor_index(offset) :]:
+            if segment.base_offset in base_offsets[-2:]:
+                with suppress(OSError):
+                    take_snapshot(self._files, self.directory, self.producers, segment.base_offset)
+            replay_segment(segment, self.producers, offset)
+        with suppress(OSError):
+            take_snapshot(self._files, self.directory, self.producers, end)
 
     # --- truncating the end ------------------------------------------------------------
 

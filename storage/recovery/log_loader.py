@@ -30,7 +30,7 @@ from ..file_names import (
 from ..io.files import REAL_FILES, Files
 from ..log.log import Log
 from ..log.log_config import LogConfig
-from ..producer_state.producer_rebuild import ProducerReplay
+from ..producer_state.producer_replay import ProducerReplay
 from ..producer_state.producer_state_manager import ProducerStateManager
 from ..segment.log_segment import OFFSETS_MAX, LogSegment
 from ..segment.log_segments import LogSegments

@@ -1,9 +1,4 @@
-"""The producer states of a log, from its latest snapshot and the batches after it.
-
-Kafka's UnifiedLog.rebuildProducerState and LogLoader.recoverSegment. Snapshots only save
-reading: one that cannot be used is removed and an older one taken, and a log can do without one
-that cannot be written.
-"""
+"""Producer states from the batches of segments (Kafka's LogLoader.recoverSegment)."""
 
 from __future__ import annotations
 
@@ -12,61 +7,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from ...common.errors import KafkaError
-from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import RecordBatch
 from ..io.files import Files
 from ..segment.log_segment import LogSegment
-from ..segment.log_segments import LogSegments
 from ..segment.segment_reader import iter_headers, read_batch
-from .producer_snapshot import load_latest_snapshot, remove_stray_snapshots, take_snapshot
+from .producer_snapshot import load_latest_snapshot, take_snapshot
 from .producer_state_manager import ProducerStateManager
 
 logger = logging.getLogger(__name__)
-
-
-def rebuild_producers(
-    files: Files,
-    directory: str,
-    segments: LogSegments,
-    producers: ProducerStateManager,
-    *,
-    log_start_offset: int,
-    log_end_offset: int,
-    now_ms: int = 0,
-    expiration_ms: int = INT64_MAX,
-) -> None:
-    """Replace what is known of the producers by what the disk says.
-
-    Stray snapshots are removed, new ones taken where the last two segments begin and at the
-    end of the log.
-
-    Args:
-        directory: the partition's folder.
-        producers: what is replaced.
-        log_start_offset: the log's.
-        log_end_offset: the log's.
-        now_ms: the wall time.
-        expiration_ms: producers in the snapshot that were silent for so long stay out.
-    """
-    base_offsets = [segment.base_offset for segment in segments]
-    remove_stray_snapshots(files, directory, base_offsets, log_start_offset, log_end_offset)
-    offset, states = load_latest_snapshot(files, directory, log_start_offset, log_end_offset)
-    kept = {
-        producer_id: state
-        for producer_id, state in states.items()
-        if not state.is_expired(now_ms, expiration_ms)
-    }
-    producers.replace_all(kept, offset)
-    if offset >= log_end_offset:
-        return
-    for segment in list(segments)[segments.floor_index(offset) :]:
-        if segment.base_offset in base_offsets[-2:]:
-            with suppress(OSError):
-                take_snapshot(files, directory, producers, segment.base_offset)
-        replay_segment(segment, producers, offset)
-    with suppress(OSError):
-        take_snapshot(files, directory, producers, log_end_offset)
 
 
 def replay_segment(segment: LogSegment, producers: ProducerStateManager, offset: int) -> None:
