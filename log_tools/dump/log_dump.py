@@ -44,7 +44,7 @@ class DumpOptions(NamedTuple):
     records: bool = False
     """Also the records of each batch."""
     verify: bool = False
-    """Also hold offsets, records and index entries against each other."""
+    """Also compare offsets, records and index entries with each other."""
     decoder: str | None = None
     """Of an internal topic's records; see `record_meanings.DECODERS`."""
     from_offset: int = 0

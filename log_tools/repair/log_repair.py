@@ -1,4 +1,4 @@
-"""Repairing data folders: torn tails are cut, and what can be made from batches is made anew.
+"""Repairing data folders: torn tails are cut, and what can be made from batches is rebuilt.
 
 No whole batch is ever touched. A damaged one with whole ones behind it stays where it is: a
 broker that recovered the log would cut there and lose what follows, so it is left to the
@@ -46,7 +46,7 @@ class RepairOptions(NamedTuple):
     """How folders are repaired."""
 
     dry_run: bool = False
-    """Only tell what would be done."""
+    """Only report what would be done."""
 
 
 class Repair:
@@ -73,7 +73,7 @@ class Repair:
         self._identity = IdentityCheck(files)
 
     def steps(self) -> Iterator[RepairStep]:
-        """Do it, and tell each step when it is done (or would be).
+        """Repair, and yield each step when it is done (or would be).
 
         Raises:
             OSError: the disk fails; what was done is whole, and may be done again.

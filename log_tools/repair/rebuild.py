@@ -41,7 +41,7 @@ INDEX_INTERVAL_BYTES = LogConfig().index_interval_bytes
 
 @dataclass
 class RebuildPlan:
-    """Which of a partition's side files are to be written anew."""
+    """Which of a partition's side files have to be rebuilt."""
 
     indexes: set[int] = field(default_factory=set)
     """Base offsets of the segments whose offset and time index are wrong."""

@@ -47,13 +47,13 @@ class RepairAction(StrEnum):
     CUT = "cut"
     """Bytes behind the last whole batch go; a copy of them stays beside the log."""
     REBUILD = "rebuild"
-    """Written anew from the batches."""
+    """Rebuilt from the batches."""
     CLAMP = "clamp"
     """Offsets from behind the end of a log become that end."""
     REMOVE = "remove"
     """A broker makes it again, or does without."""
     LEAVE = "leave"
-    """Nothing is done: what is there is good, or nobody can know what it should be."""
+    """Nothing is done: it is valid, or what it should be cannot be known."""
 
 
 class RepairStep(NamedTuple):

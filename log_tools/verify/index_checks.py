@@ -1,6 +1,6 @@
 """Comparing the entries of a segment's indexes with its batches, one batch at a time.
 
-Entries are read a piece at a time and held against each batch in turn, so neither an index
+Entries are read a piece at a time and compared with each batch in turn, so neither an index
 nor a log has to fit into memory. Missing entries are no damage: indexes are sparse, and what
 was not written before a crash is made again. A wrong one makes lookups miss records.
 """
@@ -77,11 +77,11 @@ class IndexCheck:
         yield from self._advance()
 
     def batch(self, position: int, batch: RecordBatch) -> Iterator[Finding]:
-        """Hold the entries that belong to it against a batch."""
+        """Compare a batch with the entries that name it."""
         raise AssertionError("each index knows what its entries say")
 
     def skip(self, end_position: int, next_offset: int) -> Iterator[Finding]:
-        """Pass over the entries of batches that are damaged: nobody knows what is true of them.
+        """Skip the entries of batches that are damaged: they cannot be checked.
 
         Args:
             end_position: where the next whole batch begins.
@@ -139,7 +139,7 @@ class OffsetIndexCheck(IndexCheck):
     ENTRY = OFFSET_ENTRY
 
     def batch(self, position: int, batch: RecordBatch) -> Iterator[Finding]:
-        """Hold the entries that belong to it against a batch."""
+        """Compare a batch with the entries that name it."""
         while self._next is not None and self._next[1] <= position:
             if self._next[1] < position:
                 yield from self._is_wrong("points to where no batch begins")
@@ -148,7 +148,7 @@ class OffsetIndexCheck(IndexCheck):
             yield from self._advance()
 
     def skip(self, end_position: int, next_offset: int) -> Iterator[Finding]:
-        """Pass over the entries that point before `end_position`."""
+        """Skip the entries that point before `end_position`."""
         while self._next is not None and self._next[1] < end_position:
             yield from self._advance()
 
@@ -168,7 +168,7 @@ class TimeIndexCheck(IndexCheck):
         self._noted_timestamp = NO_TIMESTAMP
 
     def batch(self, position: int, batch: RecordBatch) -> Iterator[Finding]:
-        """Hold the entries that belong to it against a batch."""
+        """Compare a batch with the entries that name it."""
         self._max_timestamp = max(self._max_timestamp, batch.max_timestamp)
         while self._next is not None and self._next[1] + self.base_offset <= batch.last_offset:
             timestamp, offset = self._next[0], self._next[1] + self.base_offset
@@ -184,13 +184,13 @@ class TimeIndexCheck(IndexCheck):
             yield from self._advance()
 
     def skip(self, end_position: int, next_offset: int) -> Iterator[Finding]:
-        """Pass over the entries that name offsets before `next_offset`."""
+        """Skip the entries that name offsets before `next_offset`."""
         while self._next is not None and self._next[1] + self.base_offset < next_offset:
             self._noted_timestamp = max(self._noted_timestamp, self._next[0])
             yield from self._advance()
 
     def finish(self, *, is_closed: bool, is_empty: bool) -> Iterator[Finding]:
-        """No entry may be left, and a closed segment's last one tells its latest timestamp."""
+        """No entry may be left, and a closed segment's last one has its latest timestamp."""
         wrong_before = self._wrong
         for finding in super().finish(is_closed=is_closed, is_empty=is_empty):
             yield finding

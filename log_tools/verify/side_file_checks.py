@@ -1,4 +1,4 @@
-"""A partition's side files, held against what its batches say: transactions, snapshots, epochs."""
+"""Comparing a partition's side files with its batches: transactions, snapshots, epochs."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class EpochCheck:
         self._latest = -1
         """Of the batches so far."""
         self._suspect: Finding | None = None
-        """That a batch does not agree with the file, until the next one tells which is wrong."""
+        """That a batch does not agree with the file, until the next one shows which is wrong."""
         self._is_usable = False
 
     def start(self) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Walking through a file of batches that may be damaged, without losing the way.
 
 A reader may stop at the first thing that is no batch. Who looks for damage has to go on:
-behind a damaged batch there may be thousands that are not, and nobody may cut those.
+after a damaged batch there may be thousands that are not, and those must not be cut.
 """
 
 from __future__ import annotations

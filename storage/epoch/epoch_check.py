@@ -1,4 +1,4 @@
-"""Leader epochs against the batches: compared before their first use, and read from them anew.
+"""Comparing leader epochs with the batches before their first use, and rebuilding them.
 
 The checkpoint has no checksum. A wrong digit in it would have a follower truncate its log at the
 wrong offset, so it is compared with the batches once, at its first use.
@@ -28,7 +28,7 @@ def check_epochs(
 
     Args:
         epochs: read from their file.
-        log_start_offset: where the first one counts as begun.
+        log_start_offset: the first one begins there at the earliest.
         log_end_offset: where the last one ends.
     """
     epochs.is_trusted = True

@@ -2,7 +2,7 @@
 
 Entries live in memory in their file form and reach the file only when the segment is
 flushed, rolled or closed. Losing the rest to a crash costs nothing: every segment that
-was not flushed is read through after one, and its indexes are made anew.
+was not flushed is read through after one, and its indexes are rebuilt.
 
 When a file is loaded, only its size and its last entry are checked;
 `LogSegment` compares each entry with the batches before it is used.
@@ -116,7 +116,7 @@ class IndexFile:
         self.is_trusted = True
 
     def replace_file(self) -> None:
-        """Write all entries anew and wait for the disk: a crash leaves the old file or this.
+        """Write all entries and wait for the disk: a crash leaves the old file or this.
 
         Raises:
             OSError: the disk fails; `flush` tries again.

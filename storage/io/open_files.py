@@ -3,7 +3,7 @@
 A segment opens its file when it is read or written, and keeps it for the next time. Beyond
 the limit, those that were not used since they were last looked at are closed, as a clock's
 hand goes round (Corbató's clock algorithm). A process has one limit for descriptors,
-whoever runs in it, so there is one such count for a process.
+so there is one such count for a process.
 """
 
 from __future__ import annotations

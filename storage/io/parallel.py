@@ -62,7 +62,7 @@ class Workers:
         return self._stopped
 
     def stop(self) -> None:
-        """Take no more items; those begun go to their end."""
+        """Take no more items; those in progress are finished."""
         self._stopped = True
 
     def wait(self, timeout_seconds: float | None = None) -> bool:

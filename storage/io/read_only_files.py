@@ -82,7 +82,7 @@ def keep_brokers_out(path: str, *, exclusive: bool) -> DirectoryLock:
         exclusive: also against others who only look; the file is made if it is not there.
 
     Raises:
-        LogDirectoryError: a broker, or somebody who repairs, has it.
+        LogDirectoryError: a broker or a repair has it.
         FileNotFoundError: there is no such file, and `exclusive` is False.
     """
     flags = os.O_RDWR | os.O_CREAT if exclusive else os.O_RDONLY

@@ -973,7 +973,7 @@ class Log:
             now_ms: the wall time.
 
         Raises:
-            StorageError: the disk fails. If that was halfway, the log has to be opened anew,
+            StorageError: the disk fails. If that was halfway, the log has to be opened again,
                 and its owner hears that the disk failed.
         """
         base_offset = old[0].base_offset
@@ -1050,7 +1050,7 @@ class Log:
 
         Args:
             flush: what `start_flush` gave.
-            now_ms: the wall time, from which `flush.ms` counts anew.
+            now_ms: the wall time, from which `flush.ms` counts again.
         """
         self.last_flush_ms = max(self.last_flush_ms, now_ms)
         if flush.generation == self.generation:

@@ -188,7 +188,7 @@ class LogSegment:
     def spread(self, jitter: float, config: LogConfig) -> None:
         """Roll earlier by this part, 0 to 1, of `segment.jitter.ms`.
 
-        So the segments of many partitions that were begun together are not rolled together.
+        So the segments of many partitions that were created together are not rolled together.
         """
         self._jitter = jitter
         if config.segment_jitter_ms:
