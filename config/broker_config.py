@@ -3,7 +3,7 @@
 Two sources, both static: a `server.properties` file and the command line's `-o key=value`,
 which wins. What neither names has its default. Settings that Kafka lets one give in several
 units or under two names are resolved here, so `config["log.retention.ms"]` is the retention
-whatever it was written as; `own_value` tells what was written.
+whatever it was written as; `own_value` is what was written.
 """
 
 from __future__ import annotations
@@ -142,11 +142,11 @@ class BrokerConfig:
             "listeners", self._values["listeners"], protocols, ignored=controller_names
         )
         check_listeners(self.listeners)
-        told = self._values["advertised.listeners"]
+        advertised = self._values["advertised.listeners"]
         self.advertised_listeners = None
-        if told is not None:
+        if advertised is not None:
             self.advertised_listeners = parse_listeners(
-                "advertised.listeners", told, protocols, ignored=controller_names
+                "advertised.listeners", advertised, protocols, ignored=controller_names
             )
             check_advertised(self.advertised_listeners, self.listeners)
         self.inter_broker_listener_name = self._find_inter_broker_listener()
@@ -189,7 +189,7 @@ def listener_definition(key: str) -> Definition | None:
 
 
 def _nearest(key: str) -> str:
-    """The end of the sentence: what the user may have meant, where that can be told."""
+    """The end of the sentence: what the user may have meant, where something is near."""
     import difflib  # only needed where somebody mistyped
 
     if key in BROKER_SYNONYMS:

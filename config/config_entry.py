@@ -1,4 +1,4 @@
-"""One setting as DescribeConfigs tells it to a client."""
+"""One setting as DescribeConfigs answers it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting as told to a client. `value` is None for a secret."""
+    """One setting in an answer. `value` is None for a secret."""
 
     name: str
     value: str | None
@@ -51,6 +51,6 @@ def make_entry(
 
 
 def unknown_entry(name: str, source: ConfigSource) -> ConfigEntry:
-    """The entry of a name that no table has: it could be a secret, so its value is not told."""
-    told = (ConfigSynonym(name, None, source),)
-    return ConfigEntry(name, None, True, source, True, told, ConfigType.UNKNOWN)
+    """The entry of a name that no table has: it could be a secret, so its value is not shown."""
+    synonyms = (ConfigSynonym(name, None, source),)
+    return ConfigEntry(name, None, True, source, True, synonyms, ConfigType.UNKNOWN)

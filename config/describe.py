@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs tells them: value, where it comes from, and its synonyms.
+"""Settings as DescribeConfigs answers them: value, where it comes from, and its synonyms.
 
 The order of synonyms is the order in which they are looked at; the first one of a setting
 decides its source. Follows Kafka's `ConfigHelper`, whose answers for brokers with odd settings
@@ -32,8 +32,8 @@ def describe_broker(
 
     Args:
         config: its settings.
-        broker_id: its id, which may be one it was given, not told.
-        keys: which settings to tell; None or none at all tells every one.
+        broker_id: its id, which may be one that it was given.
+        keys: which settings; None or none at all means every one.
     """
     entries = []
     for name, definition in BROKER_DEFINITIONS.items():
@@ -106,7 +106,7 @@ def _describe_identity(definition: Definition, broker_id: int) -> ConfigEntry:
 def _describe_extra(config: BrokerConfig, name: str) -> ConfigEntry:
     """A key of the properties file, or one that was changed, that is not a plain setting.
 
-    One listener's setting is told with the general one as its synonym; a throttle is a setting
+    One listener's setting is described with the general one as its synonym; a throttle is a setting
     that no file has.
     """
     own = _written(config, [name])
@@ -126,7 +126,7 @@ def describe_cluster_defaults(
 
     Args:
         overrides: all that was.
-        keys: which settings to tell; None or none at all tells every one.
+        keys: which settings; None or none at all means every one.
     """
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     entries = []
@@ -151,7 +151,7 @@ def describe_topic(
     Args:
         config: the broker's, for what the topic does not override.
         overrides: the topic's own.
-        keys: which settings to tell; None or none at all tells every one.
+        keys: which settings; None or none at all means every one.
     """
     values = topic_values(config, overrides)
     return [
@@ -182,7 +182,7 @@ def describe_group(
     Args:
         config: the broker's, for what the group does not override.
         overrides: the group's own.
-        keys: which settings to tell; None or none at all tells every one.
+        keys: which settings; None or none at all means every one.
     """
     values = group_values(config, overrides)
     entries = []
@@ -209,7 +209,7 @@ def describe_client_metrics(
 
     Args:
         overrides: its own.
-        keys: which settings to tell; None or none at all tells every one.
+        keys: which settings; None or none at all means every one.
     """
     values = usable_values(CLIENT_METRICS_DEFINITIONS, overrides)
     entries = []

@@ -64,7 +64,7 @@ def usable_values(
     definitions: Mapping[str, Definition], overrides: Mapping[str, str]
 ) -> dict[str, Any]:
     """The typed values of overrides in store; those that are unknown or no longer valid are
-    passed over, since nobody is left to tell."""
+    passed over, since there is no request left to refuse."""
     values = {}
     for name, text in overrides.items():
         if name in definitions:
@@ -82,7 +82,7 @@ def _inherited(config: BrokerConfig, name: str) -> Any:
 
 
 def group_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Every group setting's typed value, as DescribeConfigs tells it."""
+    """Every group setting's typed value, as DescribeConfigs answers it."""
     values = {name: _inherited(config, name) for name in GROUP_DEFINITIONS}
     return {**values, **usable_values(GROUP_DEFINITIONS, overrides)}
 

@@ -1,9 +1,9 @@
-"""Listeners: where a broker accepts connections, and what it tells clients to connect to.
+"""Listeners: where a broker accepts connections, and what clients are to connect to.
 
 `listeners=INTERNAL://127.0.0.1:9092,EXTERNAL://:0` names each listener, its host and its port;
 `listener.security.protocol.map` says what is spoken there; `advertised.listeners` is what
 Metadata answers. The rules are those of Kafka's `SocketServerConfigs` and `AbstractKafkaConfig`
-with one addition, told in docs/differences.md: one listener name may stand twice if one address
+with one addition, see docs/differences.md: one listener name may stand twice if one address
 is IPv4 and the other IPv6, on one port.
 
 No socket is opened here; a host name is not looked up.
@@ -202,15 +202,15 @@ def advertise(
         bound_ports: the port bound for each listener name; takes the place of port 0.
         local_host: this machine's name, for listeners without a host.
     """
-    told: dict[str, Listener] = {}
+    named: dict[str, Listener] = {}
     for listener in listeners if advertised is None else advertised:
-        if listener.name in told:
+        if listener.name in named:
             continue  # the IPv6 half of a pair: an endpoint has one address
         every_interface = listener.host in ("", "0.0.0.0", "::")
-        told[listener.name] = Listener(
+        named[listener.name] = Listener(
             listener.name,
             listener.security_protocol,
             local_host if every_interface else listener.host,
             listener.port or bound_ports.get(listener.name, 0),
         )
-    return tuple(told.values())
+    return tuple(named.values())

@@ -41,7 +41,7 @@ def resolve_synonyms(own: Values, static: Mapping[str, str]) -> dict[str, Any]:
 
     Args:
         own: each setting's own value.
-        static: what was written, to tell a value given from a default.
+        static: what was written, to distinguish a value given from a default.
 
     Raises:
         ConfigError: `broker.id` and `node.id` disagree.
@@ -129,7 +129,7 @@ AT_MOST = (
 def check_together(values: Values, static: Mapping[str, str]) -> None:
     """Refuse values that are fine alone but not together.
 
-    Only settings that somebody set are blamed: `static` tells which.
+    Only settings that somebody set are blamed: `static` says which.
 
     Raises:
         ConfigError: one sentence that names both settings.

@@ -51,7 +51,7 @@ def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str
     """Every topic setting's typed value: the topic's own, else the broker's, else the default.
 
     Overrides in store that are unknown or no longer valid are passed over, since nobody is left
-    to tell.
+    to warn.
     """
     values = _inherited(config)
     for key, text in overrides.items():

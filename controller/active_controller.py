@@ -8,10 +8,10 @@ event is done at a time, whole, as on Kafka's controller thread: see `Controller
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..common.errors import ErrorCode
 from ..common.live_broker import LiveBroker
@@ -25,6 +25,7 @@ from .broker_changes import BrokerChanges
 from .channel.channel import ControllerChannel, PartitionErrors
 from .channel.request_batch import ControllerBrokerRequestBatch
 from .context import ControllerContext, Replica, Topic
+from .event_queue import Event, Post
 from .feature_levels import enable_features
 from .fenced_store import FencedStore
 from .partitions.leadership_writer import LeadershipWriter, PartitionOf
@@ -33,18 +34,14 @@ from .partitions.reassignment import Reassignments
 from .partitions.replica_state_machine import ReplicaStateMachine
 from .partitions.states import PartitionStatus, ReplicaStatus
 from .registration import Election, read_live_brokers
+from .settings import allows_unclean_election
 from .topics.topic_deletion import TopicDeletion
 from .topics.topic_nodes import read_topic, read_topic_config, read_topics
-from .topics.topic_settings import allows_unclean_election
 
 logger = logging.getLogger(__name__)
 
 TAKEN_UP = frozenset({ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH})
 """Of a partition the second says that the broker has this leader epoch, or a later, already."""
-
-Event = Callable[[], Coroutine[Any, Any, None]]
-Post = Callable[[Event], None]
-"""Puts an event behind those that wait."""
 
 NoteT = TypeVar("NoteT")
 
@@ -56,7 +53,7 @@ class ActiveController:
         broker_id: the elected broker.
         election: which one it won.
         store: an open session on the metadata store.
-        channel: how brokers are told.
+        channel: sends requests to brokers.
         config: this broker's settings.
         random: for assignments and topic ids.
         post: takes the events that answers lead to.
@@ -86,7 +83,7 @@ class ActiveController:
         self._doubted: set[int] = set()
         """Brokers that said that a log directory failed."""
         self.batch = ControllerBrokerRequestBatch(
-            broker_id, context, channel, on_led=self._led, on_deleted=self._deleted
+            broker_id, context, channel, on_leader_and_isr=self._led, on_deleted=self._deleted
         )
         self.leaderships = LeadershipWriter(context, self.store)
         self.partitions = PartitionStateMachine(
@@ -119,16 +116,16 @@ class ActiveController:
 
     # -- the beginning and the end ------------------------------------------------------
 
-    async def take_over(self, restarted: Collection[int] = ()) -> None:
-        """Learn what the store holds, tell all brokers, and finish what was begun.
+    async def failover(self, restarted: Collection[int] = ()) -> None:
+        """Read the store, send every broker its state, and finish what a former controller began.
 
-        After KafkaController.onControllerFailover: brokers learn who is alive before they
-        are told whom to lead and to follow.
+        After KafkaController.onControllerFailover: brokers learn who is alive before
+        which partitions to lead and to follow.
 
         Args:
-            restarted: brokers known to have come back since they were told anything. What
-                they led they lead anew, in the next leader epoch: their logs may have lost
-                what was not yet on disk, and whoever fetches must notice.
+            restarted: brokers known to have restarted since any controller sent them a
+                request. What they led they lead anew, in the next leader epoch: their logs may
+                have lost what was not yet on disk, and whoever fetches must notice.
         """
         context = self.context
         store = self.store.store
@@ -156,7 +153,7 @@ class ActiveController:
         """Every replica that is there hears what it is to do, every partition looks for a leader.
 
         A replica that is gone leaves its ISR, or writes with acks=all would wait until its
-        leader misses it. All that one batch tells goes out as one request to each broker.
+        leader misses it. One batch is one request of a kind to each broker.
         """
         context = self.context
         staying = [topic for topic in context.topics() if not topic.is_being_deleted]
@@ -188,16 +185,16 @@ class ActiveController:
         await self.directories_changed()
 
     def resign(self) -> None:
-        """Another broker is the controller: tell nobody anything, and hear no answers any more."""
+        """Another broker is the controller: send nothing more, and drop the answers under way."""
         self._is_over = True
         for broker_id in list(self.context.live_brokers):
             self._channel.remove_broker(broker_id)
 
-    # -- what the store tells -------------------------------------------------------------
+    # -- changes in the store -------------------------------------------------------------
 
     async def brokers_changed(self) -> None:
         """Registrations came, went or changed."""
-        await self.brokers.take_over(await read_live_brokers(self.store.store))
+        await self.brokers.registrations_changed(await read_live_brokers(self.store.store))
 
     async def topics_changed(self) -> None:
         """Topics were made or marked for deletion by others than this controller."""
@@ -218,7 +215,7 @@ class ActiveController:
         await self.deletion.begin(topics)
 
     async def isr_changed(self) -> None:
-        """Leaders changed the ISR of partitions: take it up, and tell all brokers.
+        """Leaders changed the ISR of partitions: take it up, and update all brokers.
 
         A leader may have taken in a follower that had just gone; it leaves the ISR again.
         """
@@ -248,16 +245,16 @@ class ActiveController:
         await self.reassignments.isr_changed(items)
 
     async def directories_changed(self) -> None:
-        """Brokers lost log directories: their partitions there are asked for."""
+        """Brokers lost log directories: find out which partitions are offline."""
         for broker_id in await self._take_notifications(
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event
         ):
             if broker_id in self.context.live_brokers:
-                self._ask_for_replicas(broker_id)
+                self._request_all_replicas(broker_id)
                 await self.deletion.directories_changed(broker_id)
 
-    def _ask_for_replicas(self, broker_id: int) -> None:
-        """Have a broker say which of its replicas it cannot serve, by telling it of all."""
+    def _request_all_replicas(self, broker_id: int) -> None:
+        """Send a broker LeaderAndIsr of all its replicas: it answers which it cannot serve."""
         for replica in self.context.replicas_on({broker_id}):
             topic = self.context.topic(replica.topic)
             if topic is not None and replica.partition in topic.leaderships:

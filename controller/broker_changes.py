@@ -41,7 +41,7 @@ class BrokerChanges:
         self._deletion = deletion
         self._reassignments = reassignments
 
-    async def take_over(self, registered: dict[int, LiveBroker]) -> None:
+    async def registrations_changed(self, registered: dict[int, LiveBroker]) -> None:
         """The registrations are now these: find out who is new, gone, or was restarted."""
         known = self._context.live_brokers
         restarted = {
@@ -61,9 +61,9 @@ class BrokerChanges:
             self._channel.add_broker(registered[broker_id])
         if restarted | new:
             await self._started(restarted | new)
-        self._take_over_endpoints(registered)
+        self._update_endpoints(registered)
 
-    def _take_over_endpoints(self, registered: dict[int, LiveBroker]) -> None:
+    def _update_endpoints(self, registered: dict[int, LiveBroker]) -> None:
         """A broker whose listeners or rack changed while it runs."""
         known = self._context.live_brokers
         moved = [each for broker_id, each in registered.items() if known[broker_id] != each]

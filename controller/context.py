@@ -110,7 +110,7 @@ class Topic:
     def partition_state(
         self, partition: int, *, is_new: bool = False, offline: tuple[int, ...] = ()
     ) -> PartitionState:
-        """What brokers are told of a partition that has a leadership."""
+        """What requests to brokers say of a partition that has a leadership."""
         state = self.leaderships[partition]
         reassignment = self.reassignments.get(partition, NO_REASSIGNMENT)
         return PartitionState(
@@ -131,7 +131,7 @@ class Topic:
         )
 
     def deleted_state(self, partition: int, controller_epoch: int) -> PartitionState:
-        """What brokers are told of a partition that is being deleted."""
+        """What requests to brokers say of a partition that is being deleted."""
         leadership = self.leaderships.get(partition)
         return PartitionState(
             self.name,
@@ -156,7 +156,7 @@ class ControllerContext:
         epoch: the controller's own, that of its last election.
         epoch_version: the version of the node that holds it, which fences every write.
         live_brokers: the registered ones by id, those shutting down among them.
-        shutting_down: ids of live brokers that have asked to leave.
+        shutting_down: ids of live brokers in controlled shutdown.
         offline_directories: by broker, the partitions whose log directory failed there.
         replica_statuses: how each replica stands.
     """
@@ -258,7 +258,7 @@ class ControllerContext:
         self._collisions.setdefault(collision_key(topic.name), topic.name)
 
     def remove_topic(self, topic: Topic) -> None:
-        """Forget a topic that the store holds no more."""
+        """Forget a topic that the store does not hold any more."""
         del self._topics[topic.name]
         if self._names.get(topic.topic_id) == topic.name:
             del self._names[topic.topic_id]

@@ -23,24 +23,22 @@ from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError, SessionExpired
 from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent, ensure_paths
 from ..runtime.clock import Clock
-from .active_controller import ActiveController, Event
+from .active_controller import ActiveController
 from .channel.channel import ControllerChannel
 from .context import Reassignment
-from .event_queue import EventQueue
+from .event_queue import OPERATION_TIMEOUT_MS, Event, EventQueue
 from .feature_levels import FeatureUpdate, update_features
 from .fenced_store import ControllerMoved
 from .partitions.leader_elections import ElectionType, LeaderElections
 from .producer_ids import ProducerIds
 from .registration import BrokerIdTaken, register_when_free, stand_for_election
-from .topics.new_partitions import NewPartitions
-from .topics.new_topic import CreatedTopic, NewTopic
+from .topics.planning import CreatedTopic, NewPartitions, NewTopic
 from .topics.topic_operations import Outcome, TopicOperations
-from .turn import OPERATION_TIMEOUT_MS, Turn
 
 logger = logging.getLogger(__name__)
 
 STORE_RETRY_MS = 200
-"""How long to wait before a store that cannot be reached is asked again."""
+"""How long to wait before trying again a store that cannot be reached."""
 
 FOREVER_MS = 2**31
 
@@ -51,7 +49,7 @@ class Controller:
     Args:
         broker: this broker and where it is reached.
         store: an open session on the metadata store.
-        channel: how brokers are told.
+        channel: sends requests to brokers.
         random: for assignments and topic ids.
 
     Attributes:
@@ -81,10 +79,9 @@ class Controller:
         self._random = random
         self._active: ActiveController | None = None
         self._watches: list[Watch] = []
-        """What tells the elected controller of changes."""
+        """Those of the elected controller."""
         self._restarted = {broker.broker_id}
         """This broker, until a controller knows that it was started."""
-        self._turn = Turn()
         self._events = EventQueue()
         self._stopping = False
 
@@ -113,7 +110,7 @@ class Controller:
         """
         if endpoints is not None:
             self._broker = self._broker._replace(endpoints=tuple(endpoints))
-        async with self._turn.take():
+        async with self._events.exclusive():
             await self._register()
             await self._run_event(self._stand)
 
@@ -162,7 +159,7 @@ class Controller:
             (znodes.LOG_DIR_EVENTS, "directories", ActiveController.directories_changed),
         ):
             self._watches.append(await self._watch(path, kind, self._if_active(event)))
-        await active.take_over(self._restarted)
+        await active.failover(self._restarted)
         self._restarted.clear()
 
     def _resign(self) -> None:
@@ -174,12 +171,12 @@ class Controller:
             self._active = None
 
     async def stop(self) -> None:
-        """Let the event that runs come to its end, and take no more.
+        """Let the running event come to its end, and begin no other.
 
         Registration and the controller's place go with the store's session.
         """
         self._stopping = True
-        async with self._turn.take():
+        async with self._events.exclusive():
             self._resign()
         self._events.wake()
 
@@ -195,7 +192,7 @@ class Controller:
         return event
 
     async def log_directories_failed(self) -> None:
-        """Tell the controller, wherever it is, that this broker lost a log directory."""
+        """Notify the controller, wherever it is, that this broker lost a log directory."""
         try:
             await self._store.create(
                 znodes.LOG_DIR_EVENT_PREFIX,
@@ -227,11 +224,11 @@ class Controller:
     async def _run_events(self) -> None:
         while not self._stopping:
             await self._events.wait_for_event()
-            async with self._turn.take(timeout_ms=FOREVER_MS):
+            async with self._events.exclusive(timeout_ms=FOREVER_MS):
                 event = self._events.pop()
                 if event is not None:
                     await self._run_event(event)
-            self._events.tell_settled()
+            self._events.notify_settled()
 
     async def _run_event(self, event: Event) -> None:
         """One event; what fails in it must not keep the next from being done."""
@@ -241,7 +238,7 @@ class Controller:
             self._resign()
             self._events.post_once("election", self._stand)
         except MetadataStoreError as error:
-            logger.error("the controller could not ask the store: %s", error)
+            logger.error("the controller could not reach the metadata store: %s", error)
             self._begin_anew()
         except Exception:
             logger.exception("an event of the controller failed")
@@ -272,7 +269,7 @@ class Controller:
             if self._stopping or self._store.session_state is SessionState.CLOSED:
                 return
             logger.warning("the session with the metadata store expired: beginning another")
-            async with self._turn.take(timeout_ms=FOREVER_MS):
+            async with self._events.exclusive(timeout_ms=FOREVER_MS):
                 self._resign()
                 self._events.clear()
                 await self._begin_again()
@@ -288,18 +285,18 @@ class Controller:
                 logger.error("cannot register with the metadata store again: %s", error)
             await trio.sleep(STORE_RETRY_MS / 1000)
 
-    # -- what clients' requests ask -------------------------------------------------------
+    # -- what clients request -------------------------------------------------------
 
     @asynccontextmanager
     async def acting(
         self, timeout_ms: int = OPERATION_TIMEOUT_MS
     ) -> AsyncIterator[ActiveController]:
-        """Wait for a turn to act as the cluster's controller.
+        """Act as the cluster's controller, with no event running meanwhile.
 
         Raises:
             KafkaError: REQUEST_TIMED_OUT or NOT_CONTROLLER, with nothing done.
         """
-        async with self._turn.take(timeout_ms):
+        async with self._events.exclusive(timeout_ms):
             active = self.active
             try:
                 yield active
@@ -318,11 +315,11 @@ class Controller:
             finally:
                 if active.store.is_unsure and active is self._active:
                     self._begin_anew()
-        self._events.tell_settled()
+        self._events.notify_settled()
 
     async def create_topics(
         self,
-        wishes: Sequence[NewTopic],
+        requests: Sequence[NewTopic],
         *,
         timeout_ms: int = OPERATION_TIMEOUT_MS,
         validate_only: bool = False,
@@ -336,7 +333,7 @@ class Controller:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
         async with self.acting(timeout_ms) as active:
-            return await TopicOperations(active).create(wishes, validate_only=validate_only)
+            return await TopicOperations(active).create(requests, validate_only=validate_only)
 
     async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
         """Make those topics that are not there; see `TopicOperations.ensure`.
@@ -374,7 +371,7 @@ class Controller:
 
     async def create_partitions(
         self,
-        wishes: Sequence[NewPartitions],
+        requests: Sequence[NewPartitions],
         *,
         timeout_ms: int = OPERATION_TIMEOUT_MS,
         validate_only: bool = False,
@@ -386,7 +383,9 @@ class Controller:
                 POLICY_VIOLATION.
         """
         async with self.acting(timeout_ms) as active:
-            return await TopicOperations(active).add_partitions(wishes, validate_only=validate_only)
+            return await TopicOperations(active).add_partitions(
+                requests, validate_only=validate_only
+            )
 
     async def elect_leaders(
         self,
@@ -401,7 +400,7 @@ class Controller:
 
     async def reassign(
         self,
-        wishes: Mapping[TopicPartition, Sequence[int] | None],
+        targets: Mapping[TopicPartition, Sequence[int] | None],
         *,
         may_change_factor: bool = True,
         timeout_ms: int = OPERATION_TIMEOUT_MS,
@@ -409,7 +408,7 @@ class Controller:
         """Move partitions; see `LeaderElections.reassign`. Raises KafkaError as the others."""
         async with self.acting(timeout_ms) as active:
             return await LeaderElections(active).reassign(
-                wishes, may_change_factor=may_change_factor
+                targets, may_change_factor=may_change_factor
             )
 
     async def reassignments(

@@ -1,25 +1,58 @@
-"""What the controller has still to do, one event after the other.
+"""What the controller has still to do, one event after the other (Kafka's ControllerEventManager).
 
-After Kafka's ControllerEventManager.
+Events and what clients request exclude each other: one runs to its end before the next begins.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 
-from .active_controller import Event
+from ..common.errors import ErrorCode, KafkaError
+
+Event = Callable[[], Coroutine[Any, Any, None]]
+Post = Callable[[Event], None]
+"""Puts an event behind those that wait."""
+
+OPERATION_TIMEOUT_MS = 30_000
+"""How long an operation without a time-out of its own waits for those before it."""
 
 
 class EventQueue:
-    """Events in the order they came."""
+    """Events in the order they came, and the lock under which each runs."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
         self._kinds: set[str] = set()
         self._arrived = trio.Event()
         self._settled = trio.Event()
+        self._lock = trio.Lock()
+
+    @asynccontextmanager
+    async def exclusive(self, timeout_ms: int = OPERATION_TIMEOUT_MS) -> AsyncIterator[None]:
+        """Wait for the operations before this one, at most as long as the client would.
+
+        A time-out ends the wait only: an operation that has begun goes to its end, since
+        requests that brokers were sent cannot be taken back.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT, with nothing done. As in Kafka, nothing is done
+                for a client that would not wait at all.
+        """
+        if timeout_ms <= 0:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        with trio.move_on_after(timeout_ms / 1000) as waiting:
+            await self._lock.acquire()
+        if waiting.cancelled_caught:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def post(self, event: Event) -> None:
         """Put an event behind those that wait."""
@@ -48,7 +81,7 @@ class EventQueue:
         self._kinds.clear()
 
     def wake(self) -> None:
-        """Let whoever waits for an event look up."""
+        """End the wait for an event, though none may be there."""
         self._arrived.set()
 
     async def wait_for_event(self) -> None:
@@ -57,8 +90,8 @@ class EventQueue:
             self._arrived = trio.Event()
             await self._arrived.wait()
 
-    def tell_settled(self) -> None:
-        """Something was done: whoever waits for its outcome may look."""
+    def notify_settled(self) -> None:
+        """Something was done: who waits for its outcome checks again."""
         settled, self._settled = self._settled, trio.Event()
         settled.set()
 

@@ -16,15 +16,15 @@ from ..common.errors import ErrorCode, KafkaError
 from ..common.live_broker import LiveBroker
 from ..metadata.features import DEFAULT_LEVELS, SUPPORTED
 from ..metadata_store.errors import BadVersion, MetadataStoreError, NodeExists, NoNode
-from ..metadata_store.feature_node import (
+from ..metadata_store.store import Create, Node, SetData
+from ..metadata_store.znodes import (
     FEATURE,
-    NODE_VERSION,
+    FEATURE_VERSION,
+    CorruptNode,
     FeatureNode,
     decode_feature,
     encode_feature,
 )
-from ..metadata_store.store import Create, Node, SetData
-from ..metadata_store.znodes import CorruptNode
 from .fenced_store import FencedStore
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class UpgradeType(enum.IntEnum):
 
 
 class FeatureUpdate(NamedTuple):
-    """A wish: a feature's new level, and what kind of change it is, as its number."""
+    """A feature's requested level, and the kind of change, as its number."""
 
     name: str
     level: int
@@ -67,7 +67,7 @@ async def enable_features(store: FencedStore) -> None:
     except CorruptNode as error:
         logger.error("%s stays as it is: %s", FEATURE, error)
         return
-    if said.is_enabled and said.version == NODE_VERSION:
+    if said.is_enabled and said.version == FEATURE_VERSION:
         return
     levels = dict(said.levels) if said.is_enabled else {}
     try:
@@ -83,7 +83,7 @@ async def update_features(
     *,
     validate_only: bool,
 ) -> None:
-    """Change finalized levels, all that are asked or none.
+    """Change finalized levels, all of the updates or none.
 
     Args:
         brokers: all live brokers; each must support the new levels.
@@ -92,9 +92,9 @@ async def update_features(
 
     Raises:
         KafkaError: INVALID_UPDATE_VERSION, or FEATURE_UPDATE_FAILED where the store refused.
-        ControllerMoved: this broker is the controller no more.
+        ControllerMoved: this broker is not the controller any more.
     """
-    wishes = {update.name: update for update in updates}
+    by_name = {update.name: update for update in updates}
     for _ in range(WRITE_ATTEMPTS_MAX):
         try:
             node = await _read(store)
@@ -102,15 +102,15 @@ async def update_features(
         except (MetadataStoreError, CorruptNode) as error:
             raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, str(error)) from error
         levels = dict(present.levels) if present.is_enabled else {}
-        for wish in wishes.values():
-            reason = why_not(wish, levels.get(wish.name, 0), brokers)
+        for update in by_name.values():
+            reason = why_not(update, levels.get(update.name, 0), brokers)
             if reason is not None:
                 raise KafkaError(
                     ErrorCode.INVALID_UPDATE_VERSION,
-                    f"No feature was changed: {wish.name[:NAME_SHOWN_MAX]!r} cannot go to level "
-                    f"{wish.level}: {reason}",
+                    f"No feature was changed: {update.name[:NAME_SHOWN_MAX]!r} cannot go to level "
+                    f"{update.level}: {reason}",
                 )
-        target = levels | {wish.name: wish.level for wish in wishes.values()}
+        target = levels | {update.name: update.level for update in by_name.values()}
         target = {name: level for name, level in target.items() if level > 0}
         if validate_only or (target == levels and present.is_enabled):
             return
@@ -141,7 +141,7 @@ def why_not(update: FeatureUpdate, level: int, brokers: Mapping[int, LiveBroker]
         if update.level > 0 and (theirs is None or not theirs.holds(update.level)):
             return f"broker {broker_id} does not support it."
     if update.level < level and update.upgrade_type == UpgradeType.UPGRADE:
-        return f"it is at {level}; ask for a safe or an unsafe downgrade to lower it."
+        return f"it is at {level}; request a safe or an unsafe downgrade to lower it."
     if update.level > level and update.upgrade_type != UpgradeType.UPGRADE:
         return f"it is at {level}, which is lower already; this would be no downgrade."
     return None
@@ -152,13 +152,13 @@ async def _read(store: FencedStore) -> Node | None:
     return node
 
 
-async def _write(store: FencedStore, node: Node | None, wanted: FeatureNode) -> bool:
+async def _write(store: FencedStore, node: Node | None, features: FeatureNode) -> bool:
     """Whether the node was still as it was read.
 
     Raises:
         KafkaError: FEATURE_UPDATE_FAILED.
     """
-    data = encode_feature(wanted)
+    data = encode_feature(features)
     operation = Create(FEATURE, data) if node is None else SetData(FEATURE, data, node.version)
     try:
         await store.multi([operation])
@@ -166,5 +166,5 @@ async def _write(store: FencedStore, node: Node | None, wanted: FeatureNode) -> 
         return False
     except MetadataStoreError as error:
         raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, str(error)) from error
-    logger.info("finalized features: %s", wanted.levels or "none")
+    logger.info("finalized features: %s", features.levels or "none")
     return True

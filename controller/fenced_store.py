@@ -7,15 +7,25 @@ what its successor decided.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
+from ..common.errors import ErrorCode, KafkaError
 from ..metadata_store import znodes
-from ..metadata_store.errors import BadVersion, NoNode, StoreUnreachable
+from ..metadata_store.errors import (
+    BadVersion,
+    MetadataStoreError,
+    NoNode,
+    SessionExpired,
+    StoreUnreachable,
+)
 from ..metadata_store.store import Check, MetadataStore, Operation, Result
+
+logger = logging.getLogger(__name__)
 
 
 class ControllerMoved(Exception):
-    """Another broker was elected: this one is the controller no more."""
+    """Another broker was elected: this one is not the controller any more."""
 
 
 class FencedStore:
@@ -52,3 +62,11 @@ class FencedStore:
             self.is_unsure = True
             raise
         return results[1:]
+
+
+def store_failure(error: MetadataStoreError) -> KafkaError:
+    """The error that a client gets for one of the store, which goes to the log."""
+    logger.error("the metadata store refused: %s", error)
+    if isinstance(error, SessionExpired | StoreUnreachable):
+        return KafkaError(ErrorCode.NOT_CONTROLLER, "This broker lost the metadata store.")
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata store refused: {error}.")

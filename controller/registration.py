@@ -17,7 +17,7 @@ FORMER_SESSION_GRACE_MS = 2_000
 """How much later than promised a store may end the session of a holder that crashed."""
 
 REGISTER_RETRY_MS = 200
-"""How long to wait before the id is asked for again."""
+"""How long to wait before trying to register again."""
 
 
 class Election(NamedTuple):
@@ -89,7 +89,7 @@ async def read_live_brokers(store: MetadataStore) -> dict[int, LiveBroker]:
     ids = [int(name) for name in await store.children(znodes.BROKER_IDS)]
     nodes = await store.get_many([znodes.broker_path(broker_id) for broker_id in ids])
     return {
-        broker_id: znodes.decode_broker(broker_id, node.data, node.creation_id)
+        broker_id: znodes.decode_broker(node.data, broker_id, node.creation_id)
         for broker_id, node in sorted(zip(ids, nodes, strict=True))
         if node is not None
     }

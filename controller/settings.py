@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..common.internal_topics import (
@@ -10,8 +11,10 @@ from ..common.internal_topics import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from ..config.broker_config import BrokerConfig
 from ..config.definition import ConfigValues
-from .topics.new_topic import NewTopic
+from ..config.topic_configs import topic_values
+from .topics.planning import NewTopic
 
 
 class InternalTopic(NamedTuple):
@@ -89,3 +92,9 @@ def topic_for_first_use(name: str, config: ConfigValues, broker_count: int) -> N
     return NewTopic(
         name, made.partition_count, made.replication_factor, configs=tuple(made.config.items())
     )
+
+
+def allows_unclean_election(overrides: Mapping[str, str], config: BrokerConfig) -> bool:
+    """Whether a topic would rather lose records than stay without a leader."""
+    allowed: bool = topic_values(config, overrides)["unclean.leader.election.enable"]
+    return allowed

@@ -21,7 +21,7 @@ def make_store(config: ConfigValues, folder: Path, *, clock: Clock, owner: str) 
         owner: names this broker among those.
 
     Raises:
-        ConfigError: ZooKeeper is asked for, and kazoo is not installed or the settings do not
+        ConfigError: `zookeeper.connect` is set, and kazoo is not installed or the settings do not
             go together.
     """
     connect = config["zookeeper.connect"]

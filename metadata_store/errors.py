@@ -1,4 +1,4 @@
-"""What a metadata store answers when it does not do as asked; ZooKeeper's own kinds."""
+"""Why a metadata store did not do what it was called for; ZooKeeper's own kinds."""
 
 from __future__ import annotations
 
@@ -45,4 +45,4 @@ class SessionExpired(MetadataStoreError):
 
 
 class StoreUnreachable(MetadataStoreError):
-    """The store could not be asked. What a write did is unknown; the session may live on."""
+    """The store could not be reached. What a write did is unknown; the session may live on."""

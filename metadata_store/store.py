@@ -26,7 +26,7 @@ class Node(NamedTuple):
     Attributes:
         version: 0 when created, one more with each `set`.
         creation_id: grows with every creation in the store, so a node that was deleted and
-            made anew is told apart (ZooKeeper's czxid; Kafka's broker epoch).
+            made anew is a different one (ZooKeeper's czxid; Kafka's broker epoch).
     """
 
     data: bytes
@@ -94,7 +94,7 @@ class Watch(Protocol):
     """A watch that was set; it stays until cancelled or until the session ends."""
 
     def cancel(self) -> None:
-        """Call the callback no more; may be done twice."""
+        """Never call the callback again; may be called twice."""
 
 
 class SessionState(enum.Enum):
@@ -242,12 +242,12 @@ class MetadataStore(ABC):
 
 async def ensure_paths(store: MetadataStore, paths: Sequence[str]) -> None:
     """Make those of `paths` and of their parents that are not there, with no data."""
-    wanted: dict[str, None] = {}
+    needed: dict[str, None] = {}
     for path in paths:
         names = path.split("/")[1:]
         for depth in range(1, len(names) + 1):
-            wanted["/" + "/".join(names[:depth])] = None
-    candidates = list(wanted)
+            needed["/" + "/".join(names[:depth])] = None
+    candidates = list(needed)
     found = await store.get_many(candidates)
     missing = [path for path, node in zip(candidates, found, strict=True) if node is None]
     if not missing:

@@ -7,8 +7,9 @@ after Kafka's ZkData.scala. Decoders raise `CorruptNode` on what no Kafka writes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
 from ..common.partition_state import LeaderAndIsr
@@ -25,6 +26,7 @@ DELETE_TOPICS = "/admin/delete_topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
+FEATURE = "/feature"
 ISR_CHANGES = "/isr_change_notification"
 ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
@@ -53,6 +55,15 @@ TOPIC_VERSION = 3
 BROKER_VERSION = 5
 LOG_DIR_FAILED = 1
 """The one event that there is."""
+
+FEATURE_VERSION = 2
+"""Version 1 also has a smallest level for each feature."""
+FEATURES_DISABLED, FEATURES_ENABLED = 0, 1
+"""The `status` of `/feature`: under brokers older than Kafka 2.7 features meant nothing."""
+FEATURE_LEVEL_MAX = 2**15 - 1
+
+ParametersT = ParamSpec("ParametersT")
+NodeT = TypeVar("NodeT")
 
 
 class CorruptNode(Exception):
@@ -120,11 +131,29 @@ def _dump(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _load(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError as error:
-        raise CorruptNode(f"no JSON: {data[:80]!r}") from error
+def _decoder(
+    what: str,
+) -> Callable[
+    [Callable[Concatenate[Any, ParametersT], NodeT]],
+    Callable[Concatenate[bytes, ParametersT], NodeT],
+]:
+    """A decoder of a node's bytes, from a reader of the JSON in it."""
+
+    def decorate(
+        read: Callable[Concatenate[Any, ParametersT], NodeT],
+    ) -> Callable[Concatenate[bytes, ParametersT], NodeT]:
+        @wraps(read)
+        def decode(
+            data: bytes, /, *arguments: ParametersT.args, **named: ParametersT.kwargs
+        ) -> NodeT:
+            try:
+                return read(json.loads(data), *arguments, **named)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise CorruptNode(f"no {what}: {data[:80]!r}") from error
+
+        return decode
+
+    return decorate
 
 
 def _dump_replicas(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
@@ -148,18 +177,15 @@ def encode_topic(topic: TopicNode) -> bytes:
     )
 
 
-def decode_topic(data: bytes) -> TopicNode:
+@_decoder("topic")
+def decode_topic(value: Any) -> TopicNode:
     """`/brokers/topics/T`. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return TopicNode(
-            uuid_from_text(value["topic_id"]),
-            dict(sorted(_load_replicas(value["partitions"]).items())),
-            _load_replicas(value.get("adding_replicas", {})),
-            _load_replicas(value.get("removing_replicas", {})),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptNode(f"no topic: {data[:80]!r}") from error
+    return TopicNode(
+        uuid_from_text(value["topic_id"]),
+        dict(sorted(_load_replicas(value["partitions"]).items())),
+        _load_replicas(value.get("adding_replicas", {})),
+        _load_replicas(value.get("removing_replicas", {})),
+    )
 
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
@@ -175,19 +201,16 @@ def encode_partition_state(state: LeaderAndIsr) -> bytes:
     )
 
 
-def decode_partition_state(data: bytes, partition_epoch: int = 0) -> LeaderAndIsr:
+@_decoder("partition state")
+def decode_partition_state(value: Any, partition_epoch: int = 0) -> LeaderAndIsr:
     """`/brokers/topics/T/partitions/N/state`, with the node's version. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return LeaderAndIsr(
-            int(value["controller_epoch"]),
-            int(value["leader"]),
-            int(value["leader_epoch"]),
-            tuple(value["isr"]),
-            partition_epoch,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptNode(f"no partition state: {data[:80]!r}") from error
+    return LeaderAndIsr(
+        int(value["controller_epoch"]),
+        int(value["leader"]),
+        int(value["leader_epoch"]),
+        tuple(value["isr"]),
+        partition_epoch,
+    )
 
 
 def encode_config(overrides: Mapping[str, str]) -> bytes:
@@ -195,13 +218,10 @@ def encode_config(overrides: Mapping[str, str]) -> bytes:
     return _dump({"version": 1, "config": dict(overrides)})
 
 
-def decode_config(data: bytes) -> dict[str, str]:
+@_decoder("configuration")
+def decode_config(value: Any) -> dict[str, str]:
     """`/config/topics/T`, `/config/brokers/N` and all others of the kind. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return {str(name): str(text) for name, text in value["config"].items()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CorruptNode(f"no configuration: {data[:80]!r}") from error
+    return {str(name): str(text) for name, text in value["config"].items()}
 
 
 def encode_config_change(entity_path: str) -> bytes:
@@ -209,15 +229,12 @@ def encode_config_change(entity_path: str) -> bytes:
     return _dump({"version": 2, "entity_path": entity_path})
 
 
-def decode_config_change(data: bytes) -> str:
+@_decoder("change of a configuration")
+def decode_config_change(value: Any) -> str:
     """The entity path of `/config/changes/config_change_N`. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        if value["version"] == 1:  # what brokers before Kafka 0.10 wrote
-            return f"{value['entity_type']}/{value['entity_name']}"
-        return str(value["entity_path"])
-    except (KeyError, TypeError) as error:
-        raise CorruptNode(f"no change of a configuration: {data[:80]!r}") from error
+    if value["version"] == 1:  # what brokers before Kafka 0.10 wrote
+        return f"{value['entity_type']}/{value['entity_name']}"
+    return str(value["entity_path"])
 
 
 def encode_broker(broker: LiveBroker, now_ms: int) -> bytes:
@@ -247,24 +264,21 @@ def encode_broker(broker: LiveBroker, now_ms: int) -> bytes:
     return _dump(value)
 
 
-def decode_broker(broker_id: int, data: bytes, epoch: int) -> LiveBroker:
+@_decoder("broker")
+def decode_broker(value: Any, broker_id: int, epoch: int) -> LiveBroker:
     """`/brokers/ids/N`. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        protocols = value["listener_security_protocol_map"]
-        endpoints = []
-        for text in value["endpoints"]:
-            listener_name, _, address = text.partition("://")
-            host, _, port = address.rpartition(":")
-            protocol = protocols.get(listener_name, listener_name)
-            endpoints.append(EndPoint(listener_name, host.strip("[]"), int(port), protocol))
-        features = tuple(
-            FeatureRange(name, int(said.get("min_version", 0)), int(said["max_version"]))
-            for name, said in value.get("features", {}).items()
-        )
-        return LiveBroker(broker_id, tuple(endpoints), value.get("rack"), epoch, features)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptNode(f"no broker: {data[:80]!r}") from error
+    protocols = value["listener_security_protocol_map"]
+    endpoints = []
+    for text in value["endpoints"]:
+        listener_name, _, address = text.partition("://")
+        host, _, port = address.rpartition(":")
+        protocol = protocols.get(listener_name, listener_name)
+        endpoints.append(EndPoint(listener_name, host.strip("[]"), int(port), protocol))
+    features = tuple(
+        FeatureRange(name, int(said.get("min_version", 0)), int(said["max_version"]))
+        for name, said in value.get("features", {}).items()
+    )
+    return LiveBroker(broker_id, tuple(endpoints), value.get("rack"), epoch, features)
 
 
 def _bracket(host: str) -> str:
@@ -283,13 +297,10 @@ def encode_controller(broker_id: int, now_ms: int) -> bytes:
     )
 
 
-def decode_controller(data: bytes) -> int:
+@_decoder("controller")
+def decode_controller(value: Any) -> int:
     """The id of the broker that `/controller` names. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return int(value["brokerid"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptNode(f"no controller: {data[:80]!r}") from error
+    return int(value["brokerid"])
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
@@ -302,13 +313,10 @@ def encode_cluster_id(cluster_id: str) -> bytes:
     return _dump({"version": "1", "id": cluster_id})
 
 
-def decode_cluster_id(data: bytes) -> str:
+@_decoder("cluster id")
+def decode_cluster_id(value: Any) -> str:
     """`/cluster/id`. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return str(value["id"])
-    except (KeyError, TypeError) as error:
-        raise CorruptNode(f"no cluster id: {data[:80]!r}") from error
+    return str(value["id"])
 
 
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
@@ -323,15 +331,10 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
     )
 
 
-def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
+@_decoder("block of producer ids")
+def decode_producer_id_block(value: Any) -> ProducerIdBlock:
     """`/latest_producer_id_block`. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return ProducerIdBlock(
-            int(value["broker"]), int(value["block_start"]), int(value["block_end"])
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptNode(f"no block of producer ids: {data[:80]!r}") from error
+    return ProducerIdBlock(int(value["broker"]), int(value["block_start"]), int(value["block_end"]))
 
 
 def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
@@ -346,22 +349,58 @@ def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
     )
 
 
-def decode_isr_change(data: bytes) -> list[TopicPartition]:
+@_decoder("ISR change")
+def decode_isr_change(value: Any) -> list[TopicPartition]:
     """`/isr_change_notification/isr_change_N`. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return [
-            TopicPartition(str(each["topic"]), int(each["partition"]))
-            for each in value["partitions"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptNode(f"no ISR change: {data[:80]!r}") from error
+    return [
+        TopicPartition(str(each["topic"]), int(each["partition"])) for each in value["partitions"]
+    ]
 
 
-def decode_log_dir_event(data: bytes) -> int:
+@_decoder("event of a log directory")
+def decode_log_dir_event(value: Any) -> int:
     """The broker that lost a log directory. Raises CorruptNode."""
-    value = _load(data)
-    try:
-        return int(value["broker"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptNode(f"no event of a log directory: {data[:80]!r}") from error
+    return int(value["broker"])
+
+
+class FeatureNode(NamedTuple):
+    """Which features a cluster has finalized (KIP-584; FeatureZNode in Kafka's ZkData.scala).
+
+    Attributes:
+        levels: finalized level by feature; a feature that is not there has level 0.
+        is_enabled: whether `levels` count; brokers older than Kafka 2.7 left the node disabled.
+        version: of the node's JSON.
+    """
+
+    levels: Mapping[str, int]
+    is_enabled: bool = True
+    version: int = FEATURE_VERSION
+
+
+def encode_feature(node: FeatureNode) -> bytes:
+    """`/feature`, in the newest version of its JSON."""
+    return _dump(
+        {
+            "features": {
+                name: {"max_version_level": level} for name, level in sorted(node.levels.items())
+            },
+            "version": FEATURE_VERSION,
+            "status": FEATURES_ENABLED if node.is_enabled else FEATURES_DISABLED,
+        }
+    )
+
+
+@_decoder("features")
+def decode_feature(value: Any) -> FeatureNode:
+    """`/feature`. Raises CorruptNode."""
+    version, status = int(value["version"]), int(value["status"])
+    levels = {
+        str(name): int(range_["max_version_level"])
+        for name, range_ in value.get("features", {}).items()
+    }
+    if version not in (1, FEATURE_VERSION) or status not in (FEATURES_DISABLED, FEATURES_ENABLED):
+        raise ValueError("unknown version or status")
+    if not all(0 <= level <= FEATURE_LEVEL_MAX for level in levels.values()):
+        raise ValueError("a level out of range")
+    finalized = {name: level for name, level in levels.items() if level > 0}
+    return FeatureNode(finalized, status == FEATURES_ENABLED, version)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...config.alterations import ConfigAlteration, alter_config, check_alterations
 from ...config.definition import ConfigError, Definition
 from ...config.dynamic.dynamic_rules import DYNAMIC_ONLY, refusal_of
 from ...config.group_configs import validate_client_metrics_config, validate_group_config
@@ -20,8 +21,7 @@ from ...config.tables.group_table import GROUP_DEFINITIONS
 from ...config.tables.topic_table import TOPIC_DEFINITIONS
 from ...config.topic_configs import validate_topic_config
 from ...config.values import shorten
-from ...controller.config_changes import ConfigAlteration, alter_config, check_alterations
-from ...controller.store_failure import store_failure
+from ...controller.fenced_store import store_failure
 from ...controller.topics.topic_names import validate_topic_name
 from ...metadata_store import znodes
 from ...metadata_store.errors import MetadataStoreError

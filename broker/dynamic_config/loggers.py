@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
+from ...config.alterations import AlterOperation, ConfigAlteration
 from ...config.values import shorten
-from ...controller.config_changes import AlterOperation, ConfigAlteration
 
 ROOT = "root"
 OURS = "odradek"

@@ -10,7 +10,7 @@ Departures from Kafka: those of IncrementalAlterConfigs.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode
-from ...controller.config_changes import AlterOperation, ConfigAlteration
+from ...config.alterations import AlterOperation, ConfigAlteration
 from ...protocol import messages
 from ..dynamic_config.config_admin import AlteredResource, alter_resources
 from ..request.context import HandlerContext

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...common.errors import ErrorCode, KafkaError
-from ...controller.topics.new_partitions import NewPartitions
+from ...controller.topics.planning import NewPartitions
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller

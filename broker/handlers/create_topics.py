@@ -18,7 +18,7 @@ from collections import Counter
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.describe import describe_topic
-from ...controller.topics.new_topic import NewTopic, TopicPlan
+from ...controller.topics.planning import NewTopic, TopicPlan
 from ...controller.topics.topic_names import CLUSTER_METADATA
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages

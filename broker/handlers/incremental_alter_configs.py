@@ -14,7 +14,7 @@ refused in a file, like a least compaction lag over the most, are refused here t
 from __future__ import annotations
 
 from ...common.errors import ErrorCode
-from ...controller.config_changes import ConfigAlteration
+from ...config.alterations import ConfigAlteration
 from ...protocol import messages
 from ..dynamic_config.config_admin import AlteredResource, alter_resources
 from ..request.context import HandlerContext

@@ -20,9 +20,8 @@ from ...metadata.features import (
     incompatible,
 )
 from ...metadata_store.errors import MetadataStoreError
-from ...metadata_store.feature_node import FEATURE, decode_feature
 from ...metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent
-from ...metadata_store.znodes import CorruptNode
+from ...metadata_store.znodes import FEATURE, CorruptNode, decode_feature
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import trio
 from ...client.errors import ClientError
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.settings import topic_for_first_use
-from ...controller.topics.new_topic import NewTopic
+from ...controller.topics.planning import NewTopic
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ..request.context import HandlerContext

@@ -93,9 +93,9 @@ class DynamicConfig(BrokerConfig):
         self._subscriptions.append((frozenset(names), callback))
 
     def add_part(self, part: ReconfigurablePart) -> None:
-        """Have a part asked before each change of settings, and told after it.
+        """Have a part check each change of settings before it, and follow it.
 
-        It is told, too, where the settings are as before: files that they name may not be.
+        It is called, too, where the settings are as before: files that they name may not be.
         """
         self._parts.append(part)
 
@@ -121,9 +121,9 @@ class DynamicConfig(BrokerConfig):
                 part.check(proposed)
 
     def change(self, overrides: Overrides, *, per_broker: bool) -> None:
-        """Put these in the place of the overrides at one level, and tell the subscribers.
+        """Put these in the place of the overrides at one level, and call the subscribers.
 
-        What cannot be used is logged and passed over: it was refused when it was asked for,
+        What cannot be used is logged and passed over: a request for it was refused,
         so it comes from another release or from a hand in the store.
         """
         usable = _usable(overrides, per_broker=per_broker)
@@ -138,7 +138,7 @@ class DynamicConfig(BrokerConfig):
             self.cluster_overrides = usable
         before = self._values
         self._adopt(effective)
-        self._tell({name for name, value in self._values.items() if value != before[name]})
+        self._notify({name for name, value in self._values.items() if value != before[name]})
         for part in self._parts:
             _follow(part.reconfigure)
 
@@ -158,7 +158,7 @@ class DynamicConfig(BrokerConfig):
                 texts[name] = text
         return BrokerConfig.from_sources(texts)
 
-    def _tell(self, changed: set[str]) -> None:
+    def _notify(self, changed: set[str]) -> None:
         if not changed:
             return
         logger.info("settings changed: %s", ", ".join(sorted(changed)))

@@ -1,4 +1,4 @@
-"""How the controller tells brokers what it decided: Kafka's three requests to a broker.
+"""What the controller sends brokers: Kafka's three requests.
 
 The controller knows only this Protocol: it hands requests over and goes on. They reach a
 broker in the order they were handed over, each tried until it is answered or the broker is

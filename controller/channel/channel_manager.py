@@ -112,7 +112,7 @@ class BrokerQueue:
         endpoint = self._broker.endpoint(self._listener_name)
         if endpoint is None:
             logger.error(
-                "broker %d has no listener %s: it cannot be told anything",
+                "broker %d has no listener %s: the controller cannot reach it",
                 self._broker.broker_id,
                 self._listener_name,
             )

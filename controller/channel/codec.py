@@ -63,8 +63,8 @@ def encode(request: ControllerRequest, listener_name: str) -> Generator[None, No
         led = yield from _leader_and_isr(request, listener_name)
         return led, LEADER_AND_ISR_VERSION
     if isinstance(request, UpdateMetadata):
-        told = yield from _update_metadata(request)
-        return told, UPDATE_METADATA_VERSION
+        update = yield from _update_metadata(request)
+        return update, UPDATE_METADATA_VERSION
     return _stop_replica(request), STOP_REPLICA_VERSION
 
 
@@ -195,23 +195,23 @@ def decode_errors(request: ControllerRequest, response: Any) -> PartitionErrors:
     if isinstance(request, UpdateMetadata):
         return {}
     if isinstance(request, StopReplica):
-        asked = [stopped.topic_partition for stopped in request.partitions]
-        said = {
+        partitions = [stopped.topic_partition for stopped in request.partitions]
+        reported = {
             TopicPartition(each.topic_name, each.partition_index): ErrorCode(each.error_code)
             for each in response.partition_errors
         }
     else:
-        asked = [state.topic_partition for state in request.partition_states]
+        partitions = [state.topic_partition for state in request.partition_states]
         names = {state.topic_id: state.topic for state in request.partition_states}
-        said = {
+        reported = {
             TopicPartition(names[topic.topic_id], each.partition_index): ErrorCode(each.error_code)
             for topic in response.topics
             if topic.topic_id in names
             for each in topic.partition_errors
         }
     if whole is not ErrorCode.NONE:
-        return {each: said.get(each, whole) for each in asked}
-    return said
+        return {each: reported.get(each, whole) for each in partitions}
+    return reported
 
 
 # -- what a broker receives --------------------------------------------------------------

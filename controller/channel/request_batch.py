@@ -1,8 +1,8 @@
-"""What one decision asks of each broker, collected and sent as few requests.
+"""The requests that a decision leads to, collected and sent as few.
 
 After Kafka's ControllerBrokerRequestBatch. Each broker gets at most one LeaderAndIsr, one
 UpdateMetadata and one StopReplica, in this order, so that a leader leads before clients
-are told of it.
+learn of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .channel import (
 state_change_logger = logging.getLogger("odradek.state_change")
 
 BrokerAnswer = Callable[[LiveBroker, PartitionErrors], None]
-"""Told a broker, in the life that was spoken to, and what it said of each partition."""
+"""Gets the broker, in the registration that was sent to, and the error of each partition."""
 
 LEADER_EPOCH_DURING_DELETE = -2
 
@@ -36,8 +36,8 @@ class ControllerBrokerRequestBatch:
 
     Args:
         controller_id: in whose name.
-        on_led: told the answers to LeaderAndIsr.
-        on_deleted: told the answers to those StopReplica that delete.
+        on_leader_and_isr: gets the answers to LeaderAndIsr.
+        on_deleted: gets the answers to those StopReplica that delete.
     """
 
     def __init__(
@@ -46,20 +46,20 @@ class ControllerBrokerRequestBatch:
         context: ControllerContext,
         channel: ControllerChannel,
         *,
-        on_led: BrokerAnswer,
+        on_leader_and_isr: BrokerAnswer,
         on_deleted: BrokerAnswer,
     ) -> None:
         self._controller_id = controller_id
         self._context = context
         self._channel = channel
-        self._on_led = on_led
+        self._on_leader_and_isr = on_leader_and_isr
         self._on_deleted = on_deleted
-        self._led: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._stopped: dict[int, dict[TopicPartition, StoppedReplica]] = {}
-        self._told: dict[TopicPartition, PartitionState] = {}
-        self._told_brokers: set[int] = set()
-        self._told_all: set[int] = set()
-        self._led_all: set[int] = set()
+        self._metadata: dict[TopicPartition, PartitionState] = {}
+        self._metadata_brokers: set[int] = set()
+        self._full_metadata: set[int] = set()
+        self._full_leader_and_isr: set[int] = set()
 
     def add_leader_and_isr(
         self, broker_ids: Iterable[int], topic: Topic, partition: int, *, is_new: bool = False
@@ -68,12 +68,12 @@ class ControllerBrokerRequestBatch:
         state = topic.partition_state(partition, is_new=is_new)
         topic_partition = state.topic_partition
         for broker_id in broker_ids:
-            led = self._led.setdefault(broker_id, {})
-            former = led.get(topic_partition)
+            leader_and_isr = self._leader_and_isr.setdefault(broker_id, {})
+            former = leader_and_isr.get(topic_partition)
             if former is not None and former.is_new and not is_new:
-                led[topic_partition] = state._replace(is_new=True)
+                leader_and_isr[topic_partition] = state._replace(is_new=True)
             else:
-                led[topic_partition] = state
+                leader_and_isr[topic_partition] = state
         self.add_update_metadata(self._context.live_brokers, topic, [partition])
 
     def add_stop_replica(
@@ -96,27 +96,27 @@ class ControllerBrokerRequestBatch:
         self, broker_ids: Iterable[int], topic: Topic, partitions: Iterable[int] | None = None
     ) -> None:
         """Brokers are to learn of partitions, of all that a topic has where none are named."""
-        self._told_brokers.update(broker_ids)
+        self._metadata_brokers.update(broker_ids)
         for partition in topic.assignment if partitions is None else partitions:
             state = self._state_to_tell(topic, partition)
             if state is not None:
-                self._told[state.topic_partition] = state
+                self._metadata[state.topic_partition] = state
 
     def add_full_update_metadata(self, broker_ids: Iterable[int]) -> None:
         """Brokers are to know every topic, and no others: they may have missed deletions."""
-        told = set(broker_ids)
+        receivers = set(broker_ids)
         for topic in self._context.topics():
-            self.add_update_metadata(told, topic)
-        self._told_brokers |= told
-        self._told_all |= told
+            self.add_update_metadata(receivers, topic)
+        self._metadata_brokers |= receivers
+        self._full_metadata |= receivers
 
     def mark_leader_and_isr_full(self, broker_ids: Iterable[int]) -> None:
         """This batch names every replica that brokers are to have; they give up any other."""
-        self._led_all.update(broker_ids)
+        self._full_leader_and_isr.update(broker_ids)
 
     def add_live_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Brokers are to learn who is alive, and what else this batch tells of."""
-        self._told_brokers.update(broker_ids)
+        """Brokers are to learn who is alive, and the states in this batch."""
+        self._metadata_brokers.update(broker_ids)
 
     def _state_to_tell(self, topic: Topic, partition: int) -> PartitionState | None:
         if topic.is_being_deleted:
@@ -129,18 +129,20 @@ class ControllerBrokerRequestBatch:
     def send(self) -> None:
         """Hand everything to the channel, which sends it in order; begin anew."""
         live = self._context.live_brokers
-        led, self._led = self._led, {}
-        told, self._told = self._told, {}
-        told_brokers, self._told_brokers = self._told_brokers, set()
-        told_all, self._told_all = self._told_all, set()
-        led_all, self._led_all = self._led_all, set()
+        leader_and_isr, self._leader_and_isr = self._leader_and_isr, {}
+        metadata, self._metadata = self._metadata, {}
+        metadata_brokers, self._metadata_brokers = self._metadata_brokers, set()
+        full_metadata, self._full_metadata = self._full_metadata, set()
+        full_leader_and_isr, self._full_leader_and_isr = self._full_leader_and_isr, set()
         stopped, self._stopped = self._stopped, {}
-        for broker_id in sorted((led.keys() | led_all) & live.keys()):
+        for broker_id in sorted((leader_and_isr.keys() | full_leader_and_isr) & live.keys()):
             self._send_leader_and_isr(
-                broker_id, led.get(broker_id, {}), is_full=broker_id in led_all
+                broker_id,
+                leader_and_isr.get(broker_id, {}),
+                is_full=broker_id in full_leader_and_isr,
             )
         self._send_update_metadata(
-            sorted(told_brokers & live.keys()), tuple(told.values()), told_all
+            sorted(metadata_brokers & live.keys()), tuple(metadata.values()), full_metadata
         )
         for broker_id, partitions in sorted(stopped.items()):
             if broker_id in live:
@@ -158,14 +160,16 @@ class ControllerBrokerRequestBatch:
             is_full,
         )
         state_change_logger.info(
-            "controller %d epoch %d tells broker %d to lead or follow %d partitions",
+            "controller %d epoch %d sends LeaderAndIsr with %d partitions to broker %d",
             self._controller_id,
             self._context.epoch,
-            broker_id,
             len(states),
+            broker_id,
         )
         broker = self._context.live_brokers[broker_id]
-        self._channel.send(broker_id, request, lambda errors: self._on_led(broker, errors))
+        self._channel.send(
+            broker_id, request, lambda errors: self._on_leader_and_isr(broker, errors)
+        )
 
     def _live_leaders(self, states: Iterable[PartitionState]) -> tuple[LiveBroker, ...]:
         live = self._context.live_brokers
@@ -173,7 +177,7 @@ class ControllerBrokerRequestBatch:
         return tuple(broker for broker_id, broker in sorted(live.items()) if broker_id in leaders)
 
     def _send_update_metadata(
-        self, broker_ids: list[int], states: tuple[PartitionState, ...], told_all: set[int]
+        self, broker_ids: list[int], states: tuple[PartitionState, ...], full_metadata: set[int]
     ) -> None:
         live_brokers = tuple(broker for _, broker in sorted(self._context.live_brokers.items()))
         for broker_id in broker_ids:
@@ -183,7 +187,7 @@ class ControllerBrokerRequestBatch:
                 self._context.live_brokers[broker_id].epoch,
                 live_brokers,
                 states,
-                broker_id in told_all,
+                broker_id in full_metadata,
             )
             self._channel.send(broker_id, request, None)
 

@@ -1,4 +1,4 @@
-"""The controller's verbs on leaders and replicas: elect, move, leave."""
+"""What an elected controller does to leaders and replicas: elect, reassign, shut down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...common.topic_partition import TopicPartition
 from ...metadata_store.errors import MetadataStoreError
 from ..active_controller import ActiveController
 from ..context import Reassignment, Replica
-from ..store_failure import store_failure
+from ..fenced_store import store_failure
 from .leadership import Election, Electorate, elect_for_controlled_shutdown, elect_for_offline
 from .leadership import elect_preferred as preferred
 from .leadership_writer import PartitionOf
@@ -23,7 +23,7 @@ Outcome = KafkaError | None
 
 
 class ElectionType(IntEnum):
-    """Which leader is wanted, by its number in ElectLeaders."""
+    """Which leader to elect, by its number in ElectLeaders."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -49,7 +49,7 @@ class LeaderElections:
                 left out of the answer.
         """
         outcomes: dict[TopicPartition, Outcome] = {}
-        wanted: list[PartitionOf] = []
+        needing: list[PartitionOf] = []
         for topic_partition in self._all() if partitions is None else partitions:
             item = self._find(topic_partition)
             if item is None:
@@ -57,14 +57,14 @@ class LeaderElections:
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such partition."
                 )
             elif self._needs(kind, item):
-                wanted.append(item)
+                needing.append(item)
             elif partitions is not None:
                 outcomes[topic_partition] = KafkaError(
                     ErrorCode.ELECTION_NOT_NEEDED, "The partition is led as it should be."
                 )
-        left = set(await self._controller.partitions.bring_online(wanted, _ELECTIONS[kind]))
+        left = set(await self._controller.partitions.bring_online(needing, _ELECTIONS[kind]))
         self._controller.batch.send()
-        for item in wanted:
+        for item in needing:
             refusal = _NOT_AVAILABLE[kind] if item in left else None
             outcomes[TopicPartition(item.topic.name, item.partition)] = (
                 None if refusal is None else KafkaError(refusal)
@@ -117,7 +117,7 @@ class LeaderElections:
         self._controller.batch.send()
 
     def _may_return(self, item: PartitionOf) -> bool:
-        """Whether the preferred leader would be elected now; no store is asked in vain."""
+        """Whether the preferred leader would be elected now; if not, the store is not read."""
         topic, partition = item
         leadership = topic.leaderships.get(partition)
         return (
@@ -134,7 +134,7 @@ class LeaderElections:
         """Move a broker's partitions to others, before it stops (controlled shutdown).
 
         Args:
-            broker_epoch: of the registration it asks for; negative where it does not say.
+            broker_epoch: of the registration that shuts down; negative where the request has none.
 
         Returns:
             The partitions that it still leads and that others hold too: it may try again.
@@ -180,17 +180,17 @@ class LeaderElections:
 
     async def reassign(
         self,
-        wishes: Mapping[TopicPartition, Sequence[int] | None],
+        targets: Mapping[TopicPartition, Sequence[int] | None],
         *,
         may_change_factor: bool = True,
     ) -> dict[TopicPartition, Outcome]:
-        """Move partitions to other brokers, or stop moving them where the wish is None.
+        """Move partitions to other brokers, or cancel their reassignment where the target is None.
 
         Args:
             may_change_factor: whether a partition may get more replicas or fewer (KIP-860).
         """
         outcomes: dict[TopicPartition, Outcome] = {}
-        for topic_partition, target in wishes.items():
+        for topic_partition, target in targets.items():
             item = self._find(topic_partition)
             outcomes[topic_partition] = None
             try:

@@ -21,7 +21,7 @@ AllowsUnclean = Callable[[Topic], bool]
 
 
 class PartitionStateMachine:
-    """Changes the states of partitions, and collects what brokers are to be told.
+    """Changes the states of partitions, and collects the requests to brokers.
 
     Args:
         context: what the controller knows.

@@ -155,7 +155,7 @@ class Reassignments:
             raise
 
     async def advance(self, item: PartitionOf, newly_added: Sequence[int] = ()) -> None:
-        """Tell the replicas where it goes, and complete it if all of them are in sync."""
+        """Send the replicas its assignment, and complete it if all of them are in sync."""
         topic, partition = item
         if partition in topic.leaderships:
             await self._move_epoch(item)
@@ -216,7 +216,7 @@ class Reassignments:
         logger.info("%s is now on brokers %s", item, list(target))
 
     async def _lead_from_target(self, item: PartitionOf) -> bool:
-        """See to it that one of the new replicas leads, and tell them all; whether one does."""
+        """Have one of the new replicas lead, in the next leader epoch; whether one does."""
         topic, partition = item
         leader = topic.leaderships[partition].leader
         left: list[PartitionOf] = []
@@ -232,7 +232,7 @@ class Reassignments:
         return not left
 
     async def _remove(self, item: PartitionOf, broker_ids: Sequence[int]) -> None:
-        """Stop and delete replicas that are not wanted any more; nobody waits for the answer."""
+        """Stop and delete replicas that are not assigned any more; nothing waits for the answer."""
         replicas = [Replica(item.topic.name, item.partition, each) for each in broker_ids]
         known = [
             each
@@ -257,7 +257,7 @@ class Reassignments:
     async def resume(self) -> None:
         """Brokers came or went: complete the reassignments that can be completed now.
 
-        A leader that dies after it changed the ISR may not have told so any more.
+        A leader that dies after it changed the ISR may not have notified the controller.
         """
         for topic in list(self._context.topics()):
             for partition in list(topic.reassignments):

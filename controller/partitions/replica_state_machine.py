@@ -16,7 +16,7 @@ state_change_logger = logging.getLogger("odradek.state_change")
 
 
 class ReplicaStateMachine:
-    """Changes the states of replicas, and collects what brokers are to be told.
+    """Changes the states of replicas, and collects the requests to brokers.
 
     Args:
         context: what the controller knows.
@@ -39,7 +39,7 @@ class ReplicaStateMachine:
         context = self._context
         for topic in context.topics():
             for replica in topic.replicas():
-                # One that is gone may have been deleted already: its broker will be asked.
+                # One that is gone may have been deleted already: its broker gets a StopReplica.
                 context.replica_statuses[replica] = (
                     ReplicaStatus.ONLINE if context.is_online(replica) else ReplicaStatus.OFFLINE
                 )
@@ -57,10 +57,10 @@ class ReplicaStateMachine:
         if target is ReplicaStatus.OFFLINE:
             await self._take_offline(chosen)
         else:
-            tell = self._TELL.get(target)
-            if tell is not None:
+            add_requests = self._REQUESTS.get(target)
+            if add_requests is not None:
                 for replica in chosen:
-                    tell(self, replica, self._topic(replica))
+                    add_requests(self, replica, self._topic(replica))
         for replica in chosen:
             self._note(replica, target)
 
@@ -81,32 +81,32 @@ class ReplicaStateMachine:
             target.name,
         )
 
-    # -- what a broker is told on the way to a state ------------------------------------
+    # -- the requests on the way to a state ------------------------------------
 
-    def _tell_new(self, replica: Replica, topic: Topic) -> None:
+    def _request_new(self, replica: Replica, topic: Topic) -> None:
         """It begins empty; where there is no leader yet, it hears when there is one."""
         if replica.partition in topic.leaderships:
             self._batch.add_leader_and_isr(
                 [replica.broker_id], topic, replica.partition, is_new=True
             )
 
-    def _tell_online(self, replica: Replica, topic: Topic) -> None:
+    def _request_online(self, replica: Replica, topic: Topic) -> None:
         if self._context.status(replica) is ReplicaStatus.NEW:
-            return  # it was told when it became new, or when its partition got a leader
+            return  # its LeaderAndIsr was added when it became new, or its partition got a leader
         if replica.partition in topic.leaderships:
             self._batch.add_leader_and_isr([replica.broker_id], topic, replica.partition)
 
     def _request_deletion(self, replica: Replica, topic: Topic) -> None:
         self._batch.add_stop_replica([replica.broker_id], topic, replica.partition, delete=True)
 
-    _TELL: Mapping[ReplicaStatus, Callable[[ReplicaStateMachine, Replica, Topic], None]] = {
-        ReplicaStatus.NEW: _tell_new,
-        ReplicaStatus.ONLINE: _tell_online,
+    _REQUESTS: Mapping[ReplicaStatus, Callable[[ReplicaStateMachine, Replica, Topic], None]] = {
+        ReplicaStatus.NEW: _request_new,
+        ReplicaStatus.ONLINE: _request_online,
         ReplicaStatus.DELETION_STARTED: _request_deletion,
     }
 
     async def _take_offline(self, replicas: Sequence[Replica]) -> None:
-        """Stop replicas, take them out of their ISRs, and tell the others."""
+        """Stop replicas, take them out of their ISRs, and update the others."""
         by_broker: dict[int, list[PartitionOf]] = {}
         for replica in replicas:
             topic = self._topic(replica)

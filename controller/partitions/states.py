@@ -27,7 +27,7 @@ class ReplicaStatus(Enum):
     NEW = "being made: it may follow, not lead"
     ONLINE = "leads or follows"
     OFFLINE = "its broker or log directory is gone, or it is to be stopped"
-    DELETION_STARTED = "its broker was told to delete it"
+    DELETION_STARTED = "its broker was sent the StopReplica"
     DELETION_SUCCESSFUL = "its broker has deleted it"
     DELETION_INELIGIBLE = "it cannot be deleted now; tried again when its broker returns"
 
@@ -65,13 +65,13 @@ REPLICA_TRANSITIONS = StateTable(
             ("", _R.OFFLINE, "its broker fails before it is in use"),
         ),
         _R.ONLINE: (
-            ("", _R.ONLINE, "it is told again what to do"),
+            ("", _R.ONLINE, "its broker gets another LeaderAndIsr"),
             ("", _R.OFFLINE, "its broker fails, or it is to be stopped"),
         ),
         _R.OFFLINE: (
             ("", _R.ONLINE, "its broker is back"),
             ("", _R.OFFLINE, "its broker fails as well"),
-            ("", _R.DELETION_STARTED, "its broker is told to delete it"),
+            ("", _R.DELETION_STARTED, "its broker is sent the StopReplica"),
             ("", _R.DELETION_INELIGIBLE, "its broker is not alive"),
         ),
         _R.DELETION_INELIGIBLE: (

@@ -85,7 +85,7 @@ class TopicDeletion:
         await self._delete_replicas(topic)
 
     async def _delete_replicas(self, topic: Topic) -> None:
-        """Ask each broker for its replicas; those that cannot be asked make it wait."""
+        """Send each broker StopReplica; the deletion waits for brokers that are not there."""
         here: list[Replica] = []
         away: list[Replica] = []
         for replica in topic.replicas():
@@ -143,7 +143,7 @@ class TopicDeletion:
                 await self._delete_replicas(topic)
 
     async def directories_changed(self, broker_id: int) -> None:
-        """A broker's log directories are not what they were: it is asked to delete again."""
+        """A broker's log directories are not what they were: it gets the StopReplica again."""
         failed = self._context.offline_directories.get(broker_id, set())
         for topic_partition in list(failed):
             if self.is_deleting(topic_partition.topic):

@@ -154,11 +154,11 @@ async def _read(store: MetadataStore, names: Sequence[str]) -> list[Topic]:
 
 
 async def _read_leaderships(store: MetadataStore, topics: Sequence[Topic]) -> None:
-    wanted = [(topic, partition) for topic in topics for partition in topic.assignment]
+    partitions = [(topic, partition) for topic in topics for partition in topic.assignment]
     states = await store.get_many(
-        [znodes.partition_state_path(topic.name, partition) for topic, partition in wanted]
+        [znodes.partition_state_path(topic.name, partition) for topic, partition in partitions]
     )
-    for (topic, partition), node in zip(wanted, states, strict=True):
+    for (topic, partition), node in zip(partitions, states, strict=True):
         leadership = decode_leadership(topic.name, partition, node)
         if leadership is not None:
             topic.leaderships[partition] = leadership

@@ -1,4 +1,4 @@
-"""The controller's verbs on topics: make, grow, delete."""
+"""What an elected controller does to topics: create, add partitions, delete."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from ...config.topic_configs import validate_topic_config
 from ...metadata_store.errors import MetadataStoreError, NodeExists
 from ..active_controller import ActiveController
 from ..context import Topic
+from ..fenced_store import store_failure
 from ..partitions.leadership_writer import PartitionOf
 from ..settings import topic_for_first_use
-from ..store_failure import store_failure
 from .assignment import Assignment
-from .new_partitions import NewPartitions, plan_partitions
-from .new_topic import (
+from .planning import (
     CreatedTopic,
+    NewPartitions,
     NewTopic,
     TopicDefaults,
     TopicPlan,
     check_partition_limit,
+    plan_partitions,
     plan_topic,
     require_partition_limit,
     topic_exists,
@@ -36,8 +37,8 @@ Outcome = KafkaError | None
 class TopicOperations:
     """What an elected controller does to topics.
 
-    Every verb answers once the store holds what was asked; brokers are told, and may take
-    a moment more to do it.
+    Every verb returns once the store holds the change; brokers may take a moment more to
+    follow it.
     """
 
     def __init__(self, controller: ActiveController) -> None:
@@ -50,32 +51,36 @@ class TopicOperations:
     # -- making ---------------------------------------------------------------------------
 
     async def create(
-        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+        self, requests: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[CreatedTopic]:
         """Make topics.
 
         Args:
-            wishes: each of another name.
+            requests: each of another name.
             validate_only: plan, and make nothing.
 
         Returns:
-            One outcome for each wish, in their order.
+            One outcome for each request, in their order.
 
         Raises:
             KafkaError: POLICY_VIOLATION, none was made.
         """
-        check_partition_limit(wishes, self._defaults)
-        outcomes = [self._plan(wish) for wish in wishes]
+        check_partition_limit(requests, self._defaults)
+        outcomes = [self._plan(request) for request in requests]
         return outcomes if validate_only else await self._make_all(outcomes)
 
-    def _plan(self, wish: NewTopic) -> CreatedTopic:
+    def _plan(self, request: NewTopic) -> CreatedTopic:
         try:
             plan = plan_topic(
-                wish, self._context, self._defaults, self._validate_config, self._controller.random
+                request,
+                self._context,
+                self._defaults,
+                self._validate_config,
+                self._controller.random,
             )
         except KafkaError as refusal:
-            return CreatedTopic(wish.name, None, refusal)
-        return CreatedTopic(wish.name, plan)
+            return CreatedTopic(request.name, None, refusal)
+        return CreatedTopic(request.name, plan)
 
     def _validate_config(self, overrides: Mapping[str, str]) -> None:
         validate_topic_config(overrides, self._controller.config)
@@ -120,12 +125,12 @@ class TopicOperations:
             KafkaError: POLICY_VIOLATION, none was made.
         """
         broker_count = len(self._context.live_broker_ids)
-        wishes = [
+        requests = [
             topic_for_first_use(name, self._controller.config, broker_count)
             for name in names
             if self._context.topic(name) is None
         ]
-        outcomes = await self.create(wishes)
+        outcomes = await self.create(requests)
         return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
     # -- deleting -------------------------------------------------------------------------
@@ -158,12 +163,12 @@ class TopicOperations:
     # -- growing --------------------------------------------------------------------------
 
     async def add_partitions(
-        self, wishes: Sequence[NewPartitions], *, validate_only: bool = False
+        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> dict[str, Outcome]:
         """Add partitions to topics.
 
         Args:
-            wishes: each for another topic.
+            requests: each for another topic.
 
         Returns:
             The outcome by topic.
@@ -171,24 +176,24 @@ class TopicOperations:
         Raises:
             KafkaError: POLICY_VIOLATION, nothing was added.
         """
-        require_partition_limit(sum(self._added_count(wish) for wish in wishes))
+        require_partition_limit(sum(self._added_count(request) for request in requests))
         outcomes: dict[str, Outcome] = {}
-        for wish in wishes:
-            outcomes[wish.topic] = None
+        for request in requests:
+            outcomes[request.topic] = None
             try:
-                topic = self.existing(wish.topic)
-                added = plan_partitions(wish, topic, self._context)
+                topic = self.existing(request.topic)
+                added = plan_partitions(request, topic, self._context)
                 if not validate_only:
                     await self._add(topic, added)
             except KafkaError as refusal:
-                outcomes[wish.topic] = refusal
+                outcomes[request.topic] = refusal
             except MetadataStoreError as error:
-                outcomes[wish.topic] = store_failure(error)
+                outcomes[request.topic] = store_failure(error)
         return outcomes
 
-    def _added_count(self, wish: NewPartitions) -> int:
-        topic = self._context.topic(wish.topic)
-        return 0 if topic is None else max(wish.total_count - len(topic.assignment), 0)
+    def _added_count(self, request: NewPartitions) -> int:
+        topic = self._context.topic(request.topic)
+        return 0 if topic is None else max(request.total_count - len(topic.assignment), 0)
 
     def existing(self, name: str) -> Topic:
         """The topic of a name. Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""

@@ -40,10 +40,10 @@ from .watches import EmbeddedWatch, Watches
 logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_MS = 50
-"""How soon a watch tells of a change that another process made."""
+"""How soon a watch sees a change that another process made."""
 
 ALONE_INTERVAL_MS = 250
-"""How soon one tells of another's first change where no other session was: being woken is most of
+"""How soon one sees another's first change where no other session was: being woken is most of
 what a broker with nothing to do costs."""
 
 LOOK_FOR_DEAD_MS = 100
@@ -168,7 +168,7 @@ class EmbeddedStore(MetadataStore):
             self.poll(self._clock.now_ms())
 
     def poll(self, now_ms: int) -> None:
-        """Do what is due: renew the lease, end leases that ran out, tell the watches.
+        """Do what is due: renew the lease, end leases that ran out, check the watches.
 
         Args:
             now_ms: wall time.
@@ -271,7 +271,7 @@ class EmbeddedStore(MetadataStore):
         return await self._retry(read)
 
     async def _write(self, change: Callable[[], tuple[ResultT, Paths]]) -> ResultT:
-        """Change the file in one transaction, then tell this store's own watches."""
+        """Change the file in one transaction, then check this store's own watches."""
         self._require_session()
 
         def change_within_session() -> tuple[ResultT, Paths] | None:

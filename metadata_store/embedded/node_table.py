@@ -50,7 +50,7 @@ INSERT INTO nodes VALUES ('', '/', x'', 0, 0, 0, 0, NULL);
 """
 
 NodeStamp = tuple[int, int, int]
-"""Creation id, version and child version: differs after any change a watch tells of.
+"""Creation id, version and child version: differs after any change that a watch reports.
 
 Where there is no node: `ABSENT`, the parent's creation id, and how many children it has had. So
 a node that came and went between two looks is not missed; that of a sibling may look the same.
@@ -298,7 +298,7 @@ class NodeTable:
 def event_between(
     path: str, before: NodeStamp | None, after: NodeStamp | None
 ) -> WatchEvent | None:
-    """What a watcher is told when a node's stamp went from one to the other."""
+    """What a watcher gets when a node's stamp went from one to the other."""
     if before == after:
         return None
     if before is not None and after is not None and before[:2] == after[:2]:

@@ -1,4 +1,4 @@
-"""Whether the holder of a session still lives, asked of the operating system.
+"""Whether the holder of a session still lives, from the operating system.
 
 Each holder of a session of the embedded store keeps a lock on a small file beside the store.
 The kernel lets go of it however the process ends, so the others need not wait until the

@@ -17,7 +17,7 @@ ResultT = TypeVar("ResultT")
 class StoreFile:
     """One connection to the file.
 
-    Its verbs raise sqlite3.Error where SQLite does; `is_busy` tells whether to try again.
+    Its verbs raise sqlite3.Error where SQLite does; `is_busy` says whether to try again.
 
     Args:
         path: where it is, or is to be made.

@@ -23,7 +23,7 @@ class EmbeddedWatch:
         self.callback = callback
 
     def cancel(self) -> None:
-        """Call the callback no more; may be done twice."""
+        """Never call the callback again; may be called twice."""
         self._watches.remove(self)
 
 
@@ -62,7 +62,7 @@ class Watches:
                 del self._seen[watch.path]
 
     def check(self, paths: Iterable[str] | None = None) -> None:
-        """Tell the watchers of those nodes that have changed.
+        """Call back the watchers of those nodes that have changed.
 
         Args:
             paths: where to look; None for every watched path.

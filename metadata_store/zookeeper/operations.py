@@ -62,7 +62,7 @@ def translate(error: Exception, path: str) -> MetadataStoreError:
 
 
 def is_connection_loss(error: BaseException | None) -> bool:
-    """Whether a kazoo error says that the server could not be asked, and nothing else."""
+    """Whether a kazoo error says that the server could not be reached, and nothing else."""
     return isinstance(error, CONNECTION_LOSS)
 
 

@@ -28,7 +28,7 @@ class ZooKeeperWatch:
         self.unreported: list[Change] = []
 
     def cancel(self) -> None:
-        """Call the callback no more; may be done twice."""
+        """Never call the callback again; may be called twice."""
         self._watches.forget(self)
 
 
@@ -59,7 +59,7 @@ class ZooKeeperWatches:
         return watch, self._arm(watch)
 
     def forget(self, watch: ZooKeeperWatch) -> None:
-        """Call a watch back no more."""
+        """Remove a watch."""
         self._watches.discard(watch)
 
     def clear(self) -> None:

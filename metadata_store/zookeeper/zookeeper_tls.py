@@ -27,7 +27,7 @@ PROTOCOLS = {
 
 
 def client_context(config: ConfigValues) -> ssl.SSLContext:
-    """What the `zookeeper.ssl.*` settings ask for.
+    """The TLS context that the `zookeeper.ssl.*` settings describe.
 
     Raises:
         ConfigError: a file or a value cannot be used; the text names the setting.
@@ -57,7 +57,7 @@ def _versions(config: ConfigValues) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
     """The oldest and the newest version to speak.
 
     Where none are listed, Kafka speaks `zookeeper.ssl.protocol` alone, here TLSv1.3 will do, too:
-    it is all that a ZooKeeper 3.9 speaks unless it is told otherwise.
+    it is all that a ZooKeeper 3.9 speaks unless it is configured otherwise.
     """
     names = config["zookeeper.ssl.enabled.protocols"]
     try:

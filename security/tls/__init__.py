@@ -1,5 +1,5 @@
-"""Listeners that speak TLS: what they show and ask for, their handshakes, and who the client is.
+"""Listeners that speak TLS: what they show and require, their handshakes, and who the client is.
 
-Imported only where a listener asks for it; a plain broker needs none of this. What a broker has in
-common with a client (versions, stores of keys) is in `client/tls_*.py`.
+Imported only where a listener needs it; a plain broker needs none of this. What a broker has in
+common with a client (versions, stores of keys) is in `client/security`.
 """

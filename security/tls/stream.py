@@ -1,6 +1,6 @@
 """The broker's side of TLS on a connection, as a trio stream.
 
-trio has one of its own, but that drops the alert by which OpenSSL tells the peer why a handshake
+trio has one of its own, but that drops the alert by which OpenSSL says to the peer why a handshake
 failed, and clients would see nothing but a closed connection. It also gives out one record of at
 most 16 KB at a time, where a Produce has many.
 """
@@ -15,7 +15,7 @@ import trio
 
 RECEIVE_BYTES_MIN = 16 * 1024
 RECEIVE_BYTES_MAX = 256 * 1024
-"""What is asked for at once grows while it comes, since each asking has its price, and shrinks
+"""What is requested for at once grows while it comes, since each request has its price, and shrinks
 again, since memory that is not filled has one, too."""
 SEND_BYTES = 256 * 1024
 """So much is encrypted before it is sent."""
@@ -55,7 +55,7 @@ class TlsStream(trio.abc.Stream):
         """Agree on keys.
 
         Raises:
-            HandshakeError: that is not possible; the peer has been told.
+            HandshakeError: that is not possible; the peer has been sent the alert.
         """
         try:
             while True:
@@ -78,7 +78,7 @@ class TlsStream(trio.abc.Stream):
             raise HandshakeError("it closed the connection") from error
 
     async def receive_some(self, max_bytes: int | None = None) -> bytearray:
-        """What has come, all of it up to a limit; empty when the peer sends no more.
+        """What has come, all of it up to a limit; empty when the peer has ended the stream.
 
         Raises:
             trio.BrokenResourceError: the connection broke, or what comes is no TLS.
@@ -152,12 +152,12 @@ class TlsStream(trio.abc.Stream):
 
     async def _receive(self) -> bool:
         """Take more of what the peer sends; False if that was all."""
-        asked = self._receive_bytes
-        data = await self._transport.receive_some(asked)
-        if len(data) == asked:
-            self._receive_bytes = min(2 * asked, RECEIVE_BYTES_MAX)
-        elif 4 * len(data) < asked:
-            self._receive_bytes = max(asked // 2, RECEIVE_BYTES_MIN)
+        requested = self._receive_bytes
+        data = await self._transport.receive_some(requested)
+        if len(data) == requested:
+            self._receive_bytes = min(2 * requested, RECEIVE_BYTES_MAX)
+        elif 4 * len(data) < requested:
+            self._receive_bytes = max(requested // 2, RECEIVE_BYTES_MIN)
         self._incoming.write(data)
         return bool(data)
 

@@ -10,7 +10,7 @@ from ..control.verbs import VerbError, verb
 from .states import Snapshot
 
 if TYPE_CHECKING:
-    from ...controller.topics.new_topic import NewTopic
+    from ...controller.topics.planning import NewTopic
     from ..control.target import ControlTarget
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ async def create_topic(
         replication_factor: None: as the broker's settings say.
         config: the topic's own settings, by Kafka's names.
     """
-    from ...controller.topics.new_topic import NewTopic
+    from ...controller.topics.planning import NewTopic
 
     configs = [(key, str(value)) for key, value in (config or {}).items()]
     factor = -1 if replication_factor is None else replication_factor
@@ -45,7 +45,7 @@ async def create_topic(
 @verb
 async def create_topics(target: ControlTarget, names: list[str]) -> None:
     """Create topics with one partition each; returns when they are led."""
-    from ...controller.topics.new_topic import NewTopic
+    from ...controller.topics.planning import NewTopic
 
     await _wait_until_led(target, await _create(target, [NewTopic(name, 1) for name in names]))
 

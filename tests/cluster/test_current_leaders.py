@@ -20,7 +20,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.request.requests import Request
 from odradek.client import Fetcher, KafkaClient, Producer, open_connection
 from odradek.common.errors import ErrorCode
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.metadata.metadata_waiting import partitions_are_led
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey

@@ -7,7 +7,7 @@ from kafka import KafkaAdminClient
 from support.broker_cluster import BROKER_IDS, BrokerCluster
 
 from odradek.common.errors import ErrorCode
-from odradek.metadata_store.feature_node import FEATURE, FeatureNode, encode_feature
+from odradek.metadata_store.znodes import FEATURE, FeatureNode, encode_feature
 from odradek.protocol import messages
 from odradek.testing.process.broker_process import BrokerStartError
 from odradek.testing.waiting import wait_until

@@ -15,7 +15,7 @@ from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.context import Replica
 from odradek.controller.partitions.states import PartitionStatus, ReplicaStatus
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.metadata_store import znodes
 
 UNCLEAN = {"unclean.leader.election.enable": "true"}

@@ -9,15 +9,15 @@ import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.common.live_broker import LiveBroker
-from odradek.config.broker_config import BrokerConfig
-from odradek.config.tables.topic_table import TOPIC_DEFINITIONS
-from odradek.config.topic_configs import validate_topic_config
-from odradek.controller.config_changes import (
+from odradek.config.alterations import (
     AlterOperation,
     ConfigAlteration,
     alter_config,
     check_alterations,
 )
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.tables.topic_table import TOPIC_DEFINITIONS
+from odradek.config.topic_configs import validate_topic_config
 from odradek.controller.context import ControllerContext, Reassignment, Topic
 from odradek.controller.settings import internal_topic
 from odradek.controller.topics.assignment import (
@@ -26,12 +26,13 @@ from odradek.controller.topics.assignment import (
     assign_replicas,
     validate_manual_assignment,
 )
-from odradek.controller.topics.new_partitions import NewPartitions, plan_partitions
-from odradek.controller.topics.new_topic import (
+from odradek.controller.topics.planning import (
+    NewPartitions,
     NewTopic,
     TopicDefaults,
     TopicPlan,
     check_partition_limit,
+    plan_partitions,
     plan_topic,
 )
 from odradek.controller.topics.topic_names import topic_name_problem, validate_topic_name

@@ -14,7 +14,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.controller.context import Replica
 from odradek.controller.fenced_store import ControllerMoved
 from odradek.controller.partitions.states import PartitionStatus, ReplicaStatus
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.controller.topics.topic_nodes import remove_topic_nodes
 from odradek.metadata_store import znodes
 

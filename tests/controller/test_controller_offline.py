@@ -15,7 +15,7 @@ from odradek.common.partition_state import PartitionState
 from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.metadata_store import znodes
 
 LOST = TopicPartition("t", 1)

@@ -18,8 +18,13 @@ from odradek.controller.topics.assignment import (
     assign_new_topic,
     assign_replicas,
 )
-from odradek.controller.topics.new_partitions import NewPartitions, plan_partitions
-from odradek.controller.topics.new_topic import NewTopic, TopicDefaults, plan_topic
+from odradek.controller.topics.planning import (
+    NewPartitions,
+    NewTopic,
+    TopicDefaults,
+    plan_partitions,
+    plan_topic,
+)
 
 DOCUMENTED = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 """The brokers of the example in the documentation of Kafka's AdminUtils."""

@@ -22,8 +22,7 @@ from odradek.controller.channel.channel import (
     StopReplica,
 )
 from odradek.controller.controller import Controller
-from odradek.controller.topics.new_partitions import NewPartitions
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewPartitions, NewTopic
 from odradek.metadata.metadata_cache import MetadataCache, MetadataUpdate
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.timers import Timers

@@ -44,7 +44,7 @@ class Bench:
             1,
             self.context,
             self.channel,
-            on_led=lambda broker, errors: self.led.append((broker, errors)),
+            on_leader_and_isr=lambda broker, errors: self.led.append((broker, errors)),
             on_deleted=lambda broker, errors: self.deleted.append((broker, errors)),
         )
 

@@ -15,8 +15,7 @@ from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
 from odradek.controller.registration import BrokerIdTaken, get_or_create_cluster_id, register_broker
-from odradek.controller.topics.new_partitions import NewPartitions
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewPartitions, NewTopic
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.store import Operation, Result
 

@@ -17,8 +17,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.controller.context import ControllerContext
 from odradek.controller.controller import Controller
 from odradek.controller.partitions.leader_elections import ElectionType
-from odradek.controller.topics.new_partitions import NewPartitions
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewPartitions, NewTopic
 from odradek.controller.topics.topic_nodes import read_topics
 from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
@@ -332,7 +331,7 @@ async def test_an_event_that_fails_is_logged_and_everything_read_again(
         async def fail(_: object) -> None:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(failed.brokers, "take_over", fail)
+        monkeypatch.setattr(failed.brokers, "registrations_changed", fail)
         async with cluster.store("broker-2") as other:
             await cluster.register(other, 2)
             await trio.sleep(NOTICED_SECONDS)

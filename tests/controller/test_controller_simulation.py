@@ -208,15 +208,15 @@ def trust_broken_disks(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def miss_a_restart(patch: pytest.MonkeyPatch) -> None:
     """A broker that was gone only between two looks was never gone."""
-    real = BrokerChanges.take_over
+    real = BrokerChanges.registrations_changed
 
-    async def take_over(changes: BrokerChanges, registered: dict[int, object]) -> None:
+    async def registrations_changed(changes: BrokerChanges, registered: dict[int, object]) -> None:
         known = changes._context.live_brokers
         for broker_id in known.keys() & registered.keys():
             known[broker_id] = registered[broker_id]  # type: ignore[assignment]  # brokers, too
         await real(changes, registered)  # type: ignore[arg-type]  # brokers, too
 
-    patch.setattr(BrokerChanges, "take_over", take_over)
+    patch.setattr(BrokerChanges, "registrations_changed", registrations_changed)
 
 
 @pytest.mark.parametrize("break_it", short(MUTATIONS, 4), ids=lambda break_it: break_it.__name__)

@@ -14,8 +14,7 @@ from odradek.common.live_broker import LiveBroker
 from odradek.common.partition_state import LEADER_DURING_DELETE, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
-from odradek.controller.topics.new_partitions import NewPartitions
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewPartitions, NewTopic
 from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.errors import NoNode

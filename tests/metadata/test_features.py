@@ -31,8 +31,8 @@ from odradek.metadata.features import (
 )
 from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
-from odradek.metadata_store.feature_node import FeatureNode, decode_feature, encode_feature
 from odradek.metadata_store.store import MetadataStore
+from odradek.metadata_store.znodes import FeatureNode, decode_feature, encode_feature
 from odradek.runtime.clock import ManualClock
 
 GROUP = "group.version"
@@ -95,7 +95,7 @@ def test_a_registration_says_what_the_broker_supports() -> None:
         GROUP: {"min_version": 0, "max_version": 1},
         TRANSACTION: {"min_version": 0, "max_version": 2},
     }
-    assert znodes.decode_broker(1, data, -1) == NEW
+    assert znodes.decode_broker(data, 1, -1) == NEW
 
 
 # -- what a broker knows ----------------------------------------------------------------------

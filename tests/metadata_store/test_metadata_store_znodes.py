@@ -35,7 +35,7 @@ KAFKA_BLOCK = b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
 def test_a_broker_is_written_as_kafka_writes_it() -> None:
     broker = LiveBroker(1, (EndPoint("PLAINTEXT", "127.0.0.1", 23291),), "rack1", epoch=25)
     assert znodes.encode_broker(broker, 1795226872357) == KAFKA_BROKER
-    assert znodes.decode_broker(1, KAFKA_BROKER, epoch=25) == broker
+    assert znodes.decode_broker(KAFKA_BROKER, 1, epoch=25) == broker
 
 
 def test_a_broker_without_a_rack_or_plaintext_leaves_both_out() -> None:
@@ -45,7 +45,7 @@ def test_a_broker_without_a_rack_or_plaintext_leaves_both_out() -> None:
     assert "rack" not in value
     assert (value["host"], value["port"]) == (None, -1)
     assert value["endpoints"] == ["INTERNAL://[::1]:9093"]
-    assert znodes.decode_broker(2, written, epoch=7).endpoints == (endpoint,)
+    assert znodes.decode_broker(written, 2, epoch=7).endpoints == (endpoint,)
 
 
 def test_a_topic_is_written_as_kafka_writes_it() -> None:
@@ -104,7 +104,7 @@ def test_other_data_is_corrupt_for_every_kind(data: bytes) -> None:
         znodes.decode_controller,
         znodes.decode_cluster_id,
         znodes.decode_producer_id_block,
-        lambda text: znodes.decode_broker(1, text, 0),
+        lambda text: znodes.decode_broker(text, 1, 0),
     ]
     for decode in decoders:
         with pytest.raises(CorruptNode):

@@ -14,12 +14,13 @@ from contextlib import asynccontextmanager
 from odradek.common.live_broker import LiveBroker
 from odradek.common.partition_state import LeaderAndIsr, PartitionState
 from odradek.common.topic_partition import TopicPartition
-from odradek.controller.active_controller import ActiveController, Event
+from odradek.controller.active_controller import ActiveController
 from odradek.controller.context import Topic
+from odradek.controller.event_queue import Event
 from odradek.controller.partitions.leader_elections import LeaderElections
 from odradek.controller.registration import register_broker, stand_for_election
 from odradek.controller.topics.assignment import Assignment
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.controller.topics.topic_operations import TopicOperations
 from odradek.metadata_store import znodes
 from odradek.metadata_store.store import MetadataStore, ensure_paths
@@ -74,7 +75,7 @@ class ElectedController:
             random=random.Random(7),
             post=self.events.append,
         )
-        await self.active.take_over(restarted)
+        await self.active.failover(restarted)
         await self.settle()
 
     async def settle(self) -> None:

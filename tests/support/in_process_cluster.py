@@ -14,7 +14,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
 from odradek.controller.controller import Controller
 from odradek.controller.partitions.leader_elections import ElectionType
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.metadata.metadata_cache import MetadataSnapshot
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 

@@ -9,7 +9,7 @@ import pytest
 
 from odradek.broker.dynamic_config.loggers import change_levels, logger_levels
 from odradek.common.errors import KafkaError
-from odradek.controller.config_changes import AlterOperation, ConfigAlteration
+from odradek.config.alterations import AlterOperation, ConfigAlteration
 
 NAME = "odradek.test_loggers.child"
 SET, DELETE = AlterOperation.SET, AlterOperation.DELETE

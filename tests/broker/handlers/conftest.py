@@ -16,7 +16,7 @@ from odradek.broker.request.authorization import Authorize
 from odradek.broker.start import make_broker
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey

@@ -19,7 +19,7 @@ import odradek.broker.handlers.describe_topic_partitions
 import odradek.broker.handlers.metadata  # noqa: F401  # registers itself
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import ZERO_UUID
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.metadata.metadata_cache import MetadataSnapshot
 from odradek.metadata.metadata_waiting import wait_for_metadata
 from odradek.protocol.api_keys import ApiKey

@@ -15,7 +15,7 @@ from odradek.broker.start import make_broker
 from odradek.common.partition_state import PartitionState
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.metadata.metadata_cache import MetadataSnapshot
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.metadata_store import znodes

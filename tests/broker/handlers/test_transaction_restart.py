@@ -19,7 +19,7 @@ from odradek.common.errors import ErrorCode
 from odradek.common.internal_topics import TRANSACTION_STATE
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
-from odradek.controller.topics.new_topic import NewTopic
+from odradek.controller.topics.planning import NewTopic
 from odradek.coordinator.transaction.marker_sender import MarkersToWrite, MarkersWritten
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.protocol.records.batch import RecordBatch, iter_batches

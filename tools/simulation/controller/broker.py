@@ -17,13 +17,14 @@ from ....common.live_broker import EndPoint, LiveBroker
 from ....common.partition_state import LeaderAndIsr, PartitionState
 from ....common.topic_partition import TopicPartition
 from ....config.broker_config import BrokerConfig
-from ....controller.active_controller import ActiveController, Event
+from ....controller.active_controller import ActiveController
 from ....controller.channel.channel import (
     BecomeLeaderOrFollower,
     ControllerRequest,
     OnAnswer,
     StopReplica,
 )
+from ....controller.event_queue import Event
 from ....controller.fenced_store import ControllerMoved
 from ....controller.registration import BrokerIdTaken, register_broker, stand_for_election
 from ....metadata.metadata_cache import MetadataCache, MetadataUpdate
@@ -258,7 +259,7 @@ class SimulatedBroker:
                 lambda _, changed=changed: self.post_to_controller(changed),  # type: ignore[misc]  # bound now
             )
             self._watches.append(watch)
-        await self.active.take_over({self.broker_id})
+        await self.active.failover({self.broker_id})
 
     def step(self) -> None:
         """One store verb of the running event, or the next event's beginning."""

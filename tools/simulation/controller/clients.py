@@ -6,8 +6,7 @@ from ....common.errors import KafkaError
 from ....common.topic_partition import TopicPartition
 from ....controller.active_controller import ActiveController
 from ....controller.partitions.leader_elections import ElectionType, LeaderElections
-from ....controller.topics.new_partitions import NewPartitions
-from ....controller.topics.new_topic import NewTopic
+from ....controller.topics.planning import NewPartitions, NewTopic
 from ....controller.topics.topic_operations import TopicOperations
 from ....metadata_store import znodes
 from .cluster import SimulatedCluster

@@ -10,8 +10,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ..common.errors import ErrorCode, KafkaError
-from ..config.definition import ConfigType, Definition
-from ..config.values import format_value, shorten
+from .definition import ConfigType, Definition
+from .values import format_value, shorten
 
 
 class AlterOperation(IntEnum):

@@ -1,6 +1,6 @@
-"""From the wish for a topic to what will be made: validation and assignment, no writing.
+"""What a requested topic, or requested partitions, will be: validation and assignment, no writing.
 
-The order of checks, and so which error a wish with several faults gets, is that of Kafka's
+The order of checks, and so which error a request with several faults gets, is that of Kafka's
 ReplicationControlManager.
 """
 
@@ -12,8 +12,13 @@ from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...runtime.rng import random_uuid
-from ..context import ControllerContext
-from .assignment import Assignment, assign_new_topic, validate_manual_assignment
+from ..context import ControllerContext, Topic
+from .assignment import (
+    Assignment,
+    assign_more_partitions,
+    assign_new_topic,
+    validate_manual_assignment,
+)
 from .topic_names import validate_topic_name
 
 USE_DEFAULT = -1
@@ -27,7 +32,7 @@ ConfigValidator = Callable[[Mapping[str, str]], None]
 
 
 class NewTopic(NamedTuple):
-    """A topic that somebody wants.
+    """A topic to make.
 
     Attributes:
         assignments: partition index and brokers, one pair for each partition; empty to have
@@ -65,14 +70,14 @@ class CreatedTopic(NamedTuple):
 
 
 class TopicDefaults(NamedTuple):
-    """What a wish leaves open: `num.partitions` and `default.replication.factor`."""
+    """What a request leaves open: `num.partitions` and `default.replication.factor`."""
 
     partition_count: int
     replication_factor: int
 
 
 def plan_topic(
-    wish: NewTopic,
+    request: NewTopic,
     context: ControllerContext,
     defaults: TopicDefaults,
     validate_config: ConfigValidator,
@@ -81,21 +86,21 @@ def plan_topic(
     """Decide what the topic will be.
 
     Raises:
-        KafkaError: the wish cannot be granted, with Kafka's code for it.
+        KafkaError: the topic cannot be made, with Kafka's code for it.
     """
-    validate_topic_name(wish.name)
-    other = context.colliding_topic(wish.name)
+    validate_topic_name(request.name)
+    other = context.colliding_topic(request.name)
     if other is not None:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic {wish.name!r} differs from the existing {other!r} only in '.' and '_', "
-            "which metrics do not tell apart.",
+            f"Topic {request.name!r} differs from the existing {other!r} only in '.' and '_', "
+            "which metrics do not distinguish.",
         )
-    if context.has_name(wish.name):
-        raise topic_exists(wish.name)
-    config = _plan_config(wish, validate_config)
-    assignment = _plan_assignment(wish, context, defaults, random)
-    return TopicPlan(wish.name, random_uuid(random), assignment, config)
+    if context.has_name(request.name):
+        raise topic_exists(request.name)
+    config = _plan_config(request, validate_config)
+    assignment = _plan_assignment(request, context, defaults, random)
+    return TopicPlan(request.name, random_uuid(random), assignment, config)
 
 
 def topic_exists(name: str) -> KafkaError:
@@ -103,9 +108,9 @@ def topic_exists(name: str) -> KafkaError:
     return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
 
 
-def _plan_config(wish: NewTopic, validate_config: ConfigValidator) -> dict[str, str]:
+def _plan_config(request: NewTopic, validate_config: ConfigValidator) -> dict[str, str]:
     config: dict[str, str] = {}
-    for name, value in wish.configs:
+    for name, value in request.configs:
         if value is None:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG, f"The topic setting {name} has no value: give it one."
@@ -116,12 +121,12 @@ def _plan_config(wish: NewTopic, validate_config: ConfigValidator) -> dict[str, 
 
 
 def _plan_assignment(
-    wish: NewTopic, context: ControllerContext, defaults: TopicDefaults, random: Random
+    request: NewTopic, context: ControllerContext, defaults: TopicDefaults, random: Random
 ) -> Assignment:
-    if wish.assignments:
-        return _accept_assignment(wish, context)
-    factor = wish.replication_factor
-    count = wish.partition_count
+    if request.assignments:
+        return _accept_assignment(request, context)
+    factor = request.replication_factor
+    count = request.partition_count
     if factor == 0 or factor < USE_DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -142,15 +147,15 @@ def _plan_assignment(
     )
 
 
-def _accept_assignment(wish: NewTopic, context: ControllerContext) -> Assignment:
-    if wish.replication_factor != USE_DEFAULT or wish.partition_count != USE_DEFAULT:
+def _accept_assignment(request: NewTopic, context: ControllerContext) -> Assignment:
+    if request.replication_factor != USE_DEFAULT or request.partition_count != USE_DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             "With an assignment of its own, a topic's partition count and replication factor "
             "must be -1.",
         )
     assignment: Assignment = {}
-    for partition, replicas in wish.assignments:
+    for partition, replicas in request.assignments:
         if partition in assignment:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {partition} was assigned twice."
@@ -165,20 +170,67 @@ def _accept_assignment(wish: NewTopic, context: ControllerContext) -> Assignment
     return dict(sorted(assignment.items()))
 
 
-def check_partition_limit(wishes: Sequence[NewTopic], defaults: TopicDefaults) -> None:
+class NewPartitions(NamedTuple):
+    """How many partitions a topic is to have.
+
+    Attributes:
+        total_count: of all partitions, not of those to add.
+        assignments: the brokers of each partition to add; None to have them assigned.
+    """
+
+    topic: str
+    total_count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+def plan_partitions(request: NewPartitions, topic: Topic, context: ControllerContext) -> Assignment:
+    """Assign the partitions to add.
+
+    Raises:
+        KafkaError: INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
+            INVALID_REPLICATION_FACTOR or REASSIGNMENT_IN_PROGRESS.
+    """
+    present = len(topic.assignment)
+    if topic.is_reassigning:
+        raise KafkaError(
+            ErrorCode.REASSIGNMENT_IN_PROGRESS,
+            f"Partitions of topic {topic.name!r} are on their way to other brokers.",
+        )
+    if request.total_count <= present:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic {topic.name!r} has {present} partitions already; {request.total_count} would "
+            "not be more.",
+        )
+    added_count = request.total_count - present
+    if request.assignments is None:
+        return assign_more_partitions(context.live_racks, topic.assignment, added_count)
+    if len(request.assignments) != added_count:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{added_count} partitions are to be added, and {len(request.assignments)} were "
+            "assigned.",
+        )
+    validate_manual_assignment(request.assignments, context.live_brokers, len(topic.assignment[0]))
+    return {
+        present + offset: tuple(replicas) for offset, replicas in enumerate(request.assignments)
+    }
+
+
+def check_partition_limit(requests: Sequence[NewTopic], defaults: TopicDefaults) -> None:
     """Refuse a request that would make too many partitions at once.
 
     Raises:
         KafkaError: POLICY_VIOLATION.
     """
     total = 0
-    for wish in wishes:
-        if wish.assignments:
-            total += len(wish.assignments)
-        elif wish.partition_count == USE_DEFAULT:
+    for request in requests:
+        if request.assignments:
+            total += len(request.assignments)
+        elif request.partition_count == USE_DEFAULT:
             total += defaults.partition_count
         else:
-            total += max(wish.partition_count, 0)
+            total += max(request.partition_count, 0)
     require_partition_limit(total)
 
 
@@ -191,6 +243,6 @@ def require_partition_limit(total: int) -> None:
     if total > PARTITIONS_PER_REQUEST_MAX:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,
-            f"One request may make {PARTITIONS_PER_REQUEST_MAX} partitions, this one asks for "
+            f"One request may make {PARTITIONS_PER_REQUEST_MAX} partitions, this one requests "
             f"{total}.",
         )
