@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from ..common.live_broker import LiveBroker
 from ..common.topic_partition import TopicPartition
@@ -20,30 +21,21 @@ from .topics.topic_deletion import TopicDeletion
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class BrokerChanges:
     """What follows when a broker registers, when its registration goes, when a disk fails."""
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        channel: ControllerChannel,
-        partitions: PartitionStateMachine,
-        replicas: ReplicaStateMachine,
-        batch: ControllerBrokerRequestBatch,
-        deletion: TopicDeletion,
-        reassignments: Reassignments,
-    ) -> None:
-        self._context = context
-        self._channel = channel
-        self._partitions = partitions
-        self._replicas = replicas
-        self._batch = batch
-        self._deletion = deletion
-        self._reassignments = reassignments
+    context: ControllerContext
+    channel: ControllerChannel
+    partitions: PartitionStateMachine
+    replicas: ReplicaStateMachine
+    batch: ControllerBrokerRequestBatch
+    deletion: TopicDeletion
+    reassignments: Reassignments
 
     async def registrations_changed(self, registered: dict[int, LiveBroker]) -> None:
         """The registrations are now these: find out who is new, gone, or was restarted."""
-        known = self._context.live_brokers
+        known = self.context.live_brokers
         restarted = {
             broker_id
             for broker_id, broker in registered.items()
@@ -52,57 +44,57 @@ class BrokerChanges:
         gone = known.keys() - registered.keys()
         new = registered.keys() - known.keys()
         for broker_id in restarted | gone:
-            self._channel.remove_broker(broker_id)
+            self.channel.remove_broker(broker_id)
             del known[broker_id]
         if restarted | gone:
             await self._failed(restarted | gone)
         for broker_id in sorted(restarted | new):
             known[broker_id] = registered[broker_id]
-            self._channel.add_broker(registered[broker_id])
+            self.channel.add_broker(registered[broker_id])
         if restarted | new:
             await self._started(restarted | new)
         self._update_endpoints(registered)
 
     def _update_endpoints(self, registered: dict[int, LiveBroker]) -> None:
         """A broker whose listeners or rack changed while it runs."""
-        known = self._context.live_brokers
+        known = self.context.live_brokers
         moved = [each for broker_id, each in registered.items() if known[broker_id] != each]
         if moved:
             for broker in moved:
                 known[broker.broker_id] = broker
-            self._batch.add_live_brokers(known)
-            self._batch.send()
+            self.batch.add_live_brokers(known)
+            self.batch.send()
 
     async def _failed(self, broker_ids: Collection[int]) -> None:
         logger.info("brokers %s are gone", sorted(broker_ids))
-        context = self._context
+        context = self.context
         for broker_id in broker_ids:
             context.shutting_down.discard(broker_id)
             context.offline_directories.pop(broker_id, None)
         await self._replicas_failed(context.replicas_on(broker_ids))
-        self._batch.add_live_brokers(context.live_brokers)
-        self._batch.send()
-        await self._reassignments.resume()
+        self.batch.add_live_brokers(context.live_brokers)
+        self.batch.send()
+        await self.reassignments.resume()
 
     async def _replicas_failed(self, replicas: Collection[Replica]) -> None:
         """Their partitions get other leaders, if there is anyone; their ISRs shrink."""
         gone = set(replicas)
         leaderless = [item for item in self._partitions_of(gone) if self._was_led_by(item, gone)]
-        self._partitions.set_status(leaderless, PartitionStatus.OFFLINE)
-        await self._partitions.bring_all_online()
-        being_deleted = [each for each in replicas if self._deletion.is_deleting(each.topic)]
-        others = [each for each in replicas if not self._deletion.is_deleting(each.topic)]
-        await self._replicas.change(others, ReplicaStatus.OFFLINE)
-        await self._partitions.bring_electable_online(self._partitions_of(others))
-        self._batch.send()
+        self.partitions.set_status(leaderless, PartitionStatus.OFFLINE)
+        await self.partitions.bring_all_online()
+        being_deleted = [each for each in replicas if self.deletion.is_deleting(each.topic)]
+        others = [each for each in replicas if not self.deletion.is_deleting(each.topic)]
+        await self.replicas.change(others, ReplicaStatus.OFFLINE)
+        await self.partitions.bring_electable_online(self._partitions_of(others))
+        self.batch.send()
         if being_deleted:
-            await self._deletion.replicas_failed(being_deleted)
+            await self.deletion.replicas_failed(being_deleted)
 
     def _partitions_of(self, replicas: Iterable[Replica]) -> list[PartitionOf]:
         """In the order of topics and partitions, each once."""
         found: dict[PartitionOf, None] = {}
         for replica in sorted(replicas):
-            topic = self._context.any_topic(replica.topic)
+            topic = self.context.any_topic(replica.topic)
             assert topic is not None, f"{replica} is of no known topic"
             found[PartitionOf(topic, replica.partition)] = None
         return list(found)
@@ -116,31 +108,31 @@ class BrokerChanges:
 
     async def _started(self, broker_ids: Collection[int]) -> None:
         logger.info("brokers %s are here", sorted(broker_ids))
-        context = self._context
+        context = self.context
         for broker_id in broker_ids:
             context.offline_directories.pop(broker_id, None)
             context.shutting_down.discard(broker_id)
         others = context.live_brokers.keys() - set(broker_ids)
-        self._batch.add_live_brokers(others)
-        self._batch.send()
-        self._batch.add_full_update_metadata(broker_ids)
-        self._batch.send()
+        self.batch.add_live_brokers(others)
+        self.batch.send()
+        self.batch.add_full_update_metadata(broker_ids)
+        self.batch.send()
         replicas = context.replicas_on(broker_ids)
-        staying = [each for each in replicas if not self._deletion.is_deleting(each.topic)]
+        staying = [each for each in replicas if not self.deletion.is_deleting(each.topic)]
         for replica in staying:
             context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
-        await self._replicas.change(staying, ReplicaStatus.ONLINE)
-        await self._partitions.bring_all_online()
-        self._batch.mark_leader_and_isr_full(broker_ids)
-        self._batch.send()
-        await self._reassignments.resume()
-        await self._deletion.brokers_started(broker_ids)
+        await self.replicas.change(staying, ReplicaStatus.ONLINE)
+        await self.partitions.bring_all_online()
+        self.batch.mark_leader_and_isr_full(broker_ids)
+        self.batch.send()
+        await self.reassignments.resume()
+        await self.deletion.brokers_started(broker_ids)
 
     async def directories_failed(
         self, broker_id: int, partitions: Collection[TopicPartition]
     ) -> None:
         """A live broker cannot use the log directory of some of its partitions."""
-        failed = self._context.offline_directories.setdefault(broker_id, set())
+        failed = self.context.offline_directories.setdefault(broker_id, set())
         news = [each for each in partitions if each not in failed]
         if not news:
             return
@@ -152,7 +144,7 @@ class BrokerChanges:
         )
         replicas = [Replica(*topic_partition, broker_id) for topic_partition in news]
         await self._replicas_failed(
-            [each for each in replicas if each in self._context.replica_statuses]
+            [each for each in replicas if each in self.context.replica_statuses]
         )
 
     async def directories_recovered(
@@ -162,13 +154,13 @@ class BrokerChanges:
         replicas = [
             replica
             for topic_partition in sorted(partitions)
-            if self._context.status(replica := Replica(*topic_partition, broker_id))
+            if self.context.status(replica := Replica(*topic_partition, broker_id))
             is ReplicaStatus.OFFLINE
-            and not self._deletion.is_deleting(replica.topic)
+            and not self.deletion.is_deleting(replica.topic)
         ]
         if replicas:
-            await self._replicas.change(replicas, ReplicaStatus.ONLINE)
-            await self._partitions.bring_all_online()
-            self._batch.send()
-        if any(self._deletion.is_deleting(each.topic) for each in partitions):
-            await self._deletion.brokers_started({broker_id})
+            await self.replicas.change(replicas, ReplicaStatus.ONLINE)
+            await self.partitions.bring_all_online()
+            self.batch.send()
+        if any(self.deletion.is_deleting(each.topic) for each in partitions):
+            await self.deletion.brokers_started({broker_id})

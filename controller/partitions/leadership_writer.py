@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from ...common.partition_state import LeaderAndIsr
@@ -46,6 +47,7 @@ class PartitionOf(NamedTuple):
         return f"{self.topic.name}-{self.partition}"
 
 
+@dataclass(eq=False, repr=False)
 class LeadershipWriter:
     """Changes leaderships in the store first and in the context then.
 
@@ -54,9 +56,8 @@ class LeadershipWriter:
         store: for the election that the controller acts in.
     """
 
-    def __init__(self, context: ControllerContext, store: FencedStore) -> None:
-        self._context = context
-        self._store = store
+    context: ControllerContext
+    store: FencedStore
 
     async def create(self, partitions: Sequence[PartitionOf]) -> list[PartitionOf]:
         """Lead partitions for the first time; returns those that now have a leader.
@@ -73,8 +74,8 @@ class LeadershipWriter:
         first: list[tuple[PartitionOf, LeaderAndIsr]] = []
         for item in step:
             replicas = item.topic.assignment[item.partition]
-            live = self._context.electable(item.topic, item.partition)
-            state = first_leadership(replicas, live, self._context.epoch)
+            live = self.context.electable(item.topic, item.partition)
+            state = first_leadership(replicas, live, self.context.epoch)
             if state is None:
                 logger.error("%s cannot be led: none of %s is alive", item, replicas)
             else:
@@ -85,7 +86,7 @@ class LeadershipWriter:
             operations.append(create_leadership_operation(topic.name, partition, state))
         try:
             if operations:
-                await self._store.multi(operations)
+                await self.store.multi(operations)
         except NodeExists:
             return await self._create_each(first)
         for (topic, partition), state in first:
@@ -97,7 +98,7 @@ class LeadershipWriter:
     ) -> list[PartitionOf]:
         """Some of the nodes are there: make the others."""
         paths = [znodes.partition_path(item.topic.name, item.partition) for item, _ in first]
-        found = await self._store.store.get_many(paths)
+        found = await self.store.store.get_many(paths)
         led = []
         for (item, state), parent in zip(first, found, strict=True):
             name, partition = item.topic.name, item.partition
@@ -106,7 +107,7 @@ class LeadershipWriter:
                 operations.append(create_partition_operation(name, partition))
             operations.append(create_leadership_operation(name, partition, state))
             try:
-                await self._store.multi(operations)
+                await self.store.multi(operations)
             except NodeExists:
                 await self.read([item])
             else:
@@ -148,7 +149,7 @@ class LeadershipWriter:
                 continue
             try:
                 if decided:
-                    await self._store.multi(
+                    await self.store.multi(
                         [
                             set_leadership_operation(topic.name, partition, state)
                             for (topic, partition), state in decided
@@ -174,12 +175,12 @@ class LeadershipWriter:
         paths = [
             znodes.partition_state_path(topic.name, partition) for topic, partition in partitions
         ]
-        nodes = await self._store.store.get_many(paths)
+        nodes = await self.store.store.get_many(paths)
         for (topic, partition), node in zip(partitions, nodes, strict=True):
             leadership = decode_leadership(topic.name, partition, node)
             if leadership is None:
                 topic.leaderships.pop(partition, None)
-            elif leadership.controller_epoch > self._context.epoch:
+            elif leadership.controller_epoch > self.context.epoch:
                 raise ControllerMoved
             else:
                 topic.leaderships[partition] = leadership

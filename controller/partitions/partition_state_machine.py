@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
@@ -20,6 +21,7 @@ AllowsUnclean = Callable[[Topic], bool]
 """Whether a topic takes a leader out of sync rather than none."""
 
 
+@dataclass(eq=False, repr=False)
 class PartitionStateMachine:
     """Changes the states of partitions, and collects the requests to brokers.
 
@@ -30,17 +32,10 @@ class PartitionStateMachine:
         allows_unclean: `unclean.leader.election.enable` of a topic.
     """
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        leaderships: LeadershipWriter,
-        batch: ControllerBrokerRequestBatch,
-        allows_unclean: AllowsUnclean,
-    ) -> None:
-        self._context = context
-        self._leaderships = leaderships
-        self._batch = batch
-        self._allows_unclean = allows_unclean
+    context: ControllerContext
+    leaderships: LeadershipWriter
+    batch: ControllerBrokerRequestBatch
+    allows_unclean: AllowsUnclean
 
     def begin(self, restarted: Collection[int] = ()) -> None:
         """Find out the state of each partition, as a new controller does.
@@ -48,7 +43,7 @@ class PartitionStateMachine:
         Args:
             restarted: brokers whose partitions need another leadership though they live.
         """
-        for topic in self._context.topics():
+        for topic in self.context.topics():
             for partition in topic.assignment:
                 topic.statuses[partition] = self._initial_status(topic, partition, restarted)
 
@@ -59,7 +54,7 @@ class PartitionStateMachine:
         if leadership is None:
             return PartitionStatus.NEW
         leader = leadership.leader
-        if leader not in restarted and self._context.is_online(
+        if leader not in restarted and self.context.is_online(
             Replica(topic.name, partition, leader)
         ):
             return PartitionStatus.ONLINE
@@ -90,9 +85,9 @@ class PartitionStateMachine:
             status = item.topic.status(item.partition)
             PARTITION_TRANSITIONS.require(status, PartitionStatus.ONLINE, item)
             (new if status is PartitionStatus.NEW else others).append(item)
-        led = await self._leaderships.create(new) if new else []
+        led = await self.leaderships.create(new) if new else []
         for topic, partition in led:
-            self._batch.add_leader_and_isr(
+            self.batch.add_leader_and_isr(
                 self._live_replicas(topic, partition), topic, partition, is_new=True
             )
         changed, left = await self._elect(others, elect)
@@ -111,27 +106,27 @@ class PartitionStateMachine:
         def decide(topic: Topic, partition: int) -> LeaderAndIsr | None:
             return elect(self._electorate(topic, partition))
 
-        changed, left = await self._leaderships.change(partitions, decide)
+        changed, left = await self.leaderships.change(partitions, decide)
         for topic, partition in changed:
-            self._batch.add_leader_and_isr(self._live_replicas(topic, partition), topic, partition)
+            self.batch.add_leader_and_isr(self._live_replicas(topic, partition), topic, partition)
         return changed, left
 
     def _electorate(self, topic: Topic, partition: int) -> Electorate:
-        context = self._context
+        context = self.context
         return Electorate(
             topic.leaderships[partition],
             topic.assignment[partition],
             context.electable(topic, partition),
             context.shutting_down,
             context.epoch,
-            self._allows_unclean(topic),
+            self.allows_unclean(topic),
         )
 
     def _live_replicas(self, topic: Topic, partition: int) -> list[int]:
         return [
             broker_id
             for broker_id in topic.assignment[partition]
-            if self._context.is_online(Replica(topic.name, partition, broker_id))
+            if self.context.is_online(Replica(topic.name, partition, broker_id))
         ]
 
     async def bring_all_online(self, topics: Iterable[Topic] | None = None) -> None:
@@ -143,7 +138,7 @@ class PartitionStateMachine:
         waiting = (PartitionStatus.NEW, PartitionStatus.OFFLINE)
         partitions = [
             PartitionOf(topic, partition)
-            for topic in (self._context.topics() if topics is None else topics)
+            for topic in (self.context.topics() if topics is None else topics)
             if not topic.is_being_deleted
             for partition, status in topic.statuses.items()
             if status in waiting
@@ -163,7 +158,7 @@ class PartitionStateMachine:
             leadership = topic.leaderships.get(partition)
             if topic.is_being_deleted or leadership is None:
                 continue
-            electable = self._context.electable(topic, partition)
+            electable = self.context.electable(topic, partition)
             if leadership.leader == NO_LEADER and any(each in electable for each in leadership.isr):
                 found.append(item)
         await self.bring_online(found)
@@ -172,7 +167,7 @@ class PartitionStateMachine:
         leadership = item.topic.leaderships.get(item.partition)
         state_change_logger.debug(
             "controller epoch %d: partition %s is %s, %s",
-            self._context.epoch,
+            self.context.epoch,
             item,
             target.name,
             "never led" if leadership is None else leadership,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.partition_state import LeaderAndIsr
@@ -25,24 +26,16 @@ from .states import ReplicaStatus
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Reassignments:
     """Begins, continues, cancels and completes reassignments."""
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        store: FencedStore,
-        leaderships: LeadershipWriter,
-        partitions: PartitionStateMachine,
-        replicas: ReplicaStateMachine,
-        batch: ControllerBrokerRequestBatch,
-    ) -> None:
-        self._context = context
-        self._store = store
-        self._leaderships = leaderships
-        self._partitions = partitions
-        self._replicas = replicas
-        self._batch = batch
+    context: ControllerContext
+    store: FencedStore
+    leaderships: LeadershipWriter
+    partitions: PartitionStateMachine
+    replicas: ReplicaStateMachine
+    batch: ControllerBrokerRequestBatch
 
     async def begin(self, item: PartitionOf, target: Sequence[int]) -> None:
         """Move a partition to `target`; one that is on its way goes there instead.
@@ -87,7 +80,7 @@ class Reassignments:
         def decide(topic: Topic, partition: int) -> LeaderAndIsr | None:
             former = topic.leaderships[partition]
             isr = tuple(each for each in former.isr if each not in dropped)
-            live = self._context.electable(topic, partition)
+            live = self.context.electable(topic, partition)
             leader = former.leader
             if leader in dropped:
                 leader = next((each for each in isr if each in live), NO_LEADER)
@@ -96,9 +89,9 @@ class Reassignments:
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                     f"{item} cannot give up {list(dropped)}: no other replica is in sync.",
                 )
-            return former.new_leader(self._context.epoch, leader, isr)
+            return former.new_leader(self.context.epoch, leader, isr)
 
-        await self._leaderships.change([item], decide)
+        await self.leaderships.change([item], decide)
 
     async def cancel(self, item: PartitionOf) -> None:
         """Go back to where a partition was before its reassignment.
@@ -112,9 +105,7 @@ class Reassignments:
         if reassignment is None:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         origin = [each for each in topic.assignment[partition] if each not in reassignment.adding]
-        if not any(
-            self._context.is_online(Replica(topic.name, partition, each)) for each in origin
-        ):
+        if not any(self.context.is_online(Replica(topic.name, partition, each)) for each in origin):
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"None of the replicas that {item} would go back to is alive.",
@@ -129,7 +120,7 @@ class Reassignments:
             reason = "names a broker twice"
         elif any(each < 0 for each in target):
             reason = "names a negative broker id"
-        elif any(each not in self._context.live_brokers for each in target):
+        elif any(each not in self.context.live_brokers for each in target):
             reason = "names a broker that is not alive"
         else:
             return
@@ -149,7 +140,7 @@ class Reassignments:
         else:
             topic.reassignments.pop(partition, None)
         try:
-            await write_assignment(self._store, topic)
+            await write_assignment(self.store, topic)
         except BaseException:
             topic.assignment, topic.reassignments = former
             raise
@@ -159,11 +150,11 @@ class Reassignments:
         topic, partition = item
         if partition in topic.leaderships:
             await self._move_epoch(item)
-        await self._replicas.change(
+        await self.replicas.change(
             [Replica(topic.name, partition, broker_id) for broker_id in newly_added],
             ReplicaStatus.NEW,
         )
-        self._batch.send()
+        self.batch.send()
         if self.is_complete(item):
             await self._complete(item)
 
@@ -177,8 +168,8 @@ class Reassignments:
 
     async def _move_epoch(self, item: PartitionOf) -> None:
         """All replicas hear of the assignment, in the next leader epoch."""
-        epoch = self._context.epoch
-        changed, _ = await self._leaderships.change(
+        epoch = self.context.epoch
+        changed, _ = await self.leaderships.change(
             [item],
             lambda topic, partition: topic.leaderships[partition]._replace(
                 controller_epoch=epoch,
@@ -186,7 +177,7 @@ class Reassignments:
             ),
         )
         for topic, partition in changed:
-            self._batch.add_leader_and_isr(topic.assignment[partition], topic, partition)
+            self.batch.add_leader_and_isr(topic.assignment[partition], topic, partition)
 
     async def _complete(self, item: PartitionOf) -> None:
         """The new replicas alone remain; another leads if the leader is to go."""
@@ -196,10 +187,10 @@ class Reassignments:
         newcomers = [
             replica
             for broker_id in target
-            if self._context.status(replica := Replica(topic.name, partition, broker_id))
+            if self.context.status(replica := Replica(topic.name, partition, broker_id))
             is ReplicaStatus.NEW
         ]
-        await self._replicas.change(newcomers, ReplicaStatus.ONLINE)
+        await self.replicas.change(newcomers, ReplicaStatus.ONLINE)
         former = topic.assignment
         topic.assignment = {**former, partition: target}
         reassignment = topic.reassignments.pop(partition, NO_REASSIGNMENT)
@@ -211,8 +202,8 @@ class Reassignments:
         await self._remove(item, removed)
         if reassignment is not NO_REASSIGNMENT:
             await self._write(item, target, NO_REASSIGNMENT)
-        self._batch.add_update_metadata(self._context.live_brokers, topic, [partition])
-        self._batch.send()
+        self.batch.add_update_metadata(self.context.live_brokers, topic, [partition])
+        self.batch.send()
         logger.info("%s is now on brokers %s", item, list(target))
 
     async def _lead_from_target(self, item: PartitionOf) -> bool:
@@ -220,13 +211,13 @@ class Reassignments:
         topic, partition = item
         leader = topic.leaderships[partition].leader
         left: list[PartitionOf] = []
-        if leader in topic.assignment[partition] and self._context.is_online(
+        if leader in topic.assignment[partition] and self.context.is_online(
             Replica(topic.name, partition, leader)
         ):
             await self._move_epoch(item)
         else:
-            left = await self._partitions.bring_online([item], elect_for_reassignment)
-        self._batch.send()
+            left = await self.partitions.bring_online([item], elect_for_reassignment)
+        self.batch.send()
         if left:
             logger.warning("%s stays where it is until one of the new brokers can lead", item)
         return not left
@@ -235,9 +226,7 @@ class Reassignments:
         """Stop and delete replicas that are not assigned any more; nothing waits for the answer."""
         replicas = [Replica(item.topic.name, item.partition, each) for each in broker_ids]
         known = [
-            each
-            for each in replicas
-            if self._context.status(each) is not ReplicaStatus.NON_EXISTENT
+            each for each in replicas if self.context.status(each) is not ReplicaStatus.NON_EXISTENT
         ]
         for target in (
             ReplicaStatus.OFFLINE,
@@ -245,8 +234,8 @@ class Reassignments:
             ReplicaStatus.DELETION_SUCCESSFUL,
             ReplicaStatus.NON_EXISTENT,
         ):
-            await self._replicas.change(known, target)
-        self._batch.send()
+            await self.replicas.change(known, target)
+        self.batch.send()
 
     async def isr_changed(self, items: Sequence[PartitionOf]) -> None:
         """Partitions whose ISR was changed: some reassignments may be complete now."""
@@ -259,7 +248,7 @@ class Reassignments:
 
         A leader that dies after it changed the ISR may not have notified the controller.
         """
-        for topic in list(self._context.topics()):
+        for topic in list(self.context.topics()):
             for partition in list(topic.reassignments):
                 item = PartitionOf(topic, partition)
                 if self.is_complete(item):

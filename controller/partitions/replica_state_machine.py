@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ...common.partition_state import LeaderAndIsr
 from ..channel.request_batch import ControllerBrokerRequestBatch
@@ -15,6 +16,7 @@ from .states import REPLICA_TRANSITIONS, ReplicaStatus
 state_change_logger = logging.getLogger("odradek.state_change")
 
 
+@dataclass(eq=False, repr=False)
 class ReplicaStateMachine:
     """Changes the states of replicas, and collects the requests to brokers.
 
@@ -24,19 +26,13 @@ class ReplicaStateMachine:
         batch: where requests come together; the caller sends it.
     """
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        leaderships: LeadershipWriter,
-        batch: ControllerBrokerRequestBatch,
-    ) -> None:
-        self._context = context
-        self._leaderships = leaderships
-        self._batch = batch
+    context: ControllerContext
+    leaderships: LeadershipWriter
+    batch: ControllerBrokerRequestBatch
 
     def begin(self) -> None:
         """Find out the state of each replica, as a new controller does."""
-        context = self._context
+        context = self.context
         for topic in context.topics():
             for replica in topic.replicas():
                 # One that is gone may have been deleted already: its broker gets a StopReplica.
@@ -52,67 +48,55 @@ class ReplicaStateMachine:
         """
         chosen = list(replicas)
         for replica in chosen:
-            former = self._context.status(replica)
+            former = self.context.status(replica)
             REPLICA_TRANSITIONS.require(former, target, replica)
         if target is ReplicaStatus.OFFLINE:
             await self._take_offline(chosen)
         else:
-            add_requests = self._REQUESTS.get(target)
-            if add_requests is not None:
-                for replica in chosen:
-                    add_requests(self, replica, self._topic(replica))
+            for replica in chosen:
+                self._add_requests(replica, target)
         for replica in chosen:
             self._note(replica, target)
 
     def _topic(self, replica: Replica) -> Topic:
-        topic = self._context.any_topic(replica.topic)
+        topic = self.context.any_topic(replica.topic)
         assert topic is not None, f"{replica} is of no known topic"
         return topic
 
     def _note(self, replica: Replica, target: ReplicaStatus) -> None:
         if target is ReplicaStatus.NON_EXISTENT:
-            self._context.replica_statuses.pop(replica, None)
+            self.context.replica_statuses.pop(replica, None)
         else:
-            self._context.replica_statuses[replica] = target
+            self.context.replica_statuses[replica] = target
         state_change_logger.debug(
             "controller epoch %d: replica %s-%d on broker %d is %s",
-            self._context.epoch,
+            self.context.epoch,
             *replica,
             target.name,
         )
 
-    # -- the requests on the way to a state ------------------------------------
-
-    def _request_new(self, replica: Replica, topic: Topic) -> None:
-        """It begins empty; where there is no leader yet, it hears when there is one."""
-        if replica.partition in topic.leaderships:
-            self._batch.add_leader_and_isr(
-                [replica.broker_id], topic, replica.partition, is_new=True
-            )
-
-    def _request_online(self, replica: Replica, topic: Topic) -> None:
-        if self._context.status(replica) is ReplicaStatus.NEW:
-            return  # its LeaderAndIsr was added when it became new, or its partition got a leader
-        if replica.partition in topic.leaderships:
-            self._batch.add_leader_and_isr([replica.broker_id], topic, replica.partition)
-
-    def _request_deletion(self, replica: Replica, topic: Topic) -> None:
-        self._batch.add_stop_replica([replica.broker_id], topic, replica.partition, delete=True)
-
-    _REQUESTS: Mapping[ReplicaStatus, Callable[[ReplicaStateMachine, Replica, Topic], None]] = {
-        ReplicaStatus.NEW: _request_new,
-        ReplicaStatus.ONLINE: _request_online,
-        ReplicaStatus.DELETION_STARTED: _request_deletion,
-    }
+    def _add_requests(self, replica: Replica, target: ReplicaStatus) -> None:
+        """What the replica's broker is sent on the way to a state."""
+        topic = self._topic(replica)
+        broker_ids = [replica.broker_id]
+        if target is ReplicaStatus.DELETION_STARTED:
+            self.batch.add_stop_replica(broker_ids, topic, replica.partition, delete=True)
+        elif replica.partition not in topic.leaderships:
+            pass  # the partition's first leader comes with a LeaderAndIsr to all replicas
+        elif target is ReplicaStatus.NEW:
+            self.batch.add_leader_and_isr(broker_ids, topic, replica.partition, is_new=True)
+        elif (
+            target is ReplicaStatus.ONLINE and self.context.status(replica) is not ReplicaStatus.NEW
+        ):
+            # A new one got its LeaderAndIsr when it became new, or its partition a leader.
+            self.batch.add_leader_and_isr(broker_ids, topic, replica.partition)
 
     async def _take_offline(self, replicas: Sequence[Replica]) -> None:
         """Stop replicas, take them out of their ISRs, and update the others."""
         by_broker: dict[int, list[PartitionOf]] = {}
         for replica in replicas:
             topic = self._topic(replica)
-            self._batch.add_stop_replica(
-                [replica.broker_id], topic, replica.partition, delete=False
-            )
+            self.batch.add_stop_replica([replica.broker_id], topic, replica.partition, delete=False)
             by_broker.setdefault(replica.broker_id, []).append(
                 PartitionOf(topic, replica.partition)
             )
@@ -124,17 +108,17 @@ class ReplicaStateMachine:
             former = topic.leaderships[partition]
             if broker_id not in former.isr:
                 return None
-            return without_replica(former, broker_id, self._context.epoch)
+            return without_replica(former, broker_id, self.context.epoch)
 
-        changed, left = await self._leaderships.change(partitions, decide)
+        changed, left = await self.leaderships.change(partitions, decide)
         for topic, partition in changed:
             others = [
                 replica
                 for replica in topic.assignment[partition]
-                if replica != broker_id and replica in self._context.live_brokers
+                if replica != broker_id and replica in self.context.live_brokers
             ]
             if topic.is_being_deleted:
                 continue
-            self._batch.add_leader_and_isr(others, topic, partition)
+            self.batch.add_leader_and_isr(others, topic, partition)
         for topic, partition in left:
-            self._batch.add_update_metadata(self._context.live_brokers, topic, [partition])
+            self.batch.add_update_metadata(self.context.live_brokers, topic, [partition])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from ...common.errors import ErrorCode
 from ...metadata_store import znodes
@@ -40,32 +41,25 @@ STOPPABLE = frozenset(
 """From these a replica's deletion begins."""
 
 
+@dataclass(eq=False, repr=False)
 class TopicDeletion:
     """Takes topics out of the cluster."""
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        store: FencedStore,
-        partitions: PartitionStateMachine,
-        replicas: ReplicaStateMachine,
-        batch: ControllerBrokerRequestBatch,
-    ) -> None:
-        self._context = context
-        self._store = store
-        self._partitions = partitions
-        self._replicas = replicas
-        self._batch = batch
+    context: ControllerContext
+    store: FencedStore
+    partitions: PartitionStateMachine
+    replicas: ReplicaStateMachine
+    batch: ControllerBrokerRequestBatch
 
     def is_deleting(self, name: str) -> bool:
         """Whether a topic is marked for deletion."""
-        topic = self._context.any_topic(name)
+        topic = self.context.any_topic(name)
         return topic is not None and topic.is_being_deleted
 
     async def mark(self, topic: Topic) -> None:
         """From here on neither a crash nor a new controller stops the deletion."""
         with suppress(NodeExists):
-            await self._store.multi([Create(znodes.delete_topic_path(topic.name))])
+            await self.store.multi([Create(znodes.delete_topic_path(topic.name))])
         topic.is_being_deleted = True
 
     async def begin(self, topics: Iterable[Topic]) -> None:
@@ -76,12 +70,12 @@ class TopicDeletion:
             await self._begin(topic)
 
     async def _begin(self, topic: Topic) -> None:
-        self._batch.add_update_metadata(self._context.live_brokers, topic)
-        self._batch.send()
+        self.batch.add_update_metadata(self.context.live_brokers, topic)
+        self.batch.send()
         partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
         for item in partitions:
             topic.statuses.setdefault(item.partition, PartitionStatus.NEW)
-        self._partitions.set_status(partitions, PartitionStatus.OFFLINE)
+        self.partitions.set_status(partitions, PartitionStatus.OFFLINE)
         await self._delete_replicas(topic)
 
     async def _delete_replicas(self, topic: Topic) -> None:
@@ -89,14 +83,14 @@ class TopicDeletion:
         here: list[Replica] = []
         away: list[Replica] = []
         for replica in topic.replicas():
-            status = self._context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
+            status = self.context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
             if status in STOPPABLE:
-                (here if self._context.is_online(replica) else away).append(replica)
-        await self._replicas.change([*here, *away], ReplicaStatus.OFFLINE)
-        await self._replicas.change(away, ReplicaStatus.DELETION_INELIGIBLE)
-        await self._replicas.change(here, ReplicaStatus.DELETION_STARTED)
+                (here if self.context.is_online(replica) else away).append(replica)
+        await self.replicas.change([*here, *away], ReplicaStatus.OFFLINE)
+        await self.replicas.change(away, ReplicaStatus.DELETION_INELIGIBLE)
+        await self.replicas.change(here, ReplicaStatus.DELETION_STARTED)
         topic.deletion_waits = bool(away)
-        self._batch.send()
+        self.batch.send()
         await self._finish(topic)
 
     async def answered(self, broker_id: int, errors: PartitionErrors) -> None:
@@ -105,38 +99,38 @@ class TopicDeletion:
         failed: list[Replica] = []
         for topic_partition, code in errors.items():
             replica = Replica(*topic_partition, broker_id)
-            if self._context.status(replica) is not ReplicaStatus.DELETION_STARTED:
+            if self.context.status(replica) is not ReplicaStatus.DELETION_STARTED:
                 continue
             if code in DELETED:
                 deleted.append(replica)
             else:
                 logger.error("broker %d cannot delete %s-%d: %s", broker_id, *replica[:2], code)
                 failed.append(replica)
-        await self._replicas.change(deleted, ReplicaStatus.DELETION_SUCCESSFUL)
+        await self.replicas.change(deleted, ReplicaStatus.DELETION_SUCCESSFUL)
         await self.replicas_failed(failed)
         for name in sorted({replica.topic for replica in deleted}):
-            topic = self._context.any_topic(name)
+            topic = self.context.any_topic(name)
             if topic is not None:
                 await self._finish(topic)
 
     async def replicas_failed(self, replicas: Collection[Replica]) -> None:
         """Replicas of topics being deleted are not there any more: their topics wait."""
         for replica in replicas:
-            topic = self._context.any_topic(replica.topic)
-            status = self._context.status(replica)
+            topic = self.context.any_topic(replica.topic)
+            status = self.context.status(replica)
             if topic is None or status is ReplicaStatus.DELETION_SUCCESSFUL:
                 continue
             topic.deletion_waits = True
             if status in (ReplicaStatus.NEW, ReplicaStatus.ONLINE):
-                await self._replicas.change([replica], ReplicaStatus.OFFLINE)
+                await self.replicas.change([replica], ReplicaStatus.OFFLINE)
                 status = ReplicaStatus.OFFLINE
             if status is not ReplicaStatus.DELETION_INELIGIBLE:
-                await self._replicas.change([replica], ReplicaStatus.DELETION_INELIGIBLE)
-        self._batch.send()
+                await self.replicas.change([replica], ReplicaStatus.DELETION_INELIGIBLE)
+        self.batch.send()
 
     async def brokers_started(self, broker_ids: Collection[int]) -> None:
         """Brokers are back: the deletions that waited for them go on."""
-        for topic in list(self._context.topics()):
+        for topic in list(self.context.topics()):
             if topic.is_being_deleted and any(
                 replica.broker_id in broker_ids for replica in topic.replicas()
             ):
@@ -144,7 +138,7 @@ class TopicDeletion:
 
     async def directories_changed(self, broker_id: int) -> None:
         """A broker's log directories are not what they were: it gets the StopReplica again."""
-        failed = self._context.offline_directories.get(broker_id, set())
+        failed = self.context.offline_directories.get(broker_id, set())
         for topic_partition in list(failed):
             if self.is_deleting(topic_partition.topic):
                 failed.discard(topic_partition)
@@ -154,22 +148,22 @@ class TopicDeletion:
         """Forget a topic all replicas of which are deleted."""
         done = ReplicaStatus.DELETION_SUCCESSFUL
         replicas = list(topic.replicas())
-        if any(self._context.status(replica) is not done for replica in replicas):
+        if any(self.context.status(replica) is not done for replica in replicas):
             return
-        await remove_topic_nodes(self._store, topic.name)
-        await self._replicas.change(replicas, ReplicaStatus.NON_EXISTENT)
+        await remove_topic_nodes(self.store, topic.name)
+        await self.replicas.change(replicas, ReplicaStatus.NON_EXISTENT)
         partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
-        self._partitions.set_status(partitions, PartitionStatus.NON_EXISTENT)
-        self._context.remove_topic(topic)
+        self.partitions.set_status(partitions, PartitionStatus.NON_EXISTENT)
+        self.context.remove_topic(topic)
         logger.info("deleted topic %s", topic.name)
 
     async def forget_unknown(self, marked: Iterable[str]) -> None:
         """Take away the marks of topics that there are not, as an administrator may make them."""
         for name in marked:
-            if not self._context.has_name(name):
-                await remove_topic_nodes(self._store, name)
+            if not self.context.has_name(name):
+                await remove_topic_nodes(self.store, name)
 
     async def finish_former(self) -> None:
         """Go on with the deletions that a former controller left."""
-        await self.forget_unknown(await self._store.store.children(znodes.DELETE_TOPICS))
-        await self.begin([topic for topic in self._context.topics() if topic.is_being_deleted])
+        await self.forget_unknown(await self.store.store.children(znodes.DELETE_TOPICS))
+        await self.begin([topic for topic in self.context.topics() if topic.is_being_deleted])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from support.cluster import Cluster
 from support.elected import ElectedController, State, elected_controller
@@ -20,17 +17,6 @@ from odradek.metadata_store import znodes
 
 UNCLEAN = {"unclean.leader.election.enable": "true"}
 CLEAN = {"unclean.leader.election.enable": "false"}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
-
-
-@pytest.fixture
-async def controller(cluster: Cluster) -> AsyncIterator[ElectedController]:
-    async with elected_controller(cluster) as controller:
-        yield controller
 
 
 # -- a broker fails ------------------------------------------------------------

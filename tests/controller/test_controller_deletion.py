@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-from support.cluster import Cluster
-from support.elected import ElectedController, elected_controller
+from support.elected import ElectedController
 
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
@@ -21,17 +17,6 @@ from odradek.metadata_store import znodes
 STARTED = ReplicaStatus.DELETION_STARTED
 DONE = ReplicaStatus.DELETION_SUCCESSFUL
 INELIGIBLE = ReplicaStatus.DELETION_INELIGIBLE
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
-
-
-@pytest.fixture
-async def controller(cluster: Cluster) -> AsyncIterator[ElectedController]:
-    async with elected_controller(cluster) as controller:
-        yield controller
 
 
 async def delete(controller: ElectedController, name: str = "t") -> None:

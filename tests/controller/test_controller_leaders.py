@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from support.cluster import Cluster
 from support.elected import ElectedController, State, elected_controller
@@ -18,17 +15,6 @@ from odradek.metadata_store import znodes
 
 T0 = TopicPartition("t", 0)
 PREFERRED, UNCLEAN = ElectionType
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
-
-
-@pytest.fixture
-async def controller(cluster: Cluster) -> AsyncIterator[ElectedController]:
-    async with elected_controller(cluster) as controller:
-        yield controller
 
 
 async def elect(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
 import trio
 from support.cluster import Cluster
 from trio.testing import MockClock
@@ -21,11 +19,6 @@ from odradek.metadata_store import znodes
 LOST = TopicPartition("t", 1)
 NOTICED_SECONDS = 1.0
 """Of the clock that jumps: longer than the store's polling."""
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
 
 
 def known(cluster: Cluster, partition: int) -> PartitionState:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 
 import pytest
 from support.cluster import Cluster
@@ -18,11 +17,6 @@ from odradek.controller.partitions.states import ReplicaStatus
 from odradek.metadata_store.znodes import TopicNode
 
 T0 = TopicPartition("t", 0)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
 
 
 @pytest.fixture

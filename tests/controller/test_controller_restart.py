@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import trio
@@ -18,11 +17,6 @@ from odradek.controller.registration import BrokerIdTaken, get_or_create_cluster
 from odradek.controller.topics.planning import NewPartitions, NewTopic
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.store import Operation, Result
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
 
 
 def led(cluster: Cluster) -> dict[str, list[PartitionState]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 import trio
@@ -26,11 +25,6 @@ from odradek.metadata_store.store import MetadataStore, SessionState
 
 NOTICED_SECONDS = 1
 """Longer than it takes a watch to tell and an event to be done; of a clock that jumps."""
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
 
 
 @pytest.fixture

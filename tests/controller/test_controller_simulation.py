@@ -113,7 +113,7 @@ def complete_without_election(patch: pytest.MonkeyPatch) -> None:
 
     async def lead_from_target(moves: Reassignments, item: PartitionOf) -> bool:
         await moves._move_epoch(item)
-        moves._batch.send()
+        moves.batch.send()
         return True
 
     patch.setattr(Reassignments, "_lead_from_target", lead_from_target)
@@ -211,7 +211,7 @@ def miss_a_restart(patch: pytest.MonkeyPatch) -> None:
     real = BrokerChanges.registrations_changed
 
     async def registrations_changed(changes: BrokerChanges, registered: dict[int, object]) -> None:
-        known = changes._context.live_brokers
+        known = changes.context.live_brokers
         for broker_id in known.keys() & registered.keys():
             known[broker_id] = registered[broker_id]  # type: ignore[assignment]  # brokers, too
         await real(changes, registered)  # type: ignore[arg-type]  # brokers, too
