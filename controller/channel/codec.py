@@ -232,15 +232,23 @@ def decode_leader_and_isr(
 
     It yields after each, and returns them all: see `run_in_steps`.
     """
+    return _decode_states(body, config_of, _leader_and_isr_state)
+
+
+def _decode_states(
+    body: Any,
+    config_of: ConfigOf,
+    decode: Callable[[str, bytes, Any, Mapping[str, str]], PartitionState],
+) -> Generator[None, None, list[PartitionState]]:
+    """The partitions of a request, grouped by topic or, in older versions, not."""
     states: list[PartitionState] = []
     for state in body.ungrouped_partition_states:
-        config = config_of(state.topic_name)
-        states.append(_leader_and_isr_state(state.topic_name, ZERO_UUID, state, config))
+        states.append(decode(state.topic_name, ZERO_UUID, state, config_of(state.topic_name)))
         yield
     for topic in body.topic_states:
         config = config_of(topic.topic_name)
         for state in topic.partition_states:
-            states.append(_leader_and_isr_state(topic.topic_name, topic.topic_id, state, config))
+            states.append(decode(topic.topic_name, topic.topic_id, state, config))
             yield
     return states
 
@@ -275,16 +283,7 @@ def decode_update_metadata(
 
     It yields after each partition, and returns the whole: see `run_in_steps`.
     """
-    states: list[PartitionState] = []
-    for state in body.ungrouped_partition_states:
-        config = config_of(state.topic_name)
-        states.append(_update_metadata_state(state.topic_name, ZERO_UUID, state, config))
-        yield
-    for topic in body.topic_states:
-        config = config_of(topic.topic_name)
-        for state in topic.partition_states:
-            states.append(_update_metadata_state(topic.topic_name, topic.topic_id, state, config))
-            yield
+    states = yield from _decode_states(body, config_of, _update_metadata_state)
     return MetadataUpdate(
         body.controller_id,
         body.controller_epoch,

@@ -154,6 +154,9 @@ class Reassignments:
             [Replica(topic.name, partition, broker_id) for broker_id in newly_added],
             ReplicaStatus.NEW,
         )
+        if partition not in topic.leaderships:
+            # None of its replicas was alive when it was made; one of the new ones may be.
+            await self.partitions.bring_online([item])
         self.batch.send()
         if self.is_complete(item):
             await self._complete(item)

@@ -222,9 +222,7 @@ async def test_a_broker_that_moved_is_told_of_to_everyone(controller: ElectedCon
 async def test_a_partition_none_of_whose_replicas_is_there_is_led_when_one_comes(
     controller: ElectedController,
 ) -> None:
-    node = znodes.TopicNode(b"n" * 16, {0: (4, 5)})
-    await controller.store.create(znodes.topic_path("t"), znodes.encode_topic(node))
-    await controller.store.create(znodes.partitions_path("t"))
+    await controller.write_topic({0: (4, 5)})
     await controller.active.topics_changed()
     assert controller.topic("t").status(0) is PartitionStatus.NEW
     await controller.start(5)
@@ -270,18 +268,14 @@ async def test_a_new_controller_tells_everyone_everything_in_one_request(
 async def test_partitions_that_were_never_led_are_led_by_the_next_controller(
     controller: ElectedController,
 ) -> None:
-    node = znodes.TopicNode(b"n" * 16, {0: (2, 3)})
-    await controller.store.create(znodes.topic_path("t"), znodes.encode_topic(node))
-    await controller.store.create(znodes.partitions_path("t"))
+    await controller.write_topic({0: (2, 3)})
     await controller.elect(1)
     assert await controller.state() == (2, 0, (2, 3))
     assert all(state.is_new for state in controller.led(2))
 
 
 async def test_a_topic_that_others_made_is_led(controller: ElectedController) -> None:
-    node = znodes.TopicNode(b"n" * 16, {0: (2, 3)})
-    await controller.store.create(znodes.topic_path("t"), znodes.encode_topic(node))
-    await controller.store.create(znodes.partitions_path("t"))
+    await controller.write_topic({0: (2, 3)})
     await controller.active.topics_changed()
     assert await controller.state() == (2, 0, (2, 3))
     told = controller.told(1)

@@ -200,9 +200,7 @@ async def test_a_topic_on_its_way_is_deleted_wherever_it_is(controller: ElectedC
 
 
 async def test_a_topic_that_was_never_led_is_deleted(controller: ElectedController) -> None:
-    node = znodes.TopicNode(b"n" * 16, {0: (9,), 1: (1,)})
-    await controller.store.create(znodes.topic_path("t"), znodes.encode_topic(node))
-    await controller.store.create(znodes.partitions_path("t"))
+    await controller.write_topic({0: (9,), 1: (1,)})
     await controller.active.topics_changed()
     await delete(controller)
     assert statuses(controller) == {9: INELIGIBLE}

@@ -332,3 +332,15 @@ async def test_what_the_store_holds_of_a_move_is_read_as_kafka_writes_it(
     assert await controller.assigned() == TopicNode(
         controller.topic("t").topic_id, {0: (2, 3, 1)}, {0: (3,)}, {0: (1,)}
     )
+
+
+async def test_a_partition_that_was_never_led_is_led_by_the_brokers_it_moves_to(
+    controller: ElectedController,
+) -> None:
+    await controller.write_topic({0: (5,)})
+    await controller.active.topics_changed()
+    assert controller.topic("t").leaderships == {}
+    assert await reassign(controller, (3, 4)) == ErrorCode.NONE
+    leader, _, isr = await controller.state()
+    assert (leader, isr) == (3, (3, 4))
+    assert await moving(controller) == ((3, 4), (), ())

@@ -132,6 +132,12 @@ class ElectedController:
         self.channel.sent.clear()
         return self.topic(name)
 
+    async def write_topic(self, assignment: Assignment, name: str = "t") -> None:
+        """Somebody else writes a topic's nodes; the controller has not heard of it."""
+        node = znodes.TopicNode(b"n" * 16, assignment)
+        await self.store.create(znodes.topic_path(name), znodes.encode_topic(node))
+        await self.store.create(znodes.partitions_path(name))
+
     def topic(self, name: str) -> Topic:
         """A topic as the controller knows it."""
         topic = self.active.context.any_topic(name)
