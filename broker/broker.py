@@ -24,6 +24,7 @@ from ..controller.controller import Controller
 from ..metadata.features import SUPPORTED, Features
 from ..metadata.metadata_cache import MetadataCache
 from ..metadata.metadata_waiting import wait_for_metadata
+from ..metadata_store.errors import MetadataStoreError
 from ..metadata_store.store import MetadataStore
 from ..replication.replica_manager import ReplicaManager, ReplicaSettings
 from ..runtime.clock import Clock
@@ -39,7 +40,6 @@ from .interbroker.broker_links import BrokerLinks
 from .interbroker.controlled_shutdown import ControlledShutdown
 from .interbroker.feature_follower import FeatureFollower, FeaturesNotSupported
 from .interbroker.peers import BrokerPeers
-from .maintenance.failed_directories import hold_producer_ids
 from .maintenance.log_maintenance import LogMaintenance
 from .network.listener_security import tls_listeners
 from .network.server import Server, ServerSettings
@@ -284,7 +284,7 @@ class Broker:
                 self.coordinators.start()
                 self.log_maintenance.start()
                 self.peers.start()
-                self.start_task(hold_producer_ids, self.log_manager, self.controller)
+                self.start_task(self._hold_producer_ids)
                 self._schedule_log_cleaner()
                 self._schedule_leader_rebalance()
                 on_ready(advertised)
@@ -298,6 +298,19 @@ class Broker:
         with trio.CancelScope(shield=True):
             with trio.move_on_after(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
                 await shutdown.run()
+
+    async def _hold_producer_ids(self) -> None:
+        """Take a block of producer ids ahead, as Kafka's brokers do from their start on.
+
+        The log directory that holds the embedded metadata store may fail. The other ones are
+        served all the same, and an idempotent producer that connects only then needs an id. A
+        broker of one directory ends with it, and waits until the first producer.
+        """
+        if len(self.log_manager.directories) > 1:
+            try:
+                await self.controller.producer_ids.take()
+            except MetadataStoreError as error:
+                logger.warning("no producer ids could be taken ahead: %s", error)
 
     def _schedule_leader_rebalance(self) -> None:
         """Give brokers their preferred partitions back from time to time, if so configured."""

@@ -71,7 +71,8 @@ class Timers:
         so one that re-arms itself cannot hold the loop.
 
         Raises:
-            ExceptionGroup: what callbacks raised, after all that were due have been called.
+            ExceptionGroup: what callbacks raised, each with a note that names its callback, after
+                all that were due have been called.
         """
         due: list[Timer] = []
         heap = self._heap
@@ -93,6 +94,8 @@ class Timers:
             try:
                 callback()
             except Exception as failure:
+                name = getattr(callback, "__qualname__", repr(callback))
+                failure.add_note(f"timer callback {name} failed")
                 failures.append(failure)
         if failures:
             raise ExceptionGroup("timers failed", failures)

@@ -7,21 +7,24 @@ is why tables are copied before they are gone over.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode, KafkaError
+from ...controller.context import ControllerContext, Topic
+from ...controller.partitions.states import PartitionStatus
 from ...coordinator.group.classic.states import ClassicGroupState
 from ...coordinator.group.consumer.states import ConsumerGroupState
-from .controller_reader import controller_samples
-from .fetcher_reader import fetcher_samples
-from .metric import Sample
-from .request_reader import request_samples
+from ...protocol.messages import request_message
+from ..request.request_metrics import BUCKETS, RequestTimes, quantiles
+from .metric import Sample, Summary
 from .source import MetricsSource
 
 if TYPE_CHECKING:
     from ...replication.partition.partition import Partition
     from ...replication.topic_stats import TopicStats
+    from ..request.route import Route
 
 Reader = Callable[[MetricsSource], Iterator[Sample]]
 
@@ -179,6 +182,138 @@ def log_samples(source: MetricsSource) -> Iterator[Sample]:
         offline += not directory.is_online
         yield "kafka_log_logmanager_logdirectoryoffline", (directory.path,), not directory.is_online
     yield "kafka_log_logmanager_offlinelogdirectorycount", (), offline
+
+
+QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+"""Those that the exporter shows of Kafka's histograms, as it writes them."""
+
+_SHARES = tuple(float(each) for each in QUANTILES)
+
+
+def request_samples(source: MetricsSource) -> Iterator[Sample]:
+    """Every API that was requested.
+
+    A Fetch counts twice, as in Kafka: under its own name, and as FetchConsumer or FetchFollower.
+    """
+    times_of: dict[str, list[RequestTimes]] = defaultdict(list)
+    errors: Counter[tuple[str, str]] = Counter()
+    for route in source.dispatcher.routes:
+        for name, times in _named_times(route):
+            times_of[name].append(times)
+        for name, count in _counts(route).items():
+            labels = (name, str(route.api_version))
+            yield "kafka_network_requestmetrics_requests_total", labels, count
+        for error, count in route.errors.by_name():
+            errors[_name(route), error] += count
+        if route.times.sub_millisecond_count:
+            errors[_name(route), ErrorCode.NONE.name] += route.times.sub_millisecond_count
+    for request_and_error, count in errors.items():
+        yield "kafka_network_requestmetrics_errors_total", request_and_error, count
+    now_ms = source.context.clock.monotonic_ms()
+    for name, several in times_of.items():
+        yield "kafka_network_requestmetrics_totaltimems", (name,), _summary(several, now_ms)
+
+
+def _name(route: Route) -> str:
+    return request_message(route.api_key).name.removesuffix("Request")
+
+
+def _named_times(route: Route) -> Iterator[tuple[str, RequestTimes]]:
+    name = _name(route)
+    yield name, route.times
+    if route.follower_times is not None:
+        yield name, route.follower_times
+        yield f"{name}Consumer", route.times
+        yield f"{name}Follower", route.follower_times
+
+
+def _counts(route: Route) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for name, times in _named_times(route):
+        counts[name] += times.count
+    return counts
+
+
+def _summary(several: list[RequestTimes], now_ms: int) -> Summary:
+    buckets = [0] * BUCKETS
+    for times in several:
+        buckets = [a + b for a, b in zip(buckets, times.recent(now_ms), strict=True)]
+    return Summary(
+        sum(times.count for times in several),
+        sum(times.sum_ms for times in several),
+        tuple(zip(QUANTILES, quantiles(buckets, _SHARES), strict=True)),
+    )
+
+
+_FETCHERS = "kafka_server_replicafetchermanager_"
+_CLIENT = ("Replica",)
+"""Kafka's name for the fetchers of replicas, all together."""
+_MOVES = "kafka_server_replicaalterlogdirsmanager_"
+_MOVER = ("ReplicaAlterLogDirs",)
+
+
+def fetcher_samples(source: MetricsSource) -> Iterator[Sample]:
+    """All fetchers together, and each partition they follow."""
+    fetchers = source.fetchers
+    yield _FETCHERS + "maxlag", _CLIENT, fetchers.max_lag()
+    yield _FETCHERS + "failedpartitionscount", _CLIENT, fetchers.failed_partitions_count
+    yield _FETCHERS + "deadthreadcount", _CLIENT, fetchers.dead_threads_count
+    moves = source.context.replica_manager.future_replicas
+    yield _MOVES + "maxlag", _MOVER, moves.max_lag
+    yield _MOVES + "failedpartitionscount", _MOVER, moves.failed_count
+    for fetcher in list(fetchers):
+        client = f"ReplicaFetcherThread-{fetcher.fetcher_id}-{fetcher.leader_id}"
+        for topic_partition, lag in fetcher.lags().items():
+            labels = (client, topic_partition.topic, str(topic_partition.partition))
+            yield "kafka_server_fetcherlagmetrics_consumerlag", labels, lag
+
+
+_CONTROLLER = "kafka_controller_kafkacontroller_"
+
+
+def controller_samples(source: MetricsSource) -> Iterator[Sample]:
+    """What the controller sees of the cluster, if this broker is it."""
+    try:
+        context = source.context.controller.active.context
+    except KafkaError:
+        context = ControllerContext()  # NOT_CONTROLLER: an empty cluster, all zeros
+    topics = [topic for topic in context.topics() if not topic.is_being_deleted]
+    yield _CONTROLLER + "activecontrollercount", (), source.context.controller.is_active
+    yield _CONTROLLER + "activebrokercount", (), len(context.live_brokers)
+    yield _CONTROLLER + "globaltopiccount", (), len(topics)
+    yield _CONTROLLER + "globalpartitioncount", (), sum(len(each.assignment) for each in topics)
+    yield (
+        _CONTROLLER + "offlinepartitionscount",
+        (),
+        sum(
+            status is PartitionStatus.OFFLINE
+            for topic in topics
+            for status in topic.statuses.values()
+        ),
+    )
+    yield (
+        _CONTROLLER + "preferredreplicaimbalancecount",
+        (),
+        sum(map(imbalanced_partitions, topics)),
+    )
+
+
+def imbalanced_partitions(topic: Topic) -> int:
+    """How many partitions of a topic are not led by the first of their replicas.
+
+    One that is on its way to others counts only once its first replica is in sync (Kafka's
+    ControllerContext.hasPreferredLeader).
+    """
+    count = 0
+    for partition, state in topic.leaderships.items():
+        replicas = topic.assignment.get(partition)
+        if not replicas or state.leader == replicas[0]:
+            continue
+        reassignment = topic.reassignments.get(partition)
+        is_coming = reassignment is not None and replicas[0] in reassignment.adding
+        if not is_coming or replicas[0] in state.isr:
+            count += 1
+    return count
 
 
 def group_samples(source: MetricsSource) -> Iterator[Sample]:

@@ -363,5 +363,6 @@ def run_due_timers(timers: Timers, now_ms: int) -> None:
     """Do what is due; what fails is logged, for the loop goes on."""
     try:
         timers.run_due(now_ms)
-    except ExceptionGroup:
-        logger.exception("timer callbacks failed")
+    except ExceptionGroup as failed:
+        for failure in failed.exceptions:
+            logger.error("%s", failure.__notes__[-1], exc_info=failure)

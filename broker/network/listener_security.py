@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...config.broker_config import BrokerConfig
     from ...config.dynamic.dynamic_config import DynamicConfig
     from ...security.tls.listeners import TlsListeners
 
@@ -16,15 +15,10 @@ def tls_listeners(config: DynamicConfig) -> TlsListeners | None:
     Raises:
         ConfigError: a setting of TLS, or a file of keys or certificates, cannot be used.
     """
-    if not speaks_tls(config):
+    if not any(listener.security_protocol == "SSL" for listener in config.listeners):
         return None
     from ...security.tls.listeners import TlsListeners
 
     listeners = TlsListeners(config)
     config.add_part(listeners)
     return listeners
-
-
-def speaks_tls(config: BrokerConfig) -> bool:
-    """Whether a listener asks for TLS."""
-    return any(listener.security_protocol == "SSL" for listener in config.listeners)

@@ -54,6 +54,7 @@ def test_a_timer_that_fails_does_not_keep_the_others_from_running() -> None:
     with pytest.raises(ExceptionGroup) as raised:
         timers.run_due(5)
     assert raised.group_contains(ZeroDivisionError)
+    assert "timer callback " in raised.value.exceptions[0].__notes__[0]
     assert ran == ["second"]
 
 
