@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 import construct
 
@@ -223,3 +223,15 @@ class Message(Struct, metaclass=MessageType):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+        # What `MessageType` says of any message, of this one.
+
+        @classmethod
+        def decoder(cls, version: int) -> Callable[[Buffer, int], tuple[Self, int]]: ...
+
+        @classmethod
+        def encoder(cls, version: int) -> Callable[[Self], list[Any]]: ...
+
+        @classmethod
+        def parse(cls, data: Buffer, *, version: int) -> Self: ...

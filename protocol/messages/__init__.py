@@ -134,11 +134,6 @@ def message_names() -> list[str]:
     return list(_modules_by_message())
 
 
-def module_names() -> list[str]:
-    """The names of the modules here."""
-    return list(names_by_module())
-
-
 def names_by_module() -> dict[str, tuple[str, ...]]:
     """The names of the messages in each module."""
     return {module_name(key): tuple(_base_name(key) + side for side in SIDES) for key in ApiKey}
