@@ -7,6 +7,7 @@ to them without looking anything up; the metrics reporter reads them.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, fields
 
 from ..common.errors import ErrorCode
 
@@ -38,6 +39,7 @@ FETCH_FAILURES_EXPECTED = frozenset(
 """The same of fetches."""
 
 
+@dataclass(slots=True, eq=False)
 class TopicStats:
     """The counters of one topic on one broker.
 
@@ -54,40 +56,21 @@ class TopicStats:
         failed_isr_updates: those that were not.
     """
 
-    __slots__ = (
-        "bytes_in",
-        "bytes_out",
-        "bytes_rejected",
-        "failed_fetch_requests",
-        "failed_isr_updates",
-        "failed_produce_requests",
-        "isr_expands",
-        "isr_shrinks",
-        "messages_in",
-        "reassignment_bytes_in",
-        "reassignment_bytes_out",
-        "replication_bytes_in",
-        "replication_bytes_out",
-        "total_fetch_requests",
-        "total_produce_requests",
-    )
-
-    def __init__(self) -> None:
-        self.messages_in = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self.bytes_rejected = 0
-        self.total_produce_requests = 0
-        self.failed_produce_requests = 0
-        self.total_fetch_requests = 0
-        self.failed_fetch_requests = 0
-        self.replication_bytes_in = 0
-        self.replication_bytes_out = 0
-        self.reassignment_bytes_in = 0
-        self.reassignment_bytes_out = 0
-        self.isr_shrinks = 0
-        self.isr_expands = 0
-        self.failed_isr_updates = 0
+    messages_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    bytes_rejected: int = 0
+    total_produce_requests: int = 0
+    failed_produce_requests: int = 0
+    total_fetch_requests: int = 0
+    failed_fetch_requests: int = 0
+    replication_bytes_in: int = 0
+    replication_bytes_out: int = 0
+    reassignment_bytes_in: int = 0
+    reassignment_bytes_out: int = 0
+    isr_shrinks: int = 0
+    isr_expands: int = 0
+    failed_isr_updates: int = 0
 
     def count_refused_append(self, error: ErrorCode, size: int) -> None:
         """One partition of a Produce was refused."""
@@ -136,8 +119,8 @@ class TopicStats:
 
     def add(self, other: TopicStats) -> None:
         """Add another's counters to these."""
-        for name in TopicStats.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 class TopicStatsTable:

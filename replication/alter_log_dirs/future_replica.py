@@ -13,7 +13,7 @@ from ..fetcher.plans import RequestPlan, Wait
 from ..fetcher.settings import FetcherSettings
 from ..fetcher.truncation import Truncation
 from ..partition.partition import Partition
-from ..quota.replication_quota import ReplicaQuota
+from ..quota.replication_quota import ReplicationQuota
 from .local_leader import LocalLeader
 
 ANY_EPOCH = 2**31 - 1
@@ -39,7 +39,7 @@ class FutureReplica:
     """
 
     def __init__(
-        self, partition: Partition, log: Log, settings: FetcherSettings, quota: ReplicaQuota
+        self, partition: Partition, log: Log, settings: FetcherSettings, quota: ReplicationQuota
     ) -> None:
         self.topic_partition = partition.topic_partition
         self.partition = partition

@@ -19,7 +19,7 @@ from ...storage.log_manager.log_manager import LogManager, can_move
 from ..fetcher.settings import FetcherSettings
 from ..partition.partition import Partition
 from ..partition.partition_table import PartitionTable
-from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicaQuota, ReplicationQuota
+from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicationQuota
 from .future_replica import FutureReplica
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class FutureReplicas:
 
     def __init__(self, broker_id: int, log_manager: LogManager, online: PartitionTable) -> None:
         self.settings = FetcherSettings(broker_id)
-        self.quota: ReplicaQuota = UNBOUNDED_QUOTA
+        self.quota: ReplicationQuota = UNBOUNDED_QUOTA
         self.on_work: Callable[[], None] = lambda: None
         self._log_manager = log_manager
         self._online = online

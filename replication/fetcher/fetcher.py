@@ -17,7 +17,7 @@ from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH
 from ...common.topic_partition import TopicPartition
 from ...storage.errors import is_disk_failure
 from ..partition.partition import Partition
-from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicaQuota
+from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicationQuota
 from .fetch_session_handler import FetchSessionHandler
 from .fetch_state import (
     TRANSITIONS,
@@ -110,7 +110,7 @@ class ReplicaFetcher:
         partition_of: PartitionOf,
         *,
         failed: set[TopicPartition] | None = None,
-        quota: ReplicaQuota = UNBOUNDED_QUOTA,
+        quota: ReplicationQuota = UNBOUNDED_QUOTA,
         on_appended: OnAppended = lambda topic_partitions: None,
     ) -> None:
         self.leader_id = leader_id

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from ...common.topic_partition import TopicPartition
-from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicaQuota
+from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicationQuota
 from .fetch_state import InitialFetchState, PartitionFetchState
 from .fetcher import OnAppended, PartitionOf, ReplicaFetcher
 from .settings import FetcherSettings
@@ -62,7 +62,7 @@ class FetcherManager:
         partition_of: PartitionOf,
         start_fetcher: StartFetcher,
         *,
-        quota: ReplicaQuota = UNBOUNDED_QUOTA,
+        quota: ReplicationQuota = UNBOUNDED_QUOTA,
         on_appended: OnAppended = lambda topic_partitions: None,
     ) -> None:
         self._settings = settings
@@ -169,13 +169,6 @@ class FetcherManager:
         """Which of a broker's fetchers follows a partition; Kafka's choice, the same every time."""
         number = _to_int32(31 * _java_hash(topic_partition.topic) + topic_partition.partition)
         return 0 if number == -_INT32_SIGN else abs(number) % self._num_fetchers
-
-    def fetcher_of(self, topic_partition: TopicPartition) -> ReplicaFetcher | None:
-        """The fetcher that follows a partition; None: nobody does."""
-        for fetcher in self._fetchers.values():
-            if fetcher.fetch_state(topic_partition) is not None:
-                return fetcher
-        return None
 
     # -- metrics ----------------------------------------------------------------------------
 

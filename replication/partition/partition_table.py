@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
-from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicaQuota
+from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicationQuota
 from ..read.fetch import FetchParams
 from ..read.replica_selector import SelectReplica, select_leader
 from .partition import Partition
@@ -30,7 +30,7 @@ class PartitionTable(dict[TopicPartition, Partition]):
         super().__init__()
         self.offline: set[TopicPartition] = set()
         self.select_replica: SelectReplica = select_leader
-        self.leader_quota: ReplicaQuota = UNBOUNDED_QUOTA
+        self.leader_quota: ReplicationQuota = UNBOUNDED_QUOTA
         self.is_in_cluster: Callable[[TopicPartition], bool] = lambda _: False
 
     def must_wait(self, partition: Partition, params: FetchParams) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from ...common.topic_partition import TopicPartition
 
@@ -19,37 +18,6 @@ ALL_REPLICAS = "*"
 
 UNBOUNDED = 2**63 - 1
 """Bytes a second; Kafka's default."""
-
-
-class ReplicaQuota(Protocol):
-    """A bound on the bytes that replication may take (Kafka's ReplicaQuota)."""
-
-    def is_throttled(self, topic_partition: TopicPartition) -> bool:
-        """Whether the bound is for this partition."""
-
-    def is_quota_exceeded(self) -> bool:
-        """Whether more was taken than is allowed."""
-
-    def record(self, size: int) -> None:
-        """Bytes of throttled partitions were received."""
-
-
-class UnboundedQuota:
-    """No bound at all (Kafka's UnboundedQuota)."""
-
-    def is_throttled(self, topic_partition: TopicPartition) -> bool:
-        """No partition is."""
-        return False
-
-    def is_quota_exceeded(self) -> bool:
-        """Never."""
-        return False
-
-    def record(self, size: int) -> None:
-        """Nothing is counted."""
-
-
-UNBOUNDED_QUOTA = UnboundedQuota()
 
 
 class ReplicationQuota:
@@ -134,6 +102,10 @@ class ReplicationQuota:
             self.bytes_per_second_max < UNBOUNDED
             and self.bytes_per_second > self.bytes_per_second_max
         )
+
+
+UNBOUNDED_QUOTA = ReplicationQuota("", -1, lambda: 0)
+"""Throttles nothing (Kafka's UnboundedQuota)."""
 
 
 class ReplicationQuotas:
