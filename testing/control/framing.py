@@ -22,6 +22,10 @@ PREFIX = struct.Struct(">I")
 _BYTES_MARK = "$bytes"
 
 
+class VerbError(Exception):
+    """A verb cannot be carried out; the text is a sentence for the caller."""
+
+
 class FrameError(Exception):
     """A frame that is too long, or holds no JSON."""
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from .framing import VerbError
 from .target import ControlTarget
-from .verbs import VerbError, find_verb
+from .verbs import find_verb
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker

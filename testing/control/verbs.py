@@ -46,7 +46,7 @@ from typing import (
     overload,
 )
 
-from .framing import from_wire, to_wire
+from .framing import VerbError, from_wire, to_wire
 
 if TYPE_CHECKING:
     from .client import ControlClient
@@ -63,16 +63,12 @@ MODULES = {
     "disks": "odradek.testing.outages.disks",
     "faults": "odradek.testing.faults.broker_faults",
     "replicas": "odradek.testing.outages.replicas",
-    "requests": "odradek.testing.inspection.request_log",
+    "requests": "odradek.testing.inspection.requests",
     "state": "odradek.testing.inspection.broker_state",
     "topics": "odradek.testing.inspection.topic_admin",
 }
 """The module of each group of verbs."""
 GROUPS = {module: group for group, module in MODULES.items()}
-
-
-class VerbError(Exception):
-    """A verb cannot be carried out; the text is a sentence for the caller."""
 
 
 class HasControl(ABC):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from ..control.client import ControlError
 from ..control.verbs import verb
-from .fault import Fault
+from .fault import Fault, FaultStatus
 
 if TYPE_CHECKING:
     from ..control.client import ControlClient
@@ -19,25 +19,6 @@ STRIKE_SECONDS = 30.0
 """How long a strike is waited for, unless the call says otherwise."""
 ANSWER_SECONDS = 30.0
 """How much longer the control channel may take to say so."""
-
-
-class FaultStatus(NamedTuple):
-    """A fault of a broker, as the broker knows it at one moment.
-
-    Attributes:
-        id: its number on this broker.
-        owner: the text it was added with.
-        matches: how many requests it was about, whether or not they were struck.
-        strikes: how often it has struck.
-        is_lifted: whether it is over.
-    """
-
-    id: int
-    fault: Fault
-    owner: str
-    matches: int
-    strikes: int
-    is_lifted: bool
 
 
 # -- in the broker's process ----------------------------------------------------------------------

@@ -202,3 +202,22 @@ class Fault(NamedTuple):
             str(self)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is no fault: {error}") from None
+
+
+class FaultStatus(NamedTuple):
+    """A fault of a broker, as the broker knows it at one moment.
+
+    Attributes:
+        id: its number on this broker.
+        owner: the text it was added with.
+        matches: how many requests it was about, whether or not they were struck.
+        strikes: how often it has struck.
+        is_lifted: whether it is over.
+    """
+
+    id: int
+    fault: Fault
+    owner: str
+    matches: int
+    strikes: int
+    is_lifted: bool

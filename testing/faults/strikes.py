@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...common.errors import ErrorCode
 from ...protocol.api_keys import ApiKey
 from ...protocol.error_response import error_response
+from .fault import Fault, FaultStatus, TriggerState
 from .frames import (
     HEAD_BYTES,
     Piece,
@@ -21,12 +22,13 @@ from .frames import (
     total_size,
     turn_over_bit,
 )
+from .matcher import Match
 from .partial_errors import PartialErrors, marks_answer, prepare_to_mark, take_out, with_marks
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
     from ...broker.request.requests import ClientConnection, Request
-    from .fault_table import ActiveFault
+    from ..control.request_names import RequestNames
 
 ANSWER_ACTIONS = frozenset(
     {
@@ -53,6 +55,78 @@ BATCH_LENGTH_AT = 8
 BATCH_LENGTH_END = 12
 CRC_COVERS_FROM = 21
 """Within a record batch of format v2: from here on its checksum counts."""
+
+
+class ActiveFault:
+    """One fault of a broker.
+
+    Args:
+        number: by which it is known.
+        fault: what it is.
+        owner: who added it.
+
+    Attributes:
+        strikes: how often it struck.
+        is_lifted: whether it is over.
+    """
+
+    def __init__(self, number: int, fault: Fault, owner: str) -> None:
+        self.number = number
+        self.fault = fault
+        self.owner = owner
+        self.strikes = 0
+        self.is_lifted = False
+        self.trigger = TriggerState(fault.trigger)
+        self._api_key = fault.match.api_key
+        self._versions = fault.match.version_range
+
+    def matches(self, request: Request, names: Callable[[], RequestNames]) -> bool:
+        """Whether a request is one of those that it is about.
+
+        Args:
+            names: what the request names; called only if that is looked at.
+        """
+        match = self.fault.match
+        if self._api_key is not None and request.api_key != self._api_key:
+            return False
+        if self._versions is not None and request.api_version not in self._versions:
+            return False
+        if match.client_id is not None and request.client_id != match.client_id:
+            return False
+        return not match.names_something or _names_match(match, names())
+
+    def fires(self) -> bool:
+        """Count a request that matches; returns whether it is struck."""
+        if self.is_lifted or not self.trigger.fires():
+            return False
+        self.strikes += 1
+        return True
+
+    def status(self) -> FaultStatus:
+        """The fault as it is now."""
+        return FaultStatus(
+            self.number,
+            self.fault,
+            self.owner,
+            self.trigger.matches,
+            self.strikes,
+            self.is_lifted,
+        )
+
+
+def _names_match(match: Match, names: RequestNames) -> bool:
+    if match.topic is not None and match.topic not in names.topics:
+        return False
+    if match.partition is not None:
+        partitions = {
+            partition for topic, partition in names.partitions if match.topic in (None, topic)
+        }
+        if match.partition not in partitions:
+            return False
+    if match.group is not None and match.group not in names.groups:
+        return False
+    tid = match.transactional_id
+    return tid is None or tid in names.transactional_ids
 
 
 class Strikes:

@@ -1,5 +1,5 @@
 """Looking into brokers from a test: topics, records, groups, transactions, requests.
 
 `broker_inspection` and `cluster_inspection` are what a test calls; `broker_state`, `topic_admin`
-and `request_log` hold the verbs that do it in the broker's process.
+and `requests` hold the verbs that do it in the broker's process.
 """

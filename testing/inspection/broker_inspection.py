@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..control.verbs import HasControl
 from . import broker_state, topic_admin
-from .request_log import Requests
+from .requests import Requests
 from .states import TransactionState
 
 if TYPE_CHECKING:

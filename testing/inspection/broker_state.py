@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...common.internal_topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, TRANSACTION_STATE
 from ...common.topic_partition import TopicPartition
-from ..control.verbs import VerbError, verb
+from ..control.framing import VerbError
+from ..control.verbs import verb
 from .states import (
     GroupState,
     MemberState,

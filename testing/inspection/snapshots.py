@@ -39,7 +39,7 @@ from ...metadata.metadata_cache import MetadataUpdate
 from ...metadata_store import znodes
 from ...metadata_store.errors import NoNode
 from ...metadata_store.store import Delete, Operation
-from ..control.verbs import VerbError
+from ..control.framing import VerbError
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker

@@ -6,7 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from ...common.errors import KafkaError
-from ..control.verbs import VerbError, verb
+from ..control.framing import VerbError
+from ..control.verbs import verb
 from .states import Snapshot
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ..control.verbs import VerbError, verb
+from ..control.framing import VerbError
+from ..control.verbs import verb
 
 if TYPE_CHECKING:
     from ...common.errors import ErrorCode

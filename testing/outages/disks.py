@@ -6,7 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ..control.verbs import VerbError, verb
+from ..control.framing import VerbError
+from ..control.verbs import verb
 
 if TYPE_CHECKING:
     from ...common.topic_partition import TopicPartition

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ...common.topic_partition import TopicPartition
-from ..control.verbs import VerbError, verb
+from ..control.framing import VerbError
+from ..control.verbs import verb
 from ..inspection.broker_state import hosted_partition
 
 if TYPE_CHECKING:

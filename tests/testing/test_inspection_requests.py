@@ -13,7 +13,7 @@ from kafka import TopicPartition as Assigned
 
 from odradek.testing import Broker
 from odradek.testing.control.client import ControlError
-from odradek.testing.inspection import request_log
+from odradek.testing.inspection import request_log, requests
 
 WAIT_SECONDS_MAX = 60.0
 
@@ -115,7 +115,7 @@ def test_requests_that_were_forgotten_are_not_passed_over_in_silence(broker: Bro
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     capacity = request_log.CAPACITY
     control = broker.control()
-    request_log.remember.on(control)(5)
+    requests.remember.on(control)(5)
     try:
         for _ in range(6):
             producer.produce("orders", b"value")
@@ -127,4 +127,4 @@ def test_requests_that_were_forgotten_are_not_passed_over_in_silence(broker: Bro
         mark = broker.requests.mark()
         assert broker.requests.since(mark).count() == 0
     finally:
-        request_log.remember.on(control)(capacity)
+        requests.remember.on(control)(capacity)

@@ -21,7 +21,8 @@ from odradek.testing.fixtures.shared_broker import (
     SharedBrokerError,
     known_broker,
 )
-from odradek.testing.inspection.request_log import CAPACITY, remember
+from odradek.testing.inspection.request_log import CAPACITY
+from odradek.testing.inspection.requests import remember
 
 
 @pytest.fixture(scope="module")
