@@ -168,9 +168,7 @@ def _serve_metrics(broker: Broker, listener: MetricsListener) -> None:
 
 
 async def make_broker(
-    config: BrokerConfig,
-    progress: Progress | None = None,
-    environment: Environment | None = None,
+    config: BrokerConfig, progress: Progress | None = None, environment: Environment | None = None
 ) -> Broker:
     """Open the data folders and put a broker together.
 
@@ -188,11 +186,7 @@ async def make_broker(
     rng = random.Random()
     directories = [os.path.abspath(directory) for directory in config["log.dirs"]]
     log_manager = LogManager(
-        directories,
-        clock=clock,
-        default_config=log_config(config, {}),
-        files=files,
-        rng=rng,
+        directories, clock=clock, default_config=log_config(config, {}), files=files, rng=rng
     )
     try:
         store = make_store(

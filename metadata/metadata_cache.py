@@ -289,9 +289,7 @@ def _without_replica(state: PartitionState, broker_id: int) -> PartitionState:
 
 
 def _with_partitions(
-    snapshot: MetadataSnapshot,
-    states: Iterable[PartitionState],
-    deleted: list[TopicPartition],
+    snapshot: MetadataSnapshot, states: Iterable[PartitionState], deleted: list[TopicPartition]
 ) -> MetadataSnapshot:
     """The snapshot with the states in it; those being deleted leave and are listed.
 

@@ -146,11 +146,7 @@ async def _alter_topic(alteration: Alteration) -> None:
         return altered
 
     await context.config_manager.alter(
-        TOPICS,
-        name,
-        change,
-        needs=znodes.topic_path(name),
-        validate_only=alteration.validate_only,
+        TOPICS, name, change, needs=znodes.topic_path(name), validate_only=alteration.validate_only
     )
 
 

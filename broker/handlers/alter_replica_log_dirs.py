@@ -55,9 +55,7 @@ def _is_known(context: HandlerContext, topic_partition: TopicPartition) -> bool:
     return context.metadata_cache.contains_partition(*topic_partition)
 
 
-def _response(
-    errors: dict[TopicPartition, ErrorCode],
-) -> messages.AlterReplicaLogDirsResponse:
+def _response(errors: dict[TopicPartition, ErrorCode]) -> messages.AlterReplicaLogDirsResponse:
     response = messages.AlterReplicaLogDirsResponse
     topics: dict[str, messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
     for (topic, partition), error in errors.items():

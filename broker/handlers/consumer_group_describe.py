@@ -77,9 +77,7 @@ def _described(
     )
 
 
-def _member(
-    described: DescribedConsumer,
-) -> messages.ConsumerGroupDescribeResponse.Member:
+def _member(described: DescribedConsumer) -> messages.ConsumerGroupDescribeResponse.Member:
     member = described.member
     return messages.ConsumerGroupDescribeResponse.Member(
         member_id=member.member_id,

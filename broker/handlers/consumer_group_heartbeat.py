@@ -101,9 +101,7 @@ def _response(answer: HeartbeatAnswer) -> messages.ConsumerGroupHeartbeatRespons
     )
 
 
-def _assignment(
-    owned: OwnedPartitions,
-) -> messages.ConsumerGroupHeartbeatResponse.Assignment:
+def _assignment(owned: OwnedPartitions) -> messages.ConsumerGroupHeartbeatResponse.Assignment:
     response = messages.ConsumerGroupHeartbeatResponse
     return response.Assignment(
         topic_partitions=[

@@ -127,9 +127,7 @@ def _refused(resource: Resource, error: KafkaError) -> Result:
 
 
 def _described(
-    resource: Resource,
-    entries: list[ConfigEntry],
-    body: messages.DescribeConfigsRequest,
+    resource: Resource, entries: list[ConfigEntry], body: messages.DescribeConfigsRequest
 ) -> Result:
     explain = _explain(resource.resource_type) if body.include_documentation else None
     response = messages.DescribeConfigsResponse

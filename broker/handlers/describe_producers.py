@@ -37,9 +37,7 @@ def handle_describe_producers(
         except KafkaError as refusal:
             partitions = [
                 response.PartitionResponse(
-                    partition_index=index,
-                    error_code=refusal.code,
-                    error_message=refusal.message,
+                    partition_index=index, error_code=refusal.code, error_message=refusal.message
                 )
                 for index in topic.partition_indexes
             ]

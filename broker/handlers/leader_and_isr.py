@@ -45,9 +45,7 @@ async def handle_leader_and_isr(
         if start:
             await trio.lowlevel.checkpoint()
         errors |= context.replica_manager.become_leader_or_follower(
-            body.controller_id,
-            body.controller_epoch,
-            states[start : start + PARTITIONS_PER_STEP],
+            body.controller_id, body.controller_epoch, states[start : start + PARTITIONS_PER_STEP]
         )
     if body.type == FULL:
         named = {state.topic_partition for state in states}
@@ -81,7 +79,7 @@ def _answer(
                     topic_name=topic, partition_index=partition, error_code=code
                 )
                 for (topic, partition), code in errors.items()
-            ],
+            ]
         )
     by_topic: dict[str, list[messages.LeaderAndIsrResponse.LeaderAndIsrPartitionError]] = {}
     for (topic, partition), code in errors.items():
@@ -94,5 +92,5 @@ def _answer(
                 topic_id=topic_ids[topic], partition_errors=partition_errors
             )
             for topic, partition_errors in by_topic.items()
-        ],
+        ]
     )

@@ -36,11 +36,7 @@ class ControlledShutdown:
     """
 
     def __init__(
-        self,
-        cache: MetadataCache,
-        controller: Controller,
-        links: BrokerLinks,
-        config: BrokerConfig,
+        self, cache: MetadataCache, controller: Controller, links: BrokerLinks, config: BrokerConfig
     ) -> None:
         self._broker_id = cache.broker_id
         self._cache = cache

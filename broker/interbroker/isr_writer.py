@@ -39,11 +39,7 @@ class IsrWriter:
     """
 
     def __init__(
-        self,
-        store: MetadataStore,
-        clock: Clock,
-        timers: Timers,
-        start_task: Callable[..., None],
+        self, store: MetadataStore, clock: Clock, timers: Timers, start_task: Callable[..., None]
     ) -> None:
         self._store = store
         self._clock = clock

@@ -95,11 +95,7 @@ METRICS: dict[str, Metric] = dict(
             ("broker", "cluster_id", "version"),
             "Which broker this is, always 1.",
         ),
-        _metric(
-            _GAUGE,
-            "kafka.server:KafkaServer,BrokerState",
-            "3 while the broker serves.",
-        ),
+        _metric(_GAUGE, "kafka.server:KafkaServer,BrokerState", "3 while the broker serves."),
         # -- replicas ------------------------------------------------------------------
         _replica_manager("LeaderCount", "Partitions that this broker leads."),
         _replica_manager("PartitionCount", "Partitions that this broker has a replica of."),

@@ -155,11 +155,7 @@ def waiting_samples(source: MetricsSource) -> Iterator[Sample]:
     cached = sum(len(session.partitions) for session in sessions)
     yield _FETCH_SESSIONS + "numincrementalfetchsessions", (), len(sessions)
     yield _FETCH_SESSIONS + "numincrementalfetchpartitionscached", (), cached
-    yield (
-        _FETCH_SESSIONS + "incrementalfetchsessionevictions_total",
-        (),
-        sessions.evictions,
-    )
+    yield (_FETCH_SESSIONS + "incrementalfetchsessionevictions_total", (), sessions.evictions)
 
 
 def network_samples(source: MetricsSource) -> Iterator[Sample]:

@@ -50,10 +50,7 @@ def fetch_params(context: HandlerContext, body: messages.FetchRequest, version: 
 
 
 def fetch_response(
-    context: HandlerContext,
-    request: Request,
-    session: FetchSession | None,
-    results: Results,
+    context: HandlerContext, request: Request, session: FetchSession | None, results: Results
 ) -> messages.FetchResponse:
     """The answer; of a session it holds what its client does not know yet."""
     if session is not None:

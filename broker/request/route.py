@@ -52,10 +52,7 @@ class Route:
     )
 
     def __init__(
-        self,
-        registration: Registration,
-        api_version: int,
-        learn: Callable[..., None] | None = None,
+        self, registration: Registration, api_version: int, learn: Callable[..., None] | None = None
     ) -> None:
         api_key = registration.api_key
         self.api_key = api_key

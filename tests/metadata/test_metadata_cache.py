@@ -11,12 +11,7 @@ from odradek.common.live_broker import EndPoint, LiveBroker
 from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
 from odradek.common.sentinels import ZERO_UUID
 from odradek.common.topic_partition import TopicPartition
-from odradek.metadata.metadata_cache import (
-    MetadataCache,
-    MetadataSnapshot,
-    MetadataUpdate,
-    Node,
-)
+from odradek.metadata.metadata_cache import MetadataCache, MetadataSnapshot, MetadataUpdate, Node
 
 ORDERS_ID = bytes(range(16))
 CLICKS_ID = bytes(range(16, 32))

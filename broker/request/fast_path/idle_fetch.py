@@ -404,10 +404,7 @@ class FastFetchAnswer:
             (
                 requested.topic_id or requested.topic_partition.topic,
                 requested.topic_partition.partition,
-            ): (
-                requested,
-                data,
-            )
+            ): (requested, data)
             for requested, data in results
         }
         self._buffers: list[Any] = []

@@ -130,10 +130,7 @@ async def test_change_is_in_force_when_it_is_answered_and_once(follower: Followe
 
 
 async def test_other_brokers_follow(
-    follower: Follower,
-    other_store: EmbeddedStore,
-    clock: ManualClock,
-    nursery: trio.Nursery,
+    follower: Follower, other_store: EmbeddedStore, clock: ManualClock, nursery: trio.Nursery
 ) -> None:
     other = Follower(other_store, clock, nursery)
     await other.manager.start(2)

@@ -371,8 +371,7 @@ async def test_changed_logger_logs_and_follows_its_parent_again(bench) -> None:
         assert logger.level == number
         assert await describe(bench, BROKER_LOGGER, own, logger.name) == (level, 6)
     await alter(
-        bench,
-        (BROKER_LOGGER, own, [(logger.name, DELETE), ("odradek.broker", SET, "ERROR")]),
+        bench, (BROKER_LOGGER, own, [(logger.name, DELETE), ("odradek.broker", SET, "ERROR")])
     )
     assert logger.level == logging.NOTSET
     assert await describe(bench, BROKER_LOGGER, own, logger.name) == ("ERROR", 6)

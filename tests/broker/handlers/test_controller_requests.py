@@ -189,9 +189,7 @@ async def test_offsets_committed_for_a_deleted_partition_are_forgotten(
     assert forgotten == [TopicPartition("t", 0)]
 
 
-async def test_leading_and_following_are_taken_up_and_older_leaders_refused(
-    bench: "Bench",
-) -> None:
+async def test_leading_and_following_are_taken_up_and_older_leaders_refused(bench: "Bench") -> None:
     assert (await lead(bench, 1, 5)).error_code == ErrorCode.NONE
     partition = bench.broker.replica_manager.get_partition(TopicPartition("t", 0))
     assert partition is not None

@@ -17,9 +17,7 @@ def asking(*resources, synonyms=False, documentation=False):
     return messages.DescribeConfigsRequest(
         resources=[
             made(
-                resource_type=kind,
-                resource_name=name,
-                configuration_keys=keys[0] if keys else None,
+                resource_type=kind, resource_name=name, configuration_keys=keys[0] if keys else None
             )
             for kind, name, *keys in resources
         ],

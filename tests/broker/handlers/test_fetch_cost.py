@@ -73,9 +73,7 @@ def asked(topic_id: bytes, partitions: int, offset: int = 0) -> list[Any]:
     """Partitions of a topic, the first at this offset and the others at their end."""
     wishes = [
         Fetch.FetchPartition(
-            partition=index,
-            fetch_offset=0 if index else offset,
-            partition_max_bytes=1 << 20,
+            partition=index, fetch_offset=0 if index else offset, partition_max_bytes=1 << 20
         )
         for index in range(partitions)
     ]

@@ -164,10 +164,7 @@ async def test_validate_only_answers_as_if_and_makes_nothing(client: Client) -> 
 
 @pytest.mark.parametrize(
     ("fields", "partitions", "code"),
-    [
-        ({"timeout_ms": 0}, 1, ErrorCode.REQUEST_TIMED_OUT),
-        ({}, 10_001, ErrorCode.POLICY_VIOLATION),
-    ],
+    [({"timeout_ms": 0}, 1, ErrorCode.REQUEST_TIMED_OUT), ({}, 10_001, ErrorCode.POLICY_VIOLATION)],
 )
 async def test_a_request_refused_as_a_whole_is_told_for_each_topic(
     client: Client, fields: dict[str, int], partitions: int, code: ErrorCode

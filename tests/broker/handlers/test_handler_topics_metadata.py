@@ -235,8 +235,7 @@ async def test_partitions_without_a_living_leader_say_so(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize(
-    ("version", "code"),
-    [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)],
+    ("version", "code"), [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)]
 )
 async def test_a_leader_without_the_clients_listener_is_told_apart_from_version_6_on(
     client: Client, version: int, code: ErrorCode

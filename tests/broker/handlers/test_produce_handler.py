@@ -83,9 +83,7 @@ async def test_requests_after_one_another_on_a_connection_may_differ(bench: "Ben
     assert ends == [3, 1, 1]
 
 
-async def test_a_repeated_request_to_a_topic_that_was_deleted_and_made_anew(
-    bench: "Bench",
-) -> None:
+async def test_a_repeated_request_to_a_topic_that_was_deleted_and_made_anew(bench: "Bench") -> None:
     topic_id = await bench.create_topic("t")
     for _ in range(3):
         await bench.client.call(produce("t", batch(b"old")), 9)
@@ -384,11 +382,7 @@ async def test_transactional_batches_are_refused_on_the_fast_path_too(bench: "Be
     answer = only(await bench.client.call(produce("t", transactional(batch(b"a"))), 9))
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     in_transaction = build_batch(
-        [(b"k", b"v", 1, ())],
-        producer_id=5,
-        producer_epoch=0,
-        base_sequence=0,
-        transactional=True,
+        [(b"k", b"v", 1, ())], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True
     )
     named = produce("t", bytes(in_transaction))
     named.transactional_id = "tx"

@@ -256,11 +256,7 @@ async def test_an_unknown_partition_keeps_the_others_out(bench: Bench, version: 
     producer = await new_producer(bench)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     errors = await add(bench, producer, version, ("orders", 0), ("orders", 3), ("nowhere", 0))
-    assert errors == {
-        ("orders", 0): NOT_ATTEMPTED,
-        ("orders", 3): unknown,
-        ("nowhere", 0): unknown,
-    }
+    assert errors == {("orders", 0): NOT_ATTEMPTED, ("orders", 3): unknown, ("nowhere", 0): unknown}
     (found,) = await describe(bench, ID)
     assert found.transaction_state == "Empty"
 
@@ -451,8 +447,7 @@ async def test_a_partition_that_is_deleted_meanwhile_keeps_no_transaction_open(
     await add(bench, producer, 3, ("orders", 0), ("doomed", 0))
     answer = await bench.client.call(
         messages.DeleteTopicsRequest(
-            topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="doomed")],
-            timeout_ms=10_000,
+            topics=[messages.DeleteTopicsRequest.DeleteTopicState(name="doomed")], timeout_ms=10_000
         ),
         6,
     )
@@ -499,10 +494,7 @@ async def test_transactions_are_listed_and_filtered(bench: Bench, version: int) 
     assert answer.error_code == ErrorCode.NONE
     assert {
         each.transactional_id: each.transaction_state for each in answer.transaction_states
-    } == {
-        ID: "Ongoing",
-        "other": "Empty",
-    }
+    } == {ID: "Ongoing", "other": "Empty"}
     answer = await list_all(bench, version, state_filters=["Empty", "Nowhere"])
     assert [each.transactional_id for each in answer.transaction_states] == ["other"]
     assert answer.unknown_state_filters == ["Nowhere"]

@@ -103,16 +103,11 @@ async def test_writing_in_a_transaction_needs_its_id(bench: Bench, deny: Any) ->
     await bench.create_topic("t")
     deny(("WRITE", "TRANSACTIONAL_ID", "tx"))
     batch = build_batch(
-        [(b"k", b"v", 1, ())],
-        producer_id=1,
-        producer_epoch=0,
-        base_sequence=0,
-        transactional=True,
+        [(b"k", b"v", 1, ())], producer_id=1, producer_epoch=0, base_sequence=0, transactional=True
     )
     request = messages.ProduceRequest
     topic = request.TopicProduceData(
-        name="t",
-        partition_data=[request.PartitionProduceData(index=0, records=bytes(batch))],
+        name="t", partition_data=[request.PartitionProduceData(index=0, records=bytes(batch))]
     )
     body = request(transactional_id="tx", acks=-1, timeout_ms=1000, topic_data=[topic])
     answer = await bench.client.call(body, 12)
