@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import pytest
 from support.consumer_bench import GROUP, ORDERS, PAYMENTS, ConsumerBench
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.common.state_table import IllegalTransitionError
 from odradek.coordinator.group.consumer.current_assignment import Reconciliation, reconcile
 from odradek.coordinator.group.consumer.member import ConsumerGroupMember
 from odradek.coordinator.group.consumer.states import (
@@ -41,21 +39,6 @@ def test_the_names_and_numbers_are_kafkas() -> None:
 
 
 # -- the group -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("state", "target"),
-    [
-        cell
-        for cell in itertools.product(ConsumerGroupState, repeat=2)
-        if cell not in GROUP_TRANSITIONS.by_target and cell[0] is not cell[1]
-    ],
-)
-def test_a_change_that_is_not_in_the_table_raises(
-    state: ConsumerGroupState, target: ConsumerGroupState
-) -> None:
-    with pytest.raises(IllegalTransitionError, match=state.value):
-        GROUP_TRANSITIONS.require(state, target)
 
 
 def in_empty(bench: ConsumerBench) -> None:
@@ -196,19 +179,6 @@ def test_every_change_of_the_table_is_tested() -> None:
 
 
 # -- a member --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("state", "event"),
-    [
-        cell
-        for cell in itertools.product(MemberState, MemberEvent)
-        if cell not in MEMBER_TRANSITIONS.by_event
-    ],
-)
-def test_a_cell_that_is_not_in_the_table_raises(state: MemberState, event: MemberEvent) -> None:
-    with pytest.raises(IllegalTransitionError, match=state.name):
-        MEMBER_TRANSITIONS.next_state(state, event)
 
 
 def step(

@@ -1,8 +1,5 @@
-import itertools
-
 import pytest
 
-from odradek.common.state_table import IllegalTransitionError
 from odradek.coordinator.transaction.states import (
     AT_REST,
     FIRST_GENERATION,
@@ -13,22 +10,6 @@ from odradek.coordinator.transaction.states import (
     TransactionEvent,
     TransactionState,
 )
-
-CELLS = list(itertools.product(TransactionState, TransactionEvent))
-
-
-@pytest.mark.parametrize(
-    ("state", "event"), [cell for cell in CELLS if cell not in TRANSITIONS.by_event]
-)
-def test_a_cell_that_is_not_in_the_table_raises(
-    state: TransactionState, event: TransactionEvent
-) -> None:
-    with pytest.raises(IllegalTransitionError, match=state.shown):
-        TRANSITIONS.next_state(state, event)
-
-
-def test_every_cell_tells_its_reason() -> None:
-    assert all(len(transition.reason) > 10 for transition in TRANSITIONS.transitions)
 
 
 def test_transitions_are_those_of_kafka() -> None:
