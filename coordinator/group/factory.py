@@ -11,8 +11,8 @@ from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 from ..replicated_log import ReplicatedLog
 from ..runtime import ConfigurationValues
-from .consumer.metadata_topics import MetadataTopics
 from .consumer.settings import ConsumerGroupSettings, GroupConfigValues
+from .consumer.topics import MetadataTopics
 from .coordinator import GroupCoordinator
 from .runtime import GroupRuntime
 from .settings import GroupSettings

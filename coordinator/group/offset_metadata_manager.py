@@ -347,15 +347,15 @@ def _check_in_transaction(group: ClassicGroup, request: CommitRequest) -> None:
 def _check_consumer(group: ConsumerGroup, request: CommitRequest) -> None:
     """Refuse a commit for a consumer group by the wrong client or of the wrong epoch."""
     try:
-        epochs = check_commit(
+        check_commit(
             group,
             request.member_id,
             request.group_instance_id,
             request.generation_id,
             request.api_version,
+            ((commit.topic_id, commit.partition) for commit in request.commits),
             is_transactional=request.transaction is not None,
         )
-        epochs.check((commit.topic_id, commit.partition) for commit in request.commits)
     except KafkaError as refusal:
         if request.transaction is not None and refusal.code is ErrorCode.STALE_MEMBER_EPOCH:
             # TxnOffsetCommit has no word of its own for it.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from odradek.common.live_broker import EndPoint, LiveBroker
 from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
-from odradek.coordinator.group.consumer.metadata_topics import MetadataTopics
 from odradek.coordinator.group.consumer.topics import (
     NO_TOPICS_HASH,
+    MetadataTopics,
     Topic,
     TopicHashes,
     topic_hash,
