@@ -244,7 +244,7 @@ def stale_epoch(member: ConsumerGroupMember, epoch: int) -> KafkaError:
         code = ErrorCode.ILLEGAL_GENERATION
     return KafkaError(
         code,
-        f"Member {member.member_id} is in epoch {member.member_epoch}; epoch {epoch} does not match.",
+        f"Member {member.member_id} is in epoch {member.member_epoch}, not in {epoch}.",
     )
 
 
