@@ -101,7 +101,7 @@ async def test_a_version_that_the_broker_does_not_serve_is_refused_unsent(connec
     async with connect() as connection:
         with pytest.raises(UnsupportedByBrokerError, match="serves METADATA at versions 2-7"):
             await connection.request(asking_for("a"), **wanted)
-    assert broker.asked(ApiKey.METADATA) == []
+    assert broker.requests_of(ApiKey.METADATA) == []
 
 
 async def test_an_api_that_the_broker_does_not_serve_is_refused_unsent(connect, broker):
@@ -177,7 +177,7 @@ async def test_no_more_are_in_flight_than_may_be(connect, broker, autojump_clock
             asking.start_soon(ask, connection)
         await trio.testing.wait_all_tasks_blocked()
         assert connection.in_flight_count == 2
-        assert len(broker.asked(ApiKey.METADATA)) == 2
+        assert len(broker.requests_of(ApiKey.METADATA)) == 2
         connection.close()
 
 
@@ -198,7 +198,7 @@ async def test_a_request_that_waits_for_its_turn_is_sent_when_another_was_answer
     async with connect(settings) as connection, trio.open_nursery() as asking:
         for name in "abc":
             asking.start_soon(ask, connection, name)
-        await broker.wait_asked(ApiKey.METADATA)
+        await broker.wait_for_request(ApiKey.METADATA)
         release.set()
     assert sorted(got) == ["a", "b", "c"]
 
@@ -236,7 +236,7 @@ async def test_a_cancelled_request_leaves_the_connection_usable(connect, broker)
     async with connect(ClientSettings(max_in_flight_requests_per_connection=2)) as connection:
         async with trio.open_nursery() as asking:
             asking.start_soon(connection.request, asking_for("slow"))
-            await broker.wait_asked(ApiKey.METADATA)
+            await broker.wait_for_request(ApiKey.METADATA)
             asking.cancel_scope.cancel()
         assert connection.in_flight_count == 1
         release.set()
@@ -255,13 +255,13 @@ async def test_a_request_cancelled_while_it_waits_for_its_turn_takes_none(connec
     settings = ClientSettings(max_in_flight_requests_per_connection=1)
     async with connect(settings) as connection, trio.open_nursery() as asking:
         asking.start_soon(connection.request, asking_for("first"))
-        await broker.wait_asked(ApiKey.METADATA)
+        await broker.wait_for_request(ApiKey.METADATA)
         with trio.CancelScope() as scope:
             scope.cancel()
             await connection.request(asking_for("cancelled"))
         release.set()
         await connection.request(asking_for("last"))
-    names = [body.topics[0].name for body in broker.asked(ApiKey.METADATA)]
+    names = [body.topics[0].name for body in broker.requests_of(ApiKey.METADATA)]
     assert names == ["first", "last"]
 
 

@@ -227,7 +227,7 @@ async def test_each_leader_is_asked_and_positions_move_on(make_client, cluster):
         assert fetcher.positions == {("t", 0): 3, ("t", 1): 3}
         assert fetcher.high_watermarks == {("t", 0): 99, ("t", 1): 99}
         assert await fetcher.poll() == []
-    first = cluster.brokers[1].asked(ApiKey.FETCH)[0]
+    first = cluster.brokers[1].requests_of(ApiKey.FETCH)[0]
     assert first.topics[0].topic_id == TOPIC_ID
     assert first.topics[0].partitions[0].current_leader_epoch == 4
     assert first.session_epoch == -1
@@ -270,7 +270,7 @@ async def test_a_partition_that_moved_is_fetched_from_its_new_leader(
         fetcher = Fetcher(client)
         fetcher.assign({("t", 0): 0})
         await poll_until_records(fetcher)
-    assert len(cluster.brokers[2].asked(ApiKey.FETCH)) == 1
+    assert len(cluster.brokers[2].requests_of(ApiKey.FETCH)) == 1
 
 
 async def test_a_leader_named_in_the_answer_is_fetched_from(
@@ -287,7 +287,7 @@ async def test_a_leader_named_in_the_answer_is_fetched_from(
         fetcher = Fetcher(client)
         fetcher.assign({("t", 0): 0})
         await poll_until_records(fetcher)  # Metadata goes on to name the old leader.
-    assert len(cluster.brokers[2].asked(ApiKey.FETCH)) == 1
+    assert len(cluster.brokers[2].requests_of(ApiKey.FETCH)) == 1
 
 
 async def test_a_leader_that_cannot_be_reached_keeps_no_other_back(
@@ -350,7 +350,7 @@ async def test_read_committed_leaves_out_what_was_aborted(make_client, log, clus
         everything = Fetcher(client)
         everything.assign({("t", 0): 0})
         assert [r.value for r in await poll_until_records(everything)] == [b"aborted", b"kept"]
-    levels = [request.isolation_level for request in cluster.brokers[1].asked(ApiKey.FETCH)]
+    levels = [request.isolation_level for request in cluster.brokers[1].requests_of(ApiKey.FETCH)]
     assert levels == [1, 0]
 
 
@@ -404,7 +404,12 @@ async def test_offsets_are_asked_of_each_leader(make_client, cluster):
         ("t", 0): OffsetAndTimestamp(1, -1, 4),
         ("t", 1): OffsetAndTimestamp(12, -1, 4),
     }
-    assert [len(broker.asked(ApiKey.LIST_OFFSETS)) for broker in cluster.brokers.values()] == [1, 1]
+    assert [
+        len(broker.requests_of(ApiKey.LIST_OFFSETS)) for broker in cluster.brokers.values()
+    ] == [
+        1,
+        1,
+    ]
 
 
 async def test_offsets_that_cannot_be_told_yet_are_asked_for_again(
@@ -436,7 +441,7 @@ async def test_offsets_that_an_answer_leaves_out_are_not_asked_for_without_a_pau
     async with make_client() as client:
         with pytest.raises(PeerProtocolError, match=r"not answered for \[\('t', 0\)\]"):
             await Fetcher(client).list_offsets({("t", 0): LATEST_TIMESTAMP}, timeout_ms=3_000)
-    assert len(cluster.brokers[1].asked(ApiKey.LIST_OFFSETS)) < 10
+    assert len(cluster.brokers[1].requests_of(ApiKey.LIST_OFFSETS)) < 10
 
 
 async def test_offsets_that_are_refused_are_an_error(make_client, cluster):

@@ -92,10 +92,12 @@ async def test_each_coordinator_is_asked_about_its_own(cluster, client, autojump
     async with client:
         outcomes = await GroupAdmin(client).delete(["a", "b", "c", "a"])
     assert outcomes == dict.fromkeys("abc", ErrorCode.NONE)
-    assert [ask.groups_names for ask in cluster.brokers[1].asked(ApiKey.DELETE_GROUPS)] == [
+    assert [ask.groups_names for ask in cluster.brokers[1].requests_of(ApiKey.DELETE_GROUPS)] == [
         ["a", "c"]
     ]
-    assert [ask.groups_names for ask in cluster.brokers[2].asked(ApiKey.DELETE_GROUPS)] == [["b"]]
+    assert [ask.groups_names for ask in cluster.brokers[2].requests_of(ApiKey.DELETE_GROUPS)] == [
+        ["b"]
+    ]
 
 
 async def test_a_coordinator_that_moved_is_found_again(cluster, client, autojump_clock) -> None:
@@ -150,7 +152,10 @@ async def test_what_no_waiting_mends_is_told_at_once(cluster, client, autojump_c
         with pytest.raises(KafkaError) as refusal:
             await GroupAdmin(client).describe(["a"])
     assert refusal.value.code is code
-    assert sum(len(each.asked(ApiKey.FIND_COORDINATOR)) for each in cluster.brokers.values()) == 1
+    assert (
+        sum(len(each.requests_of(ApiKey.FIND_COORDINATOR)) for each in cluster.brokers.values())
+        == 1
+    )
 
 
 @pytest.mark.parametrize("has_consumer_groups", [True, False])

@@ -194,8 +194,8 @@ async def test_metadata_comes_from_another_node_when_one_hangs(
     cluster.brokers[1].answers[ApiKey.METADATA] = lambda received: SILENCE
     async with make_client(ClientSettings(request_timeout_ms=2_000)) as client:
         await client.wait_for_topic("t", timeout_ms=10_000)
-        assert len(cluster.brokers[1].asked(ApiKey.METADATA)) == 1
-        assert len(cluster.brokers[2].asked(ApiKey.METADATA)) >= 1
+        assert len(cluster.brokers[1].requests_of(ApiKey.METADATA)) == 1
+        assert len(cluster.brokers[2].requests_of(ApiKey.METADATA)) >= 1
 
 
 async def test_metadata_comes_from_another_node_when_one_cannot_be_connected_to(
@@ -230,7 +230,7 @@ async def test_old_brokers_are_asked_in_their_own_way(make_client, cluster):
     cluster.answer_all(ApiKey.API_VERSIONS, lambda received: api_versions(served))
     async with make_client(all_topics=True) as client:
         await client.wait_for_topic("t")
-    assert cluster.brokers[1].asked(ApiKey.METADATA)[0].topics == []
+    assert cluster.brokers[1].requests_of(ApiKey.METADATA)[0].topics == []
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -239,7 +239,7 @@ async def test_whether_asking_may_create_a_topic_is_the_settings_word(
 ):
     async with make_client(ClientSettings(allow_auto_create_topics=allowed)) as client:
         await client.wait_for_topic("t")
-    asked = [r for broker in cluster.brokers.values() for r in broker.asked(ApiKey.METADATA)]
+    asked = [r for broker in cluster.brokers.values() for r in broker.requests_of(ApiKey.METADATA)]
     assert {request.allow_auto_topic_creation for request in asked} == {allowed}
 
 
@@ -367,7 +367,7 @@ async def test_the_controller_is_waited_for(settled, cluster, nursery, autojump_
 
     nursery.start_soon(elect)
     await settled.send_to_controller(offsets_of("t"))
-    assert len(cluster.brokers[2].asked(ApiKey.LIST_OFFSETS)) == 1
+    assert len(cluster.brokers[2].requests_of(ApiKey.LIST_OFFSETS)) == 1
 
 
 async def test_an_idle_client_does_nothing_but_its_periodic_refresh(

@@ -82,7 +82,7 @@ async def test_many_who_send_at_once_wait_for_one_connection(make_network, clust
         for _ in range(10):
             sending.start_soon(network.send, NODE_1, ask())
     assert cluster.attempts == [1]
-    assert len(cluster.brokers[1].asked(ApiKey.METADATA)) == 10
+    assert len(cluster.brokers[1].requests_of(ApiKey.METADATA)) == 10
 
 
 async def test_a_node_that_cannot_be_reached_is_an_error_for_all_who_wait(
@@ -191,7 +191,7 @@ async def test_a_node_disconnected_from_is_not_told_as_lost(make_network, cluste
 
     async with make_network() as network, trio.open_nursery() as sending:
         sending.start_soon(send, network)
-        await cluster.brokers[1].wait_asked(ApiKey.METADATA)
+        await cluster.brokers[1].wait_for_request(ApiKey.METADATA)
         network.disconnect(1)
         network.disconnect(1)
     assert events.seen == [("ready", 1)]
@@ -264,7 +264,7 @@ async def test_leaving_fails_what_others_wait_for(make_network, cluster, nursery
 
     async with make_network() as network:
         nursery.start_soon(send, network)
-        await cluster.brokers[1].wait_asked(ApiKey.METADATA)
+        await cluster.brokers[1].wait_for_request(ApiKey.METADATA)
     with trio.fail_after(60):
         await failed.wait()
 

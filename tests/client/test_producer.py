@@ -85,7 +85,7 @@ def batches(cluster: ScriptedCluster) -> list[tuple[int, RecordBatch]]:
     return [
         (node_id, RecordBatch(bytes(request.topic_data[0].partition_data[0].records)))
         for node_id, broker in cluster.brokers.items()
-        for request in broker.asked(ApiKey.PRODUCE)
+        for request in broker.requests_of(ApiKey.PRODUCE)
     ]
 
 
@@ -95,7 +95,7 @@ async def test_a_batch_goes_to_the_leader_and_its_offset_comes_back(make_client,
     assert result == ProduceResult(base_offset=42)
     ((node_id, batch),) = batches(cluster)
     assert node_id == 1
-    request = cluster.brokers[1].asked(ApiKey.PRODUCE)[0]
+    request = cluster.brokers[1].requests_of(ApiKey.PRODUCE)[0]
     assert request.acks == -1
     assert request.topic_data[0].topic_id == TOPIC_ID
     read = [(r.key, r.value, r.timestamp, r.headers) for r in iter_records(batch)]
@@ -214,7 +214,7 @@ async def test_without_acks_nothing_is_waited_for(make_client, cluster):
     cluster.brokers[1].answers[ApiKey.PRODUCE] = lambda received: None
     async with make_client() as client:
         assert await Producer(client, acks=0).send("t", 0, [RECORD]) == ProduceResult()
-        await cluster.brokers[1].wait_asked(ApiKey.PRODUCE)
+        await cluster.brokers[1].wait_for_request(ApiKey.PRODUCE)
 
 
 async def test_a_topic_without_an_id_is_named(make_client, cluster):

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from support.broker_cluster import BROKER_IDS, BrokerCluster, leaders
 from support.cluster_clients import require_that_clients_see
 from support.cluster_topics import create
-from support.link import Link
+from support.cuttable_proxy import CuttableProxy
 
 from odradek.common.errors import ErrorCode
 from odradek.testing.waiting import wait_until
@@ -114,7 +114,7 @@ def test_a_broker_cut_off_from_zookeeper_is_replaced_and_returns_when_it_is_mend
     folder = tmp_path / f"cut-{who.replace(' ', '-')}"
     cut, other = (1, 2) if who == "the controller" else (2, 1)
     with (
-        Link(zookeeper.port) as link,
+        CuttableProxy(zookeeper.port) as link,
         others_patient(BrokerCluster(folder, zookeeper, ways={cut: link.address}), cut) as cluster,
     ):
         assert create(cluster, 3, "t", (cut, other), (other, cut)) == ErrorCode.NONE

@@ -11,7 +11,7 @@ import pytest
 import trio
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
-from support.link import Link
+from support.cuttable_proxy import CuttableProxy
 
 from odradek.config import BrokerConfig
 from odradek.config.definition import ConfigError
@@ -118,7 +118,7 @@ async def test_a_session_goes_on_when_the_server_is_killed_and_started_again(
     own_zookeeper: ZooKeeperProcess, nursery: trio.Nursery
 ) -> None:
     states, events = Awaited(), Awaited()
-    with Link(own_zookeeper.port) as link:
+    with CuttableProxy(own_zookeeper.port) as link:
         store = ZooKeeperStore(link.address, session_timeout_ms=SESSION_TIMEOUT_MS)
         await store.open()
         nursery.start_soon(store.run)
@@ -149,7 +149,7 @@ async def test_a_session_goes_on_when_the_server_is_killed_and_started_again(
 async def test_a_read_waits_for_the_server_to_return(
     zookeeper: ZooKeeperProcess, open_store: Open
 ) -> None:
-    with Link(zookeeper.port) as link:
+    with CuttableProxy(zookeeper.port) as link:
         store = await open_store(link.address, session_timeout_ms=str(SOON_MS))
         await store.create("/a", b"1")
         states = Awaited()
@@ -171,7 +171,7 @@ async def test_a_session_that_was_cut_off_for_too_long_expires_and_another_begin
     zookeeper: ZooKeeperProcess, open_store: Open
 ) -> None:
     observer = await open_store()
-    with Link(zookeeper.port) as link:
+    with CuttableProxy(zookeeper.port) as link:
         store = await open_store(link.address, session_timeout_ms=str(SOON_MS))
         await store.create("/1", ephemeral=True)
         registered = await observer.get("/1")

@@ -213,14 +213,14 @@ async def test_a_follower_catches_up_and_gets_what_is_appended(
     assert bench.client_ids == [f"broker-{FOLLOWER}-fetcher-0"]
     assert bench.broker.connections == 1
     assert bench.wire.sessions == 1
-    assert bench.broker.asked(ApiKey.FETCH)[0].replica_state.replica_id == FOLLOWER
+    assert bench.broker.requests_of(ApiKey.FETCH)[0].replica_state.replica_id == FOLLOWER
 
 
 async def test_records_come_without_waiting_for_the_end_of_the_wait(
     bench: Bench, autojump_clock
 ) -> None:
     bench.follow(T0)
-    await bench.broker.wait_asked(ApiKey.FETCH, 2)
+    await bench.broker.wait_for_request(ApiKey.FETCH, 2)
     began = trio.current_time()
     bench.wire.append(T0, b"a")
     await bench.wait_replicated()
@@ -233,11 +233,11 @@ async def test_a_partition_that_is_added_is_fetched_at_once(bench: Bench, autoju
     bench.follow(T0)
     await bench.wait_replicated(T0)
     bench.manager.remove_fetchers([T0])
-    await bench.broker.wait_asked(ApiKey.FETCH, 2)
+    await bench.broker.wait_for_request(ApiKey.FETCH, 2)
     await trio.sleep(100)  # everything is forgotten, the fetcher asks nothing any more
-    count = len(bench.broker.asked(ApiKey.FETCH))
+    count = len(bench.broker.requests_of(ApiKey.FETCH))
     await trio.sleep(100)
-    assert len(bench.broker.asked(ApiKey.FETCH)) == count
+    assert len(bench.broker.requests_of(ApiKey.FETCH)) == count
     began = trio.current_time()
     bench.follow(T1)
     await bench.wait_replicated(T1)
@@ -260,7 +260,7 @@ async def test_a_partition_that_is_added_does_not_wait_for_a_fetch_without_news(
 ) -> None:
     bench.wire.append(T1, b"a")
     bench.follow(T0)
-    await bench.broker.wait_asked(ApiKey.FETCH, 2)
+    await bench.broker.wait_for_request(ApiKey.FETCH, 2)
     began = trio.current_time()
     bench.follow(T1)
     await bench.wait_replicated(T1)
@@ -268,7 +268,7 @@ async def test_a_partition_that_is_added_does_not_wait_for_a_fetch_without_news(
     bench.wire.append(T0, b"a")
     await bench.wait_replicated(T0)
     assert bench.wire.sessions == 2
-    plan = bench.broker.asked(ApiKey.FETCH)[2]
+    plan = bench.broker.requests_of(ApiKey.FETCH)[2]
     assert (plan.session_id, plan.session_epoch) == (1, 0)  # closes the session before
 
 
@@ -276,7 +276,7 @@ async def test_after_a_lost_connection_it_goes_on_with_another(
     bench: Bench, autojump_clock
 ) -> None:
     bench.follow(T0)
-    await bench.broker.wait_asked(ApiKey.FETCH, 2)
+    await bench.broker.wait_for_request(ApiKey.FETCH, 2)
     began = trio.current_time()
     await bench.broker.disconnect()
     bench.wire.append(T0, b"a")
@@ -337,14 +337,14 @@ async def test_a_fault_of_ours_does_not_end_the_fetcher(
 
 async def test_a_closed_fetcher_takes_no_answer_any_more(bench: Bench, autojump_clock) -> None:
     bench.follow(T0)
-    await bench.broker.wait_asked(ApiKey.FETCH, 2)
+    await bench.broker.wait_for_request(ApiKey.FETCH, 2)
     bench.manager.remove_fetchers([T0])
     bench.manager.shutdown_idle_fetchers()
     bench.wire.append(T0, b"a")
-    count = len(bench.broker.asked(ApiKey.FETCH))
+    count = len(bench.broker.requests_of(ApiKey.FETCH))
     await trio.sleep(100)
     assert bench.following[T0].values == []
-    assert len(bench.broker.asked(ApiKey.FETCH)) == count
+    assert len(bench.broker.requests_of(ApiKey.FETCH)) == count
     bench.follow(T0)
     await bench.wait_replicated()
 
@@ -363,8 +363,9 @@ async def test_epochs_and_offsets_are_asked_for_over_the_wire(
     bench.follow(T0, epoch=1)
     bench.follow(T1, epoch=1, offset=-1)
     await bench.wait_replicated(T0, T1)
-    assert len(bench.broker.asked(ApiKey.OFFSET_FOR_LEADER_EPOCH)) == 1
+    assert len(bench.broker.requests_of(ApiKey.OFFSET_FOR_LEADER_EPOCH)) == 1
     assert [
-        body.topics[0].partitions[0].timestamp for body in bench.broker.asked(ApiKey.LIST_OFFSETS)
+        body.topics[0].partitions[0].timestamp
+        for body in bench.broker.requests_of(ApiKey.LIST_OFFSETS)
     ] == [-1, -2]
     assert bench.following[T1].values == [b"4"]

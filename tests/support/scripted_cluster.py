@@ -98,15 +98,15 @@ class ScriptedBroker:
         self._streams: set[trio.abc.Stream] = set()
         self._news = trio.Event()
 
-    def asked(self, api_key: int) -> list[Any]:
+    def requests_of(self, api_key: int) -> list[Any]:
         """The requests of one API that came so far."""
         return [received.body for received in self.requests if received.api_key == api_key]
 
-    async def wait_asked(self, api_key: int, times: int = 1) -> Any:
+    async def wait_for_request(self, api_key: int, times: int = 1) -> Any:
         """Wait until so many requests of an API came; returns the last of them."""
-        while len(self.asked(api_key)) < times:
+        while len(self.requests_of(api_key)) < times:
             await self._news.wait()
-        return self.asked(api_key)[times - 1]
+        return self.requests_of(api_key)[times - 1]
 
     async def disconnect(self) -> None:
         """Close all connections."""
@@ -171,9 +171,9 @@ class ScriptedCluster:
 
     def metadata(self, received: Received) -> MetadataResponse:
         """What brokers answer to Metadata."""
-        wanted = received.body.topics
-        is_all = wanted is None or (received.version == 0 and not wanted)
-        names = self.topics if is_all else [topic.name for topic in wanted]
+        requested = received.body.topics
+        is_all = requested is None or (received.version == 0 and not requested)
+        names = self.topics if is_all else [topic.name for topic in requested]
         return metadata_answer(
             *(self.topics[name] for name in names if name in self.topics),
             nodes=self.alive,
@@ -186,8 +186,8 @@ class ScriptedCluster:
             broker.answers[api_key] = answer
 
     def metadata_requests(self) -> int:
-        """How often any broker was asked for metadata."""
-        return sum(len(broker.asked(ApiKey.METADATA)) for broker in self.brokers.values())
+        """How often any broker got a Metadata request."""
+        return sum(len(broker.requests_of(ApiKey.METADATA)) for broker in self.brokers.values())
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:
         """Open a stream, as `trio.open_tcp_stream` does."""

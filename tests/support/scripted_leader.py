@@ -170,11 +170,11 @@ class ScriptedLeader:
         return ListedOffset(error, log.log_end_offset if is_end else log.log_start_offset)
 
     def answer(self, fetcher: ReplicaFetcher, plan: RequestPlan, now_ms: int = 0) -> None:
-        """Hand a fetcher the answer to what it asked."""
+        """Hand a fetcher the response to its request."""
         if isinstance(plan, FetchPlan):
             fetcher.fetch_answered(plan, self.fetch(plan), now_ms)
         elif isinstance(plan, EpochsPlan):
-            ends = {each: self.epoch_end(each, asked) for each, asked in plan.partitions.items()}
+            ends = {each: self.epoch_end(each, epoch) for each, epoch in plan.partitions.items()}
             fetcher.epochs_answered(plan, ends, now_ms)
         else:
             listed = {
@@ -235,18 +235,18 @@ class Followers:
         watch: Callable[[RequestPlan], None] = lambda plan: None,
     ) -> list[RequestPlan]:
         """RequestPlan and answer until a fetch finds the logs equal or there is nothing to plan."""
-        asked: list[RequestPlan] = []
+        plans: list[RequestPlan] = []
         for _ in range(ROUNDS_MAX):
             before = self._progress()
             plan = self.fetcher.next_request(now_ms)
             if isinstance(plan, Wait):
-                return asked
-            asked.append(plan)
+                return plans
+            plans.append(plan)
             watch(plan)
             leader.answer(self.fetcher, plan, now_ms)
             if isinstance(plan, FetchPlan) and self._progress() == before:
-                return asked
-        raise AssertionError(f"it does not come to an end: {asked[-2:]}")
+                return plans
+        raise AssertionError(f"it does not come to an end: {plans[-2:]}")
 
     def _progress(self) -> list[object]:
         return [(each, self.fetcher.fetch_state(each)) for each in self.replicas]

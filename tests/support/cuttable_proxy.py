@@ -1,4 +1,4 @@
-"""A TCP way to a server that a test can cut: nothing passes then, and nobody is told."""
+"""A TCP proxy to a server that a test can cut: nothing passes then, and connections stay open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 RECEIVE_BYTES = 65_536
 
 
-class Link:
+class CuttableProxy:
     """Listens on a port of its own, and passes on what comes; a context manager that ends it.
 
     Args:
@@ -42,7 +42,7 @@ class Link:
         self._is_cut = False
         self._waker.sendall(b"!")
 
-    def __enter__(self) -> Link:
+    def __enter__(self) -> CuttableProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
