@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import trio
-from support.consumer_bench import Topics
+from support.consumer_bench import CoordinatorBench
 from support.memory_log import PARTITIONS, MemoryLog
 from support.pending import Pending
 
@@ -26,13 +25,9 @@ from odradek.coordinator.group.classic.messages import (
     SyncRequest,
 )
 from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
-from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.offsets import GroupOffsets
-from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
-from odradek.runtime.clock import ManualClock
-from odradek.runtime.timers import Timers
 
 NOW_MS = 1_700_000_000_000
 GROUP = "group"
@@ -41,46 +36,11 @@ GROUP = "group"
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 
 
-class GroupBench:
-    """A coordinator on a log in memory; every call flushes what it appended."""
+class GroupBench(CoordinatorBench):
+    """A coordinator of classic groups; every call flushes what it appended."""
 
-    def __init__(
-        self,
-        consumer_settings: ConsumerGroupSettings | None = None,
-        topics: Topics | None = None,
-        **settings: int,
-    ) -> None:
-        self.settings = GroupSettings(**settings)
-        self.consumer_settings = consumer_settings or ConsumerGroupSettings()
-        self.topics = topics or Topics()
-        self.log = MemoryLog()
-        self.clock = ManualClock(NOW_MS)
-        self.chance = random.Random(7)
-        self.restart()
-
-    def restart(self) -> None:
-        """A new broker on the same log."""
-        self.timers = Timers()
-        self.context = GroupRuntime(self.settings, self.clock, self.timers, self.chance, self.log)
-        self.coordinator = GroupCoordinator(
-            self.context, lambda: PARTITIONS, lambda: self.topics, self.consumer_settings
-        )
-        for partition in range(PARTITIONS):
-            self.coordinator.note_leadership(partition, 0, is_leader=True)
-        self.coordinator.start()
-        self.advance(0)
-
-    def advance(self, milliseconds: int) -> None:
-        """Let time pass, and everything happen that is due on the way, at its moment."""
-        end_ms = self.clock.monotonic_ms() + milliseconds
-        while True:
-            deadline_ms = self.timers.next_deadline_ms()
-            if deadline_ms is None or deadline_ms > end_ms:
-                break
-            self.clock.advance(max(deadline_ms - self.clock.monotonic_ms(), 0))
-            self.timers.run_due(self.clock.monotonic_ms())
-            self.log.flush()
-        self.clock.advance(end_ms - self.clock.monotonic_ms())
+    def __init__(self, **settings: int) -> None:
+        super().__init__(GroupSettings(**settings), ConsumerGroupSettings())
 
     def advance_until_answered(self, pending: Pending[JoinAnswer]) -> None:
         """Let time pass up to the moment of an answer, and not beyond."""

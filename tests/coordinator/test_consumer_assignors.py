@@ -53,8 +53,8 @@ def owners(target: Mapping[str, Mapping[bytes, Set[int]]]) -> dict[tuple[bytes, 
 
 
 def asked_groups(name: str, *, homogeneous: bool) -> list[AskedGroup]:
-    chance = Random(f"{name} {homogeneous}")
-    return [random_group(chance, homogeneous=homogeneous) for _ in range(GROUPS)]
+    rng = Random(f"{name} {homogeneous}")
+    return [random_group(rng, homogeneous=homogeneous) for _ in range(GROUPS)]
 
 
 @pytest.mark.parametrize("homogeneous", [True, False])
@@ -147,9 +147,9 @@ def test_range_cuts_each_topic_into_ranges_the_longer_ones_first() -> None:
 
 
 def test_range_gives_the_same_numbers_of_topics_of_one_size_to_the_same_member() -> None:
-    chance = Random(4)
+    rng = Random(4)
     for _ in range(GROUPS):
-        count, size = chance.randint(1, 20), chance.randint(1, 8)
+        count, size = rng.randint(1, 20), rng.randint(1, 8)
         group = GroupSpec({f"m{number}": reads(A, B, C) for number in range(size)})
         for topics in assign("range", group, {A: count, B: count, C: count}).values():
             assert topics.get(A) == topics.get(B) == topics.get(C)

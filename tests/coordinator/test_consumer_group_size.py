@@ -45,23 +45,23 @@ def test_a_rebalance_looks_at_each_member_a_few_times_however_many_there_are(
 
 
 def test_a_group_is_stable_when_each_member_is_whatever_came_before() -> None:
-    chance = random.Random(11)
+    rng = random.Random(11)
     group = group_of(5, epoch=2)
     image = group.image()
     for _ in range(3000):
-        deed = chance.randrange(10)
-        member_id = f"member-{chance.randrange(6)}"
+        deed = rng.randrange(10)
+        member_id = f"member-{rng.randrange(6)}"
         if deed == 0:
             group.remove_member(member_id)
         elif deed == 1:
-            group.epoch = group.target_epoch = chance.randint(2, 4)
+            group.epoch = group.target_epoch = rng.randint(2, 4)
         elif deed == 2:
             group.restore(image)
         elif deed == 3:
             image = group.image()
         else:
-            state = chance.choice(list(MemberState))
-            epoch = chance.choice([group.target_epoch, group.target_epoch, 2])
+            state = rng.choice(list(MemberState))
+            epoch = rng.choice([group.target_epoch, group.target_epoch, 2])
             group.put_member(ConsumerGroupMember(member_id, epoch, state=state))
         group.refresh_state(loading=True)
         is_stable = group.members and all(

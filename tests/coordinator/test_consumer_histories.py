@@ -89,14 +89,14 @@ class History:
     """One life of a group, by a seed."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.bench = ConsumerBench(assignment_interval_ms=self.chance.choice([0, 1_000]))
+        self.rng = random.Random(seed)
+        self.bench = ConsumerBench(assignment_interval_ms=self.rng.choice([0, 1_000]))
         self.clients: list[Client] = []
         self.names = iter(range(10_000))
 
     def run(self) -> None:
         for _ in range(STEPS):
-            self.chance.choice(
+            self.rng.choice(
                 [
                     *[self.beat] * 12,
                     *[self.join] * 2,
@@ -120,22 +120,22 @@ class History:
         if len(self.clients) < 6:
             number = next(self.names)
             used = {client.instance for client in self.clients}
-            instance = self.chance.choice([None, None, "i1", "i2"])
+            instance = self.rng.choice([None, None, "i1", "i2"])
             if instance in used:
                 instance = None
-            topics = self.chance.choice([["orders"], ["orders", "payments"], ["payments"]])
+            topics = self.rng.choice([["orders"], ["orders", "payments"], ["payments"]])
             client = Client(f"m{number}", instance, topics)
             self.clients.append(client)
             self.send(client)
 
     def beat(self) -> None:
         if self.clients:
-            self.send(self.chance.choice(self.clients))
+            self.send(self.rng.choice(self.clients))
 
     def send(self, client: Client) -> None:
         if client.pending is not None:
             return  # it waits for an answer
-        if self.chance.random() < 0.7:
+        if self.rng.random() < 0.7:
             client.give_up()
         if client.epoch == 0:
             client.forget()
@@ -150,38 +150,38 @@ class History:
     def lose_answer(self) -> None:
         waiting = [client for client in self.clients if client.pending is None and client.epoch]
         if waiting:
-            client = self.chance.choice(waiting)
+            client = self.rng.choice(waiting)
             self.bench.send(client.name, client.epoch, **client.told())
             client.must_tell_all = True
 
     def leave(self) -> None:
         ready = [client for client in self.clients if client.pending is None and client.epoch]
         if ready:
-            client = self.chance.choice(ready)
-            epoch = -1 if client.instance is None else self.chance.choice([-1, -2])
+            client = self.rng.choice(ready)
+            epoch = -1 if client.instance is None else self.rng.choice([-1, -2])
             client.owned.clear()
             self.bench.send(client.name, epoch, instance_id=client.instance)
             self.clients.remove(client)
 
     def vanish(self) -> None:
         if self.clients:
-            self.clients.remove(self.chance.choice(self.clients))
+            self.clients.remove(self.rng.choice(self.clients))
 
     def change_subscription(self) -> None:
         if self.clients:
-            client = self.chance.choice(self.clients)
-            client.topics = self.chance.choice([["orders"], ["orders", "payments"]])
+            client = self.rng.choice(self.clients)
+            client.topics = self.rng.choice([["orders"], ["orders", "payments"]])
             client.has_changed = True
 
     def grow_topic(self) -> None:
-        name = self.chance.choice(list(IDS))
+        name = self.rng.choice(list(IDS))
         topic = self.bench.topics.find(name)
         assert topic is not None
         self.bench.topics.put(name, IDS[name], min(topic.partition_count + 1, 12))
         self.bench.change_topics(name)
 
     def wait(self) -> None:
-        self.bench.advance(self.chance.choice([100, 1_000, 20_000]))
+        self.bench.advance(self.rng.choice([100, 1_000, 20_000]))
 
     def change_broker(self) -> None:
         for client in self.clients:
@@ -198,9 +198,9 @@ class History:
     def hold(self) -> None:
         self.bench.log.is_held = True
         for _ in range(4):
-            self.chance.choice([self.beat, self.beat, self.join, self.fail])()
+            self.rng.choice([self.beat, self.beat, self.join, self.fail])()
         self.bench.log.is_held = False
-        if self.chance.random() < 0.3:
+        if self.rng.random() < 0.3:
             self.change_broker()
         self.bench.log.release()
         self.take_answers()
@@ -217,7 +217,7 @@ class History:
             on_complete(error or ErrorCode.REQUEST_TIMED_OUT, offset)
         for _ in range(2):
             self.beat()
-        self.bench.advance(self.chance.choice([100, 6_000]))
+        self.bench.advance(self.rng.choice([100, 6_000]))
         log.replicated_up_to = None
         log.is_held = False
         log.release()
@@ -290,36 +290,36 @@ def test_nothing_is_owned_twice_and_in_the_end_everything_once(seed: int) -> Non
     history.compare_with_log()
 
 
-def odd_heartbeat(chance: random.Random) -> tuple[str, int, dict[str, object]]:
+def odd_heartbeat(rng: random.Random) -> tuple[str, int, dict[str, object]]:
     """A heartbeat that no client would send, or one that a client would."""
     some_owned = {
-        topic_id: {chance.randrange(5) for _ in range(chance.randrange(4))}
-        for topic_id in chance.sample([ORDERS, PAYMENTS, b"x" * 16], chance.randrange(3))
+        topic_id: {rng.randrange(5) for _ in range(rng.randrange(4))}
+        for topic_id in rng.sample([ORDERS, PAYMENTS, b"x" * 16], rng.randrange(3))
     }
     told = {
-        "instance_id": chance.choice([None, None, "i1", "i2"]),
-        "rack_id": chance.choice([None, None, "r1", "r2"]),
-        "rebalance_timeout_ms": chance.choice([-1, 30_000, 0, -7]),
-        "topics": chance.choice([None, None, ["orders"], ["payments", "missing"], []]),
-        "subscribed_topic_regex": chance.choice([None, None, None, "", "o.*", "("]),
-        "server_assignor": chance.choice([None, None, "range", "uniform", "other"]),
-        "owned": chance.choice([None, {}, some_owned]),
-        "api_version": chance.choice([0, 1]),
+        "instance_id": rng.choice([None, None, "i1", "i2"]),
+        "rack_id": rng.choice([None, None, "r1", "r2"]),
+        "rebalance_timeout_ms": rng.choice([-1, 30_000, 0, -7]),
+        "topics": rng.choice([None, None, ["orders"], ["payments", "missing"], []]),
+        "subscribed_topic_regex": rng.choice([None, None, None, "", "o.*", "("]),
+        "server_assignor": rng.choice([None, None, "range", "uniform", "other"]),
+        "owned": rng.choice([None, {}, some_owned]),
+        "api_version": rng.choice([0, 1]),
     }
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         told.update(owned={}, topics=["orders"], rebalance_timeout_ms=30_000)
-        return chance.choice(["m1", "m2", "m3"]), 0, told
-    return chance.choice(["m1", "m2", "m3", ""]), chance.randrange(-3, 12), told
+        return rng.choice(["m1", "m2", "m3"]), 0, told
+    return rng.choice(["m1", "m2", "m3", ""]), rng.randrange(-3, 12), told
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_heartbeat_however_odd_harms_the_group(seed: int) -> None:
-    chance = random.Random(seed)
-    bench = ConsumerBench(assignment_interval_ms=chance.choice([0, 1_000]))
+    rng = random.Random(seed)
+    bench = ConsumerBench(assignment_interval_ms=rng.choice([0, 1_000]))
     for _ in range(300):
-        member_id, epoch, told = odd_heartbeat(chance)
+        member_id, epoch, told = odd_heartbeat(rng)
         bench.beat(member_id, epoch, **told)
-        bench.advance(chance.choice([0, 0, 100, 10_000]))
+        bench.advance(rng.choice([0, 0, 100, 10_000]))
         for group in bench.coordinator.consumer_groups:
             owned = [
                 ((topic_id, number), member.member_id)

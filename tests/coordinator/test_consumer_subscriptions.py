@@ -15,24 +15,22 @@ EXPRESSION = "[ab]"
 
 @pytest.mark.parametrize("seed", range(50))
 def test_a_group_reads_what_any_member_reads(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     group = ConsumerGroup("group", 0)
     for _ in range(40):
-        member_id = chance.choice(["m1", "m2", "m3"])
-        match chance.randrange(5):
+        member_id = rng.choice(["m1", "m2", "m3"])
+        match rng.randrange(5):
             case 0:
                 group.remove_member(member_id)
             case 1:
-                matched = frozenset(chance.sample(TOPICS, chance.randrange(3)))
+                matched = frozenset(rng.sample(TOPICS, rng.randrange(3)))
                 group.put_expression(EXPRESSION, ResolvedExpression(matched, 1, 0))
             case _:
                 group.put_member(
                     ConsumerGroupMember(
                         member_id,
-                        subscribed_topic_names=frozenset(
-                            chance.sample(TOPICS, chance.randrange(3))
-                        ),
-                        subscribed_topic_regex=chance.choice(["", EXPRESSION]),
+                        subscribed_topic_names=frozenset(rng.sample(TOPICS, rng.randrange(3))),
+                        subscribed_topic_regex=rng.choice(["", EXPRESSION]),
                     )
                 )
         expected: set[str] = set()

@@ -50,11 +50,11 @@ class Client:
 
 
 class Churn:
-    """Clients 0 to 3 are dynamic, 4 and 5 static. What chance picks is `ACTIONS`."""
+    """Clients 0 to 3 are dynamic, 4 and 5 static. What rng picks is `ACTIONS`."""
 
     def __init__(self, bench, seed: int) -> None:
         self.bench = bench
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.seen: Counter[str] = Counter()
         self.clients = [Client(f"i-{n}" if n >= 4 else None) for n in range(6)]
         self.leaders: dict[tuple[int, int], str] = {}
@@ -66,7 +66,7 @@ class Churn:
 
     def step(self) -> None:
         """Let something happen, and see that what must always be so is so."""
-        action = self.chance.choices(list(ACTIONS), ACTIONS.values())[0]
+        action = self.rng.choices(list(ACTIONS), ACTIONS.values())[0]
         getattr(self, action)()
         self.hear()
         self.check()
@@ -74,34 +74,34 @@ class Churn:
     # -- clients ----------------------------------------------------------------------------
 
     def let_a_client_go_on(self) -> None:
-        client = self.chance.choice(self.clients)
+        client = self.rng.choice(self.clients)
         if client.is_waiting:
             return
         if client.generation_id < 0:
             self.join(client)
         elif not client.is_synced:
             self.sync(client)
-        elif self.chance.random() < 0.5:
+        elif self.rng.random() < 0.5:
             self.commit(client)
         else:
             self.heartbeat(client)
 
     def let_a_client_rejoin(self) -> None:
-        client = self.chance.choice(self.clients)
+        client = self.rng.choice(self.clients)
         if not client.is_waiting:
             self.join(client)
 
     def let_a_client_leave(self) -> None:
-        client = self.chance.choice(self.clients)
+        client = self.rng.choice(self.clients)
         if not client.is_waiting and client.member_id:
             self.bench.leave(LeavingMember(client.member_id, client.instance))
             client.forget()
 
     def crash_a_client(self) -> None:
-        self.chance.choice(self.clients).forget()
+        self.rng.choice(self.clients).forget()
 
     def join(self, client: Client) -> None:
-        changed = self.chance.random() < 0.1
+        changed = self.rng.random() < 0.1
         client.is_synced = False
         client.joining = self.bench.join(
             client.member_id,
@@ -129,7 +129,7 @@ class Churn:
             client.must_rejoin(error)
 
     def commit(self, client: Client) -> None:
-        key = self.chance.choice(PARTITIONS)
+        key = self.rng.choice(PARTITIONS)
         self.offset += 1
         try:
             pending = self.bench.commit(
@@ -148,10 +148,10 @@ class Churn:
     # -- the world --------------------------------------------------------------------------
 
     def let_time_pass(self) -> None:
-        self.bench.advance(self.chance.choice([1, 100, 1_000, 3_000]))
+        self.bench.advance(self.rng.choice([1, 100, 1_000, 3_000]))
 
     def let_much_time_pass(self) -> None:
-        self.bench.advance(self.chance.choice([SESSION_MS, REBALANCE_MS]))
+        self.bench.advance(self.rng.choice([SESSION_MS, REBALANCE_MS]))
 
     def stall_the_log(self) -> None:
         self.bench.log.is_held = True

@@ -230,33 +230,33 @@ class Life:
     """One group and its clients."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.bench = MixedBench(
-            migration_policy=self.chance.choice(("bidirectional",) * 3 + ("upgrade", "downgrade"))
+            migration_policy=self.rng.choice(("bidirectional",) * 3 + ("upgrade", "downgrade"))
         )
         self.clients: list[NewClient | ClassicClient] = []
-        self.is_cooperative = self.chance.random() < 0.5
+        self.is_cooperative = self.rng.random() < 0.5
         self.has_lost_writes = False
         self._names = 0
 
     def step(self) -> None:
-        chance, bench = self.chance, self.bench
-        what = chance.random()
+        rng, bench = self.rng, self.bench
+        what = rng.random()
         if what < 0.08 and len(self.clients) < 6:
             self._names += 1
             name = f"client-{self._names}"
-            if chance.random() < 0.5:
+            if rng.random() < 0.5:
                 self.clients.append(NewClient(bench, name))
             else:
                 client = ClassicClient(bench, name, is_cooperative=self.is_cooperative)
                 self.clients.append(client)
         elif what < 0.12 and self.clients:
-            self.clients.pop(chance.randrange(len(self.clients))).leave()
+            self.clients.pop(rng.randrange(len(self.clients))).leave()
         elif what < 0.14 and self.clients:
-            self.clients.pop(chance.randrange(len(self.clients)))  # it vanishes
+            self.clients.pop(rng.randrange(len(self.clients)))  # it vanishes
         elif what < 0.16:
             self.has_lost_writes = True
-            bench.log.fail_with = chance.choice(
+            bench.log.fail_with = rng.choice(
                 (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR)
             )
         elif what < 0.22:
@@ -266,9 +266,9 @@ class Life:
             for client in self.clients:
                 client.lose_connection()
         elif what < 0.35:
-            bench.advance(chance.choice((0, 100, 1_000, 3_000)))
+            bench.advance(rng.choice((0, 100, 1_000, 3_000)))
         elif self.clients:
-            chance.choice(self.clients).act()
+            rng.choice(self.clients).act()
         self.check()
 
     def check(self) -> None:

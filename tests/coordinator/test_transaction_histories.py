@@ -60,7 +60,7 @@ class History:
     """One random run against one transactional id."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.bench = TransactionBench(version=seed % 3)
         self.generations = [FIRST, SECOND] if self.bench.version == 2 else [FIRST]
         self.producers = [Producer(FIRST)]
@@ -81,7 +81,7 @@ class History:
             self.wait: 1,
             self.jump: 1,
         }
-        chosen = self.chance.choices(list(steps), list(steps.values()), k=STEPS)
+        chosen = self.rng.choices(list(steps), list(steps.values()), k=STEPS)
         for step in chosen:
             self.bench.clock.advance(1)  # so that no two transactions begin at the same time
             step()
@@ -93,13 +93,13 @@ class History:
 
     def someone(self) -> Producer:
         """Mostly the newest producer, at times one that does not know that it was replaced."""
-        return self.producers[-1] if self.chance.random() < 0.8 else self.producers[0]
+        return self.producers[-1] if self.rng.random() < 0.8 else self.producers[0]
 
     def init(self) -> None:
         self.init_one(self.someone())
 
     def init_one(self, producer: Producer) -> None:
-        expected = producer.at if self.chance.random() < 0.5 else None
+        expected = producer.at if self.rng.random() < 0.5 else None
         answer = self.bench.init(expected)
         if answer.got is not None and answer.error is ErrorCode.NONE:
             producer.at = tuple(answer.producer)
@@ -110,7 +110,7 @@ class History:
         if producer.at is None:
             self.init_one(producer)
         elif producer.in_doubt is None:
-            asked = self.chance.sample(PARTITIONS, self.chance.randint(1, 3))
+            asked = self.rng.sample(PARTITIONS, self.rng.randint(1, 3))
             added = self.bench.add(producer.at, *asked, client_version=producer.version)
             producer.has_begun |= added.got is None or added.error is ErrorCode.NONE
             if added.got is not None and added.error in FATAL:
@@ -118,11 +118,11 @@ class History:
 
     def end(self) -> None:
         producer = self.someone()
-        if producer.at is None or not (producer.has_begun or self.chance.random() < 0.05):
+        if producer.at is None or not (producer.has_begun or self.rng.random() < 0.05):
             return
         commit = producer.in_doubt
         if commit is None:
-            commit = self.chance.random() < 0.6
+            commit = self.rng.random() < 0.6
         producer.in_doubt = commit
         answer = self.bench.end(producer.at, commit=commit, client_version=producer.version)
         if answer.got is None:
@@ -145,7 +145,7 @@ class History:
 
     def replace(self) -> None:
         """Another producer takes over; the one before may not know."""
-        self.producers = [*self.producers, Producer(self.chance.choice(self.generations))][-2:]
+        self.producers = [*self.producers, Producer(self.rng.choice(self.generations))][-2:]
 
     def crash(self) -> None:
         self.look()
@@ -154,23 +154,23 @@ class History:
 
     def fail(self) -> None:
         """Appends fail from now on, or are held, or work again."""
-        is_failing = self.chance.random() < 0.2
-        self.bench.log.fail_with = self.chance.choice(FAILURES) if is_failing else ErrorCode.NONE
+        is_failing = self.rng.random() < 0.2
+        self.bench.log.fail_with = self.rng.choice(FAILURES) if is_failing else ErrorCode.NONE
 
     def hold(self) -> None:
         """Appends are in the log and on no other replica from now on, or they are again."""
-        self.bench.log.is_held = self.chance.random() < 0.3
+        self.bench.log.is_held = self.rng.random() < 0.3
         self.bench.log.flush()
 
     def wait(self) -> None:
-        self.bench.advance(self.chance.choice([100, 10_000, 70_000]))
+        self.bench.advance(self.rng.choice([100, 10_000, 70_000]))
 
     def jump(self) -> None:
         """Come near the end of the epochs, where a producer id gives way to the next."""
         for known in self.bench.coordinator.ids:
             now = known.transaction
             is_idle = known.pending is None and now.state is TransactionState.EMPTY
-            if is_idle and 0 <= now.producer_epoch < LAST_USABLE - 3 and self.chance.random() < 0.1:
+            if is_idle and 0 <= now.producer_epoch < LAST_USABLE - 3 and self.rng.random() < 0.1:
                 known.transaction = now._replace(producer_epoch=LAST_USABLE - 3)
 
     # -- what is seen -----------------------------------------------------------------------

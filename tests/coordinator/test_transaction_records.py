@@ -48,23 +48,23 @@ WRITTEN_BY_KAFKA = [
 GOLDEN = [TopicPartition("t-golden", partition) for partition in range(3)]
 
 
-def some_transaction(chance: random.Random) -> Transaction:
-    state = chance.choice(STORED)
+def some_transaction(rng: random.Random) -> Transaction:
+    state = rng.choice(STORED)
     partitions = {
-        TopicPartition(chance.choice(["a", "b" * 130, "orders", "ü"]), chance.randrange(1 << 20))
-        for _ in range(chance.choice([0, 1, 3, 200]))
+        TopicPartition(rng.choice(["a", "b" * 130, "orders", "ü"]), rng.randrange(1 << 20))
+        for _ in range(rng.choice([0, 1, 3, 200]))
     }
     return Transaction(
-        producer_id=chance.randrange(1 << 60),
-        timeout_ms=chance.randrange(1, 1 << 31),
-        last_update_ms=chance.randrange(1 << 45),
-        producer_epoch=chance.randrange(-1, 1 << 15),
+        producer_id=rng.randrange(1 << 60),
+        timeout_ms=rng.randrange(1, 1 << 31),
+        last_update_ms=rng.randrange(1 << 45),
+        producer_epoch=rng.randrange(-1, 1 << 15),
         state=state,
         partitions=frozenset() if state is TransactionState.EMPTY else frozenset(partitions),
-        start_ms=chance.randrange(-1, 1 << 45),
-        previous_producer_id=chance.choice([-1, 7, 1 << 50]),
-        next_producer_id=chance.choice([-1, 9]),
-        client_version=chance.choice([0, 2]),
+        start_ms=rng.randrange(-1, 1 << 45),
+        previous_producer_id=rng.choice([-1, 7, 1 << 50]),
+        next_producer_id=rng.choice([-1, 9]),
+        client_version=rng.choice([0, 2]),
     )
 
 
@@ -78,9 +78,9 @@ def decoded(value: bytes) -> tuple[int, object]:
 
 @pytest.mark.parametrize("is_flexible", [False, True])
 def test_what_is_packed_by_hand_is_what_the_schema_says(is_flexible: bool) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     for _ in range(200):
-        transaction = some_transaction(chance)
+        transaction = some_transaction(rng)
         version, message = decoded(transaction_value(transaction, is_flexible=is_flexible))
         assert version == int(is_flexible)
         assert message.producer_id == transaction.producer_id
@@ -104,9 +104,9 @@ def test_what_is_packed_by_hand_is_what_the_schema_says(is_flexible: bool) -> No
 
 
 def test_a_flexible_value_is_read_back_as_it_was() -> None:
-    chance = random.Random(6)
+    rng = random.Random(6)
     for _ in range(200):
-        transaction = some_transaction(chance)
+        transaction = some_transaction(rng)
         assert read_value(transaction_value(transaction, is_flexible=True)) == transaction
 
 
@@ -173,11 +173,11 @@ def test_a_count_of_topics_that_cannot_be_there_is_refused() -> None:
 
 
 def test_random_bytes_are_refused_or_read_but_never_more() -> None:
-    chance = random.Random(8)
+    rng = random.Random(8)
     for _ in range(2000):
-        value = bytearray(transaction_value(SIMPLE, is_flexible=chance.random() < 0.5))
-        for _ in range(chance.randrange(1, 4)):
-            value[chance.randrange(len(value))] = chance.randrange(256)
+        value = bytearray(transaction_value(SIMPLE, is_flexible=rng.random() < 0.5))
+        for _ in range(rng.randrange(1, 4)):
+            value[rng.randrange(len(value))] = rng.randrange(256)
         with contextlib.suppress(ProtocolError):
             assert isinstance(read_value(bytes(value)), Transaction)
 

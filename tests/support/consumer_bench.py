@@ -51,28 +51,29 @@ class Topics:
         return next((t.name for t in self._topics.values() if t.topic_id == topic_id), None)
 
 
-class ConsumerBench:
-    """A coordinator of consumer groups; every call flushes what it appended.
+class CoordinatorBench:
+    """A group coordinator on a log in memory; every call flushes what it appended.
 
-    The target of a group is computed at once, unless a test sets an interval.
+    Args:
+        settings: of groups.
+        consumer_settings: of consumer groups.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        self.settings = ConsumerGroupSettings(**{"assignment_interval_ms": 0, **settings})
+    def __init__(self, settings: GroupSettings, consumer_settings: ConsumerGroupSettings) -> None:
+        self.settings = settings
+        self.consumer_settings = consumer_settings
         self.log = MemoryLog()
-        self.chance = random.Random(7)
         self.clock = ManualClock(NOW_MS)
+        self.rng = random.Random(7)
         self.topics = Topics()
-        self.topics.put("orders", ORDERS, 4)
-        self.topics.put("payments", PAYMENTS, 2)
         self.restart()
 
     def restart(self) -> None:
         """A new broker on the same log."""
         self.timers = Timers()
-        context = GroupRuntime(GroupSettings(), self.clock, self.timers, self.chance, self.log)
+        self.runtime = GroupRuntime(self.settings, self.clock, self.timers, self.rng, self.log)
         self.coordinator = GroupCoordinator(
-            context, lambda: PARTITIONS, lambda: self.topics, self.settings
+            self.runtime, lambda: PARTITIONS, lambda: self.topics, self.consumer_settings
         )
         for partition in range(PARTITIONS):
             self.coordinator.note_leadership(partition, 0, is_leader=True)
@@ -90,6 +91,19 @@ class ConsumerBench:
             self.timers.run_due(self.clock.monotonic_ms())
             self.log.flush()
         self.clock.advance(end_ms - self.clock.monotonic_ms())
+
+
+class ConsumerBench(CoordinatorBench):
+    """A coordinator of consumer groups, over topics of the test's.
+
+    The target of a group is computed at once, unless a test sets an interval.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        consumer_settings = ConsumerGroupSettings(**{"assignment_interval_ms": 0, **settings})
+        super().__init__(GroupSettings(), consumer_settings)
+        self.topics.put("orders", ORDERS, 4)
+        self.topics.put("payments", PAYMENTS, 2)
 
     def change_topics(self, *names: str, has_new: bool = False) -> None:
         """Tell the coordinator that topics changed."""

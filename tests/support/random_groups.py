@@ -20,38 +20,38 @@ def topic_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def random_group(chance: Random, *, homogeneous: bool, members_max: int = 12) -> AskedGroup:
+def random_group(rng: Random, *, homogeneous: bool, members_max: int = 12) -> AskedGroup:
     """A group some of whose members have something already, each partition at most once.
 
     Some of what they have is of topics that they do not read any more, or that are gone.
     """
-    topics = [topic_id(number) for number in range(1, chance.randint(1, 9) + 1)]
-    counts = {topic: chance.choice((1, 2, 3, 5, 8, 13, 40)) for topic in topics}
-    names = [f"member-{number}" for number in range(chance.randint(1, members_max))]
-    chance.shuffle(names)
-    owners = owned_partitions(chance, counts, names)
-    everything = frozenset(chance.sample(topics, chance.randint(1, len(topics))))
+    topics = [topic_id(number) for number in range(1, rng.randint(1, 9) + 1)]
+    counts = {topic: rng.choice((1, 2, 3, 5, 8, 13, 40)) for topic in topics}
+    names = [f"member-{number}" for number in range(rng.randint(1, members_max))]
+    rng.shuffle(names)
+    owners = owned_partitions(rng, counts, names)
+    everything = frozenset(rng.sample(topics, rng.randint(1, len(topics))))
     members = {}
     for name in names:
         reads = everything
         if not homogeneous:
-            reads = frozenset(chance.sample(topics, chance.randint(0, len(topics))))
-        instance_id = f"instance-{chance.randint(0, 10**6)}" if chance.random() < 0.3 else None
+            reads = frozenset(rng.sample(topics, rng.randint(0, len(topics))))
+        instance_id = f"instance-{rng.randint(0, 10**6)}" if rng.random() < 0.3 else None
         members[name] = MemberSpec(reads, owners.get(name, {}), instance_id)
     return AskedGroup(GroupSpec(members), counts)
 
 
 def owned_partitions(
-    chance: Random, counts: dict[bytes, int], names: list[str]
+    rng: Random, counts: dict[bytes, int], names: list[str]
 ) -> dict[str, dict[bytes, frozenset[int]]]:
     """Who has what already: nobody anything, or everybody something, evenly or not at all so."""
-    share_owned = chance.choice((0.0, 0.3, 0.9, 1.0))
-    favoured = chance.sample(names, chance.randint(1, len(names)))
+    share_owned = rng.choice((0.0, 0.3, 0.9, 1.0))
+    favoured = rng.sample(names, rng.randint(1, len(names)))
     owned: dict[str, dict[bytes, set[int]]] = {}
     for topic, count in counts.items():
         for number in range(count):
-            if chance.random() < share_owned:
-                owned.setdefault(chance.choice(favoured), {}).setdefault(topic, set()).add(number)
+            if rng.random() < share_owned:
+                owned.setdefault(rng.choice(favoured), {}).setdefault(topic, set()).add(number)
     return {
         name: {topic: frozenset(numbers) for topic, numbers in topics.items()}
         for name, topics in owned.items()
