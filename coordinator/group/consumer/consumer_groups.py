@@ -31,7 +31,7 @@ from .migration import Migration
 from .regular_expressions import RegularExpressions
 from .sessions import MemberSessions
 from .settings import ConsumerGroupSettings, GroupTimings
-from .target_assignment import Assigning
+from .target_assignment import TargetAssignmentBuilder
 from .topics import TopicsImage
 
 if TYPE_CHECKING:
@@ -67,23 +67,25 @@ class ConsumerGroups:
         self._topics = topics
         self.is_enabled = settings.is_enabled
         self.writer = Writer(runtime, self._resume_after_loss, self._reload)
-        self.assigning = Assigning(runtime, timings, find_assignors(settings.assignors), topics)
+        self.target_builder = TargetAssignmentBuilder(
+            runtime, timings, find_assignors(settings.assignors), topics
+        )
         self.expressions = RegularExpressions(
             runtime,
             topics,
-            self.assigning.metadata_hash,
+            self.target_builder.metadata_hash,
             self._find_known,
             self.writer.submit,
             settings.regex_refresh_interval_ms,
         )
-        self.migration = Migration(runtime, settings, topics, self.assigning.metadata_hash)
+        self.migration = Migration(runtime, settings, topics, self.target_builder.metadata_hash)
         self.sessions = MemberSessions(runtime, timings, self.fence)
         self._heartbeats = Heartbeats(
             runtime,
             settings,
             timings,
             self.writer,
-            self.assigning,
+            self.target_builder,
             self.expressions,
             self.sessions,
         )
@@ -117,7 +119,7 @@ class ConsumerGroups:
         if group is not None and self._heartbeats.is_plain(group, request):
             respond(self._heartbeats.keep_alive(group, request))
             return
-        check_request(request, self.assigning.assignor_names)
+        check_request(request, self.target_builder.assignor_names)
         if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(self._find(request.group_id), request, respond)
             return
@@ -216,7 +218,7 @@ class ConsumerGroups:
         for member_id in member_ids:
             write.remove_member(member_id)
         self.expressions.forget_unused(write)
-        write.put_epoch(group.epoch + 1, self.assigning.metadata_hash(group))
+        write.put_epoch(group.epoch + 1, self.target_builder.metadata_hash(group))
         for member_id in member_ids:
             self.sessions.forget(group, member_id)
 
@@ -253,7 +255,7 @@ class ConsumerGroups:
             KafkaError: GROUP_ID_NOT_FOUND, NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
         """
         group = self._find(group_id)
-        return describe_consumer_group(group, self.assigning.assignor_names[0], self._topics())
+        return describe_consumer_group(group, self.target_builder.assignor_names[0], self._topics())
 
     def topics_changed(self, topics: frozenset[str], *, has_new: bool) -> None:
         """Topics changed, came or went: groups that read them look at them again."""

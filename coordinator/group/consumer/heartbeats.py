@@ -33,7 +33,7 @@ from .regular_expressions import Expressions
 from .sessions import MemberSessions
 from .settings import ConsumerGroupSettings, GroupTimings
 from .states import MemberState
-from .target_assignment import Assigning
+from .target_assignment import TargetAssignmentBuilder
 
 logger = logging.getLogger(__name__)
 HeartbeatCallback = Callable[[HeartbeatAnswer], None]
@@ -47,7 +47,7 @@ class Heartbeats:
         settings: the broker's.
         timings: each group's.
         writer: stores what changes.
-        assigning: the group's own steps.
+        target_builder: the group's own steps.
         expressions: resolves regular expressions.
         sessions: the timers of members.
     """
@@ -58,7 +58,7 @@ class Heartbeats:
         settings: ConsumerGroupSettings,
         timings: GroupTimings,
         writer: Writer,
-        assigning: Assigning,
+        target_builder: TargetAssignmentBuilder,
         expressions: Expressions,
         sessions: MemberSessions,
     ) -> None:
@@ -66,7 +66,7 @@ class Heartbeats:
         self._settings = settings
         self._timings = timings
         self._writer = writer
-        self._assigning = assigning
+        self._target_builder = target_builder
         self._expressions = expressions
         self._sessions = sessions
 
@@ -168,7 +168,7 @@ class Heartbeats:
         """
         has_subscription_changed = self._update_member(write, before, updated, request)
         if not keeps_target:
-            self._assigning.update_target(write)
+            self._target_builder.update_target(write)
         elif write.group.target_epoch < write.group.epoch:
             return updated
         return self._reconcile(write, updated, request, has_subscription_changed)
@@ -244,7 +244,7 @@ class Heartbeats:
         names_changed = updated.subscribed_topic_names != before.subscribed_topic_names
         expression = self._expressions.update(write, before, updated, request)
         if names_changed or expression.is_resolved or group.needs_metadata_refresh:
-            self._assigning.update_epoch(
+            self._target_builder.update_epoch(
                 write, has_subscription_changed=names_changed or expression.is_resolved
             )
         return names_changed or expression.is_changed
@@ -264,7 +264,7 @@ class Heartbeats:
                 updated,
                 group.target_epoch,
                 group.target_of(updated.member_id),
-                self._assigning.subscribed_topic_ids(group, updated),
+                self._target_builder.subscribed_topic_ids(group, updated),
                 has_subscription_changed,
                 request.owned,
                 group.is_taken,

@@ -22,7 +22,7 @@ from .topics import TopicHashes, TopicsImage
 logger = logging.getLogger(__name__)
 
 
-class Assigning:
+class TargetAssignmentBuilder:
     """Counts epochs and computes targets.
 
     Args:
