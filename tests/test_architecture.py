@@ -53,7 +53,7 @@ LAYERS: dict[str, str] = {
 MAY_IMPORT: dict[str, set[str]] = {
     package: set(others.split()) for package, others in LAYERS.items()
 }
-ROOMS = frozenset(MAY_IMPORT)
+PACKAGES = frozenset(MAY_IMPORT)
 WORKSHOP = "tools"
 """The package that is not in the wheel."""
 
@@ -73,7 +73,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "log_tools": set(),
     "broker": {"trio", "prometheus_client"},
 }
-"""What a room may import from outside; rooms that are not named are free."""
+"""What a package may import from outside; packages that are not named are free."""
 
 TRIO_SHELLS = frozenset(
     {"replication/fetcher/task.py", "replication/alter_log_dirs/future_replica_tasks.py"}
@@ -90,7 +90,7 @@ NEVER: dict[str, set[str]] = {
     "storage": SOCKETS,
     "replication": SOCKETS,
 }
-"""What of the standard library a room may not import at run time."""
+"""What of the standard library a package may not import at run time."""
 
 BEHIND_SEAMS = frozenset(MAY_IMPORT) - {
     "common",
@@ -101,10 +101,10 @@ BEHIND_SEAMS = frozenset(MAY_IMPORT) - {
     "cli",
     "tools",
 }
-"""Rooms that get clock, chance and files from outside."""
+"""Rooms that get clock, rng and files from outside."""
 
 FILE_SEAMS = frozenset({"storage/io/files.py"})
-"""Where files are opened for the rooms above."""
+"""Where files are opened for the packages above."""
 
 CLOCK_CALLS = {
     "time.time",
@@ -133,7 +133,7 @@ class Module(NamedTuple):
     source: str
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         return self.path.partition("/")[0]
 
 
@@ -156,8 +156,13 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
-def imports_of(module: Module) -> Iterator[Import]:
+@cache
+def imports_of(module: Module) -> tuple[Import, ...]:
     """Every import of a module, wherever it stands."""
+    return tuple(find_imports(module))
+
+
+def find_imports(module: Module) -> Iterator[Import]:
     typing_only = {
         id(inner)
         for node in ast.walk(parsed(module.source))
@@ -174,17 +179,17 @@ def imports_of(module: Module) -> Iterator[Import]:
             yield Import(node.lineno, node.level, names, id(node) in typing_only)
 
 
-def imported_rooms(module: Module) -> Iterator[tuple[int, str]]:
-    """The rooms that a module's relative imports reach."""
+def imported_packages(module: Module) -> Iterator[tuple[int, str]]:
+    """The packages that a module's relative imports reach."""
     folders = module.path.split("/")[:-1]
     for found in imports_of(module):
         if found.level == 0:
             continue
         base = folders[: len(folders) - (found.level - 1)]
         for name in found.names:
-            room = [*base, *name.split(".")][0]
-            if room in ROOMS:
-                yield found.line, room
+            package = [*base, *name.split(".")][0]
+            if package in PACKAGES:
+                yield found.line, package
 
 
 def calls_of(module: Module) -> Iterator[tuple[int, str]]:
@@ -196,10 +201,10 @@ def calls_of(module: Module) -> Iterator[tuple[int, str]]:
 # --- The rules ------------------------------------------------------------------------------
 
 
-def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
-    for line, room in imported_rooms(module):
-        if room != module.room and room not in MAY_IMPORT[module.room]:
-            yield f"{module.path}:{line}: {module.room} may not import {room}"
+def packages_import_only_what_they_may(module: Module) -> Iterator[str]:
+    for line, package in imported_packages(module):
+        if package != module.package and package not in MAY_IMPORT[module.package]:
+            yield f"{module.path}:{line}: {module.package} may not import {package}"
 
 
 def imports_inside_are_relative(module: Module) -> Iterator[str]:
@@ -208,48 +213,48 @@ def imports_inside_are_relative(module: Module) -> Iterator[str]:
             first = name.partition(".")[0]
             if found.level == 0 and first == "odradek":
                 yield f"{module.path}:{found.line}: import {name} relatively"
-            if found.level == 0 and first in ROOMS:
-                yield f"{module.path}:{found.line}: {first} is a room: import it relatively"
+            if found.level == 0 and first in PACKAGES:
+                yield f"{module.path}:{found.line}: {first} is a package: import it relatively"
 
 
-def third_parties_stay_in_their_rooms(module: Module) -> Iterator[str]:
-    allowed = THIRD_PARTY.get(module.room)
+def third_parties_stay_in_their_packages(module: Module) -> Iterator[str]:
+    allowed = THIRD_PARTY.get(module.package)
     for found in imports_of(module):
         for name in found.names:
             package = name.partition(".")[0]
-            if found.level or is_standard(package) or package in ROOMS | {"odradek"}:
+            if found.level or is_standard(package) or package in PACKAGES | {"odradek"}:
                 continue
-            if module.room in NO_TRIO and package == "trio":
-                yield f"{module.path}:{found.line}: {module.room} may not import trio"
+            if module.package in NO_TRIO and package == "trio":
+                yield f"{module.path}:{found.line}: {module.package} may not import trio"
             if allowed is None or package in allowed:
                 continue
             if package == "trio" and module.path in TRIO_SHELLS:
                 continue
-            yield f"{module.path}:{found.line}: {module.room} may not import {package}"
+            yield f"{module.path}:{found.line}: {module.package} may not import {package}"
 
 
 def is_standard(package: str) -> bool:
     return package in sys.stdlib_module_names or package == "__future__"
 
 
-def rooms_keep_away_from_sockets_clocks_and_files(module: Module) -> Iterator[str]:
-    never = NEVER.get(module.room, set())
+def packages_keep_away_from_sockets_clocks_and_files(module: Module) -> Iterator[str]:
+    never = NEVER.get(module.package, set())
     for found in imports_of(module):
         for name in found.names:
             package = name.partition(".")[0]
             if not found.level and package in never and not found.for_types_only:
-                yield f"{module.path}:{found.line}: {module.room} may not import {package}"
+                yield f"{module.path}:{found.line}: {module.package} may not import {package}"
 
 
-def clock_and_chance_come_from_outside(module: Module) -> Iterator[str]:
-    if module.room not in BEHIND_SEAMS:
+def clock_and_rng_come_from_outside(module: Module) -> Iterator[str]:
+    if module.package not in BEHIND_SEAMS:
         return
     imported = {
         name for found in imports_of(module) if not found.for_types_only for name in found.names
     }
     for line, call in calls_of(module):
-        chance = call.startswith("random.") and call != "random.Random" and "random" in imported
-        if call in CLOCK_CALLS or chance:
+        is_random = call.startswith("random.") and call != "random.Random" and "random" in imported
+        if call in CLOCK_CALLS or is_random:
             yield f"{module.path}:{line}: {call}() goes around the seams of runtime"
     for found in imports_of(module):
         for name in found.names:
@@ -261,7 +266,7 @@ def clock_and_chance_come_from_outside(module: Module) -> Iterator[str]:
 
 
 def files_are_opened_behind_the_seam(module: Module) -> Iterator[str]:
-    if module.room not in BEHIND_SEAMS or module.path in FILE_SEAMS:
+    if module.package not in BEHIND_SEAMS or module.path in FILE_SEAMS:
         return
     for line, call in calls_of(module):
         owner, _, method = call.rpartition(".")
@@ -291,7 +296,7 @@ def handler_files_have_the_function_they_are_named_after(module: Module) -> Iter
 
 def composition_root_is_imported_by_nobody_below(module: Module) -> Iterator[str]:
     """`Broker` is made last; handlers get a context, all other code the parts that it uses."""
-    if module.path == "broker/start.py" or module.room in {"testing", WORKSHOP}:
+    if module.path == "broker/start.py" or module.package in {"testing", WORKSHOP}:
         return
     folders = module.path.split("/")[:-1]
     for found in imports_of(module):
@@ -312,7 +317,7 @@ def nothing_is_left_for_later(module: Module) -> Iterator[str]:
 
 def no_test_sleeps(module: Module) -> Iterator[str]:
     """Waiting for an event is not sleeping; `tests/support` may poll a process from outside."""
-    if module.room != "tests" or module.path.startswith("tests/support/"):
+    if module.package != "tests" or module.path.startswith("tests/support/"):
         return
     virtual = {
         id(inner)
@@ -328,12 +333,12 @@ def no_test_sleeps(module: Module) -> Iterator[str]:
                 yield f"{module.path}:{node.lineno}: {call}() in a test: wait for an event"
 
 
-RULES_OF_ROOMS: tuple[Rule, ...] = (
-    rooms_import_only_what_they_may,
+RULES: tuple[Rule, ...] = (
+    packages_import_only_what_they_may,
     imports_inside_are_relative,
-    third_parties_stay_in_their_rooms,
-    rooms_keep_away_from_sockets_clocks_and_files,
-    clock_and_chance_come_from_outside,
+    third_parties_stay_in_their_packages,
+    packages_keep_away_from_sockets_clocks_and_files,
+    clock_and_rng_come_from_outside,
     files_are_opened_behind_the_seam,
     packages_say_what_they_are_for,
     handler_files_have_the_function_they_are_named_after,
@@ -370,12 +375,62 @@ def problems(rule: Rule, modules: list[Module]) -> str:
     return "\n".join(problem for module in modules for problem in rule(module))
 
 
-@pytest.mark.parametrize("rule", RULES_OF_ROOMS, ids=lambda rule: rule.__name__)
-def test_rooms_keep_the_rule(rule):
-    modules = modules_in(ROOMS)
-    assert {module.room for module in modules} == ROOMS
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_packages_keep_the_rule(rule):
+    modules = modules_in(PACKAGES)
+    assert {module.package for module in modules} == PACKAGES
     found = problems(rule, modules)
     assert not found, f"\n{found}"
+
+
+def test_no_modules_import_each_other():
+    """Neither at run time nor for types: what knows its user cannot be understood without it."""
+    cycles = import_cycles(modules_in(PACKAGES))
+    assert not cycles, "\n".join(" <-> ".join(cycle) for cycle in cycles)
+
+
+def import_cycles(modules: list[Module]) -> list[list[str]]:
+    """The groups of modules that import each other, type-checking imports included."""
+    sources = {
+        module.path.removesuffix(".py").removesuffix("/__init__"): module for module in modules
+    }
+    imported = {name: modules_imported(name, sources) for name in sources}
+    reached = {name: reachable(name, imported) for name in sources}
+    in_cycles = sorted(name for name in sources if name in reached[name])
+    cycles = {
+        tuple(other for other in in_cycles if other in reached[name] and name in reached[other])
+        for name in in_cycles
+    }
+    return [list(cycle) for cycle in sorted(cycles)]
+
+
+def modules_imported(name: str, sources: dict[str, Module]) -> set[str]:
+    """The modules of the project that one imports; a package counts as its `__init__`."""
+    folders = sources[name].path.split("/")[:-1]
+    found = set()
+    for each in imports_of(sources[name]):
+        if each.level == 0:
+            continue
+        base = folders[: len(folders) - (each.level - 1)]
+        for dotted in each.names:
+            path = "/".join([*base, *dotted.split(".")])
+            while path not in sources and "/" in path:
+                path = path.rpartition("/")[0]
+            if path in sources:
+                found.add(path)
+    return found - {name}
+
+
+def reachable(start: str, imported: dict[str, set[str]]) -> set[str]:
+    """Everything that a module imports, directly or not; itself only by a cycle."""
+    found: set[str] = set()
+    left = list(imported[start])
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left.extend(imported[name])
+    return found
 
 
 def test_tests_keep_from_sleeping():
@@ -406,11 +461,11 @@ def declared_packages(text: str) -> list[str]:
 
 
 def packages_among(paths: tuple[str, ...]) -> list[str]:
-    """The packages that folders of the rooms make up; each folder with modules must be one."""
+    """The packages that folders of the packages make up; each folder with modules must be one."""
     folders = {
         path.rpartition("/")[0]
         for path in paths
-        if path.endswith(".py") and path.partition("/")[0] in ROOMS - {WORKSHOP}
+        if path.endswith(".py") and path.partition("/")[0] in PACKAGES - {WORKSHOP}
     }
     return sorted(["odradek", *(f"odradek.{folder.replace('/', '.')}" for folder in folders)])
 
@@ -471,25 +526,25 @@ def test_no_file_names_a_machine_or_a_registry():
     ("rule", "path", "source", "problem"),
     [
         (
-            rooms_import_only_what_they_may,
+            packages_import_only_what_they_may,
             "protocol/bad.py",
             "from ..storage import log\n",
             "protocol/bad.py:1: protocol may not import storage",
         ),
         (
-            rooms_import_only_what_they_may,
+            packages_import_only_what_they_may,
             "protocol/records/bad.py",
             "def f():\n    from ... import broker\n",
             "protocol/records/bad.py:2: protocol may not import broker",
         ),
         (
-            rooms_import_only_what_they_may,
+            packages_import_only_what_they_may,
             "replication/bad.py",
             "from ..broker.handlers.registry import handles\n",
             "replication/bad.py:1: replication may not import broker",
         ),
         (
-            rooms_import_only_what_they_may,
+            packages_import_only_what_they_may,
             "testing/bad.py",
             "from ..cli.main import main\n",
             "testing/bad.py:1: testing may not import cli",
@@ -504,52 +559,52 @@ def test_no_file_names_a_machine_or_a_registry():
             imports_inside_are_relative,
             "broker/bad.py",
             "from protocol import errors\n",
-            "broker/bad.py:1: protocol is a room: import it relatively",
+            "broker/bad.py:1: protocol is a package: import it relatively",
         ),
         (
-            third_parties_stay_in_their_rooms,
+            third_parties_stay_in_their_packages,
             "storage/bad.py",
             "import trio\n",
             "storage/bad.py:1: storage may not import trio",
         ),
         (
-            third_parties_stay_in_their_rooms,
+            third_parties_stay_in_their_packages,
             "spark_connector/bad.py",
             "from trio import run\n",
             "spark_connector/bad.py:1: spark_connector may not import trio",
         ),
         (
-            third_parties_stay_in_their_rooms,
+            third_parties_stay_in_their_packages,
             "broker/bad.py",
             "import typer\n",
             "broker/bad.py:1: broker may not import typer",
         ),
         (
-            rooms_keep_away_from_sockets_clocks_and_files,
+            packages_keep_away_from_sockets_clocks_and_files,
             "protocol/bad.py",
             "import time\n",
             "protocol/bad.py:1: protocol may not import time",
         ),
         (
-            rooms_keep_away_from_sockets_clocks_and_files,
+            packages_keep_away_from_sockets_clocks_and_files,
             "replication/bad.py",
             "from socket import socket\n",
             "replication/bad.py:1: replication may not import socket",
         ),
         (
-            clock_and_chance_come_from_outside,
+            clock_and_rng_come_from_outside,
             "broker/bad.py",
             "import time\nnow = time.time()\n",
             "broker/bad.py:2: time.time() goes around the seams of runtime",
         ),
         (
-            clock_and_chance_come_from_outside,
+            clock_and_rng_come_from_outside,
             "storage/bad.py",
             "from time import monotonic\n",
             "storage/bad.py:1: time.monotonic goes around the seams of runtime",
         ),
         (
-            clock_and_chance_come_from_outside,
+            clock_and_rng_come_from_outside,
             "broker/bad.py",
             "import random\nrandom.shuffle(brokers)\n",
             "broker/bad.py:2: random.shuffle() goes around the seams of runtime",
@@ -625,27 +680,31 @@ def test_rule_finds_a_planted_violation(rule, path, source, problem):
 @pytest.mark.parametrize(
     ("rule", "path", "source"),
     [
-        (rooms_import_only_what_they_may, "storage/ok.py", "from ..protocol import errors\n"),
-        (rooms_import_only_what_they_may, "storage/ok.py", "from .log import Log\n"),
-        (rooms_import_only_what_they_may, "broker/handlers/ok.py", "from ..broker import Broker\n"),
-        (rooms_import_only_what_they_may, "broker/a/b/ok.py", "from ....storage import log\n"),
-        (third_parties_stay_in_their_rooms, "broker/ok.py", "import trio\nimport os\n"),
-        (third_parties_stay_in_their_rooms, "cli/ok.py", "import typer\n"),
+        (packages_import_only_what_they_may, "storage/ok.py", "from ..protocol import errors\n"),
+        (packages_import_only_what_they_may, "storage/ok.py", "from .log import Log\n"),
         (
-            rooms_keep_away_from_sockets_clocks_and_files,
+            packages_import_only_what_they_may,
+            "broker/handlers/ok.py",
+            "from ..broker import Broker\n",
+        ),
+        (packages_import_only_what_they_may, "broker/a/b/ok.py", "from ....storage import log\n"),
+        (third_parties_stay_in_their_packages, "broker/ok.py", "import trio\nimport os\n"),
+        (third_parties_stay_in_their_packages, "cli/ok.py", "import typer\n"),
+        (
+            packages_keep_away_from_sockets_clocks_and_files,
             "protocol/ok.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import random\n",
         ),
         (
-            clock_and_chance_come_from_outside,
+            clock_and_rng_come_from_outside,
             "broker/ok.py",
             "import random\nfrom random import Random\nr = random.Random(1)\nr.shuffle([])\n",
         ),
-        (clock_and_chance_come_from_outside, "runtime/ok.py", "import time\ntime.time()\n"),
+        (clock_and_rng_come_from_outside, "runtime/ok.py", "import time\ntime.time()\n"),
         (files_are_opened_behind_the_seam, "storage/io/files.py", "open('x')\n"),
         (files_are_opened_behind_the_seam, "storage/ok.py", "LogSegment.open(1)\n"),
         (files_are_opened_behind_the_seam, "storage/ok.py", "self._files.read_bytes('x')\n"),
-        (clock_and_chance_come_from_outside, "broker/ok.py", "def f(random): random.random()\n"),
+        (clock_and_rng_come_from_outside, "broker/ok.py", "def f(random): random.random()\n"),
         (
             handler_files_have_the_function_they_are_named_after,
             "broker/handlers/heartbeat.py",
@@ -666,6 +725,21 @@ def test_rule_finds_a_planted_violation(rule, path, source, problem):
 )
 def test_rule_lets_pass_what_is_right(rule, path, source):
     assert list(rule(Module(path, source))) == []
+
+
+def test_modules_that_import_each_other_are_found():
+    modules = [
+        Module("a/__init__.py", ""),
+        Module(
+            "a/one.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import two\n",
+        ),
+        Module("a/two.py", "from ..b.three import x\n"),
+        Module("b/__init__.py", ""),
+        Module("b/three.py", "def f():\n    from ..a.one import y\n"),
+        Module("b/four.py", "from . import three\n"),
+    ]
+    assert import_cycles(modules) == [["a/one", "a/two", "b/three"]]
 
 
 def test_state_in_the_root_package_is_found():
