@@ -742,6 +742,13 @@ def test_modules_that_import_each_other_are_found():
     assert import_cycles(modules) == [["a/one", "a/two", "b/three"]]
 
 
+def test_what_the_page_of_the_architecture_names_is_there():
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/.]+(?:\.py|/))`", page)
+    assert len(named) > 40
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def test_state_in_the_root_package_is_found():
     assert statements_beside_docstring('"""Words."""\nversion = 1\n') == ["version = 1"]
 
