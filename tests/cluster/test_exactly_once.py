@@ -3,7 +3,7 @@
 What must hold is told by `support.exactly_once_checker`, what happens by
 `support.exactly_once_faults`. Every choice is made by a seed, which a failure names:
 
-    ODRADEK_FAULTS_SEED=17 make test ARGS="tests/cluster/test_exactly_once.py"
+    ODRADEK_FAULTS_SEED=17 make test-slow ARGS="tests/cluster/test_exactly_once.py"
 """
 
 from __future__ import annotations

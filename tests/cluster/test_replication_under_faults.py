@@ -6,7 +6,7 @@ What is checked is told by `support.replication_checker`, what happens by
 is not, so that a seed gives the same faults in the same order, but not the same moments. To run
 the same faults again, or others:
 
-    ODRADEK_FAULTS_SEED=17 make test ARGS="tests/cluster/test_replication_under_faults.py"
+    ODRADEK_FAULTS_SEED=17 make test-slow ARGS="tests/cluster/test_replication_under_faults.py"
 
 `ODRADEK_FAULTS_COUNT` changes how many there are for each kind of cluster.
 """

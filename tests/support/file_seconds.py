@@ -1,7 +1,7 @@
 """How long the longest test files take, so that a run of several workers begins with them.
 
 About, with four workers on two processors. What is not here takes less than `SHORTEST`; a file
-that has become long is found by `make test ARGS='-n 4 --durations=80'`.
+that has become long is found by `make test-slow ARGS='-n 4 --durations=80'`.
 """
 
 from __future__ import annotations
