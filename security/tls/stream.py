@@ -15,8 +15,8 @@ import trio
 
 RECEIVE_BYTES_MIN = 16 * 1024
 RECEIVE_BYTES_MAX = 256 * 1024
-"""What is requested for at once grows while it comes, since each request has its price, and shrinks
-again, since memory that is not filled has one, too."""
+"""The size of a receive grows while data fills it, since each call has its price. It shrinks again,
+since memory that is not filled has one, too."""
 SEND_BYTES = 256 * 1024
 """So much is encrypted before it is sent."""
 CLOSE_SECONDS = 1

@@ -234,7 +234,7 @@ class Followers:
         now_ms: int = 0,
         watch: Callable[[RequestPlan], None] = lambda plan: None,
     ) -> list[RequestPlan]:
-        """RequestPlan and answer until a fetch finds the logs equal or there is nothing to plan."""
+        """Send and answer until a fetch finds the logs equal, or nothing is planned."""
         plans: list[RequestPlan] = []
         for _ in range(ROUNDS_MAX):
             before = self._progress()
