@@ -12,7 +12,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ....common.errors import ErrorCode, KafkaError
 from ....protocol import messages
@@ -20,6 +20,12 @@ from ....protocol.errors import ProtocolError
 from ....protocol.headers import read_response_header, request_header
 from ....protocol.records import iter_batches
 from ...errors import SparkConnectorError
+
+if TYPE_CHECKING:
+    from ....protocol.codec.message import Message
+    from ....protocol.varints import Buffer
+
+ResponseT = TypeVar("ResponseT", bound="Message")
 
 METADATA_VERSION = 9
 FETCH_VERSION = 11
@@ -66,16 +72,18 @@ class PlainConnection:
     ) -> None:
         self._socket.close()
 
-    def ask(self, request: Any, response: Any, version: int) -> Any:
+    def ask(self, request: Message, response: type[ResponseT], version: int) -> ResponseT:
         """Send a request, and wait for its answer.
 
         Raises:
             OSError: the connection broke, or nothing came in time.
             ProtocolError: the answer cannot be read.
         """
-        key = request.schema.api_key
+        message = type(request)
+        key = message.api_key
+        assert key is not None
         header = request_header(key, version, next(self._ids), CLIENT_ID)
-        body = b"".join([header, *request.schema.encoder(version)(request)])
+        body = b"".join([header, *message.encoder(version)(request)])
         self._socket.sendall(struct.pack(">i", len(body)) + body)
         (length,) = struct.unpack(">i", self._receive(4))
         if not 0 <= length <= FRAME_BYTES_MAX:
@@ -152,7 +160,7 @@ def _leader(bootstrap_servers: str, topic: str, partition: int) -> str:
     raise failure or ConnectionError("no address was given")
 
 
-def _fetched(leader: PlainConnection, topic: str, partition: int, offset: int) -> Any:
+def _fetched(leader: PlainConnection, topic: str, partition: int, offset: int) -> Buffer:
     request = messages.FetchRequest(
         max_wait_ms=100,
         min_bytes=1,
