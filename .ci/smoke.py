@@ -13,8 +13,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from kafka import KafkaConsumer, KafkaProducer
-
 import odradek
 
 TIMEOUT_S = 120
@@ -35,7 +33,7 @@ def main() -> None:
         line = broker.stdout.readline()
         address = re.search(r"127\.0\.0\.1:[1-9]\d*", line)
         assert address, f"no address in the broker's first line: {line!r}"
-        produce_and_consume(address[0])
+        produce_and_consume(command, address[0])
         broker.send_signal(signal.SIGINT)
         code = broker.wait(TIMEOUT_S)
         assert code == 0, f"the broker stopped with exit code {code}"
@@ -46,21 +44,23 @@ def main() -> None:
     print(f"smoke test passed: {line.strip()}")
 
 
-def produce_and_consume(address: str) -> None:
+def produce_and_consume(command: Path, address: str) -> None:
     """Send one record to a new topic and read it back."""
-    producer = KafkaProducer(bootstrap_servers=address)
-    sent = producer.send("smoke", key=b"key", value=b"value").get(timeout=TIMEOUT_S)
-    assert sent.offset == 0
-    producer.close()
-    consumer = KafkaConsumer(
-        "smoke",
-        bootstrap_servers=address,
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=TIMEOUT_S * 1000,
-    )
-    record = next(iter(consumer))
-    assert (record.key, record.value) == (b"key", b"value")
-    consumer.close()
+
+    def run(*arguments: str, stdin: str = "") -> str:
+        answer = subprocess.run(
+            [command, *arguments, "--bootstrap-server", address],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+    run("produce", "smoke", "--key", "key", stdin="value\n")
+    read = run("consume", "smoke", "--from-beginning", "--max-messages", "1", "--keys")
+    assert read == "key\tvalue\n", f"another record came back: {read!r}"
 
 
 if __name__ == "__main__":

@@ -41,18 +41,6 @@ DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 
 
 @contextmanager
-def admin_client(bootstrap_server: str, command_config: Path | None = None) -> Iterator[Any]:
-    """A KafkaAdminClient, closed on leaving; CommandError when no broker answers."""
-    from kafka.admin import KafkaAdminClient
-
-    client = _connected(KafkaAdminClient, bootstrap_server, command_config, {})
-    try:
-        yield client
-    finally:
-        client.close()
-
-
-@contextmanager
 def producer_client(
     bootstrap_server: str, command_config: Path | None = None, **settings: Any
 ) -> Iterator[Any]:
@@ -122,6 +110,15 @@ def with_client(
             return await work(client)
 
     return trio.run(run)
+
+
+def check_connection(bootstrap_server: str) -> None:
+    """CommandError when no broker answers."""
+
+    async def connected(client: KafkaClient) -> None:
+        """Nothing more: the client has metadata, so a broker answered."""
+
+    with_client(bootstrap_server, connected)
 
 
 def nobody_at(addresses: list[str], tls: SSLContext | None) -> str:

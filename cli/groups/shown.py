@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...common.sentinels import LATEST_TIMESTAMP
 from ..common.errors import fail
 from ..common.show import note, show_table, without_empty_columns
-from ..topics.partition_names import describe_topics, format_partitions
+from ..topics.partition_names import format_partitions
 
 if TYPE_CHECKING:
     from ...client.admin.group_descriptions import GroupDescription, GroupMember
@@ -151,14 +151,15 @@ async def progress_of(client: KafkaClient, names: Iterable[str]) -> list[StateOf
 
 async def _ends(client: KafkaClient, requested: set[TopicPartition]) -> dict[TopicPartition, int]:
     """The ends of those partitions that are there and have a leader."""
+    from ...client.admin.admin import Admin
     from ...client.consumer.offsets import list_offsets
 
-    topics = await describe_topics(client, {topic for topic, _ in requested})
+    topics = await Admin(client).describe_topics(topic for topic, _ in requested)
     led = {
-        (name, each.partition_index)
+        (name, each.partition)
         for name, topic in topics.items()
-        for each in topic.partitions
-        if each.leader_id >= 0
+        for each in topic.partitions.values()
+        if each.leader_id is not None
     }
     reachable = sorted(requested & led)
     if not reachable:

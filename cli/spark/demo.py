@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..common.connection import admin_client
+from ..common.connection import check_connection
 from ..common.errors import fail
 from ..common.show import note, show_table
 
@@ -79,8 +79,7 @@ def demo(
 def _broker(bootstrap_server: str | None, output: Path) -> Iterator[str]:
     """The address of a broker: the given one, or a new one that lives as long as this."""
     if bootstrap_server is not None:
-        with admin_client(bootstrap_server):  # says so in one sentence when there is none
-            pass
+        check_connection(bootstrap_server)
         yield bootstrap_server
         return
     from ...testing.process.broker_process import BrokerProcess, BrokerStartError

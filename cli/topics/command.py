@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_LEADER
 from ..common.client_settings import CommandConfig
-from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, admin_client
-from ..common.errors import explain_kafka_error, fail
+from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
+from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
+from .partition_names import require_topic
 
-BROKER_DEFAULT = -1
-"""In CreateTopics: as many as the broker's settings say."""
+if TYPE_CHECKING:
+    from ...client.admin.admin import Admin
+    from ...client.client import KafkaClient
+    from ...client.metadata.cluster import TopicInfo
 
 app = typer.Typer(
     help="List, create, describe, change and delete topics.",
@@ -31,6 +35,13 @@ Configs = Annotated[
 ]
 
 
+class TopicState(NamedTuple):
+    """A topic, and the first and next offset of each partition that has a leader."""
+
+    topic: TopicInfo
+    offsets: dict[int, tuple[int, int]]
+
+
 @app.command("list")
 def list_topics(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -45,23 +56,20 @@ def list_topics(
     odradek topics list --json | jq -r .topic
     ```
     """
-    with admin_client(bootstrap_server, command_config) as admin:
-        topics = [
-            topic
-            for topic in admin.describe_topics()
-            if topic["error_code"] == 0 and (internal or not topic["is_internal"])
-        ]
-        ranges = _offset_ranges(admin, topics)
+    from ...client.admin.admin import Admin
+
+    async def ask(client: KafkaClient) -> list[TopicState]:
+        return await _with_offsets(client, (await Admin(client).describe_topics()).values())
+
     rows = [
         {
-            "topic": topic["name"],
-            "partitions": len(topic["partitions"]),
-            "replicas": max((len(p["replica_nodes"]) for p in topic["partitions"]), default=0),
-            "records": sum(
-                end - start for (name, _), (start, end) in ranges.items() if name == topic["name"]
-            ),
+            "topic": topic.name,
+            "partitions": len(topic.partitions),
+            "replicas": max((len(each.replicas) for each in topic.partitions.values()), default=0),
+            "records": sum(end - start for start, end in offsets.values()),
         }
-        for topic in sorted(topics, key=lambda topic: str(topic["name"]))
+        for topic, offsets in with_client(bootstrap_server, ask, command_config)
+        if topic.error_code == 0 and (internal or not topic.is_internal)
     ]
     if json_output:
         show_json(rows)
@@ -97,28 +105,30 @@ def create_topics(
     odradek topics create history -c retention.ms=-1 -c cleanup.policy=compact
     ```
     """
-    from kafka.errors import TopicAlreadyExistsError
+    from ...client.admin.admin import DEFAULT, Admin, NewTopic
+    from ...common.errors import ErrorCode, KafkaError
 
-    settings = parse_pairs(config)
-    requested = {
-        topic: {
-            "num_partitions": partitions or BROKER_DEFAULT,
-            "replication_factor": replication_factor or BROKER_DEFAULT,
-            "configs": settings,
-        }
-        for topic in topics
-    }
-    with admin_client(bootstrap_server, command_config) as admin:
-        answer = admin.create_topics(requested, raise_errors=False)
+    configs = parse_pairs(config)
+
+    async def create(client: KafkaClient) -> list[str]:
+        admin = Admin(client)
         created = []
-        for result in answer["topics"]:
-            if if_not_exists and result["error_code"] == TopicAlreadyExistsError.errno:
-                note(f"topic {result['name']} exists already")
-                continue
-            _check_result(result)
-            created.append(result["name"])
-        admin.wait_for_topics(created)
-    for topic in created:
+        for name in topics:
+            new = NewTopic(
+                name, partitions or DEFAULT, replication_factor or DEFAULT, configs=configs
+            )
+            try:
+                await admin.create_topics([new])
+            except KafkaError as error:
+                if not (if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS):
+                    raise
+                note(f"topic {name} exists already")
+            else:
+                created.append(name)
+        await admin.wait_for_topics(created)
+        return created
+
+    for topic in with_client(bootstrap_server, create, command_config):
         note(f"created topic {topic}")
 
 
@@ -138,44 +148,42 @@ def describe_topics(
     odradek topics describe events
     ```
     """
-    with admin_client(bootstrap_server, command_config) as admin:
-        found = _existing(admin, topics)
-        ranges = _offset_ranges(admin, found)
-        settings = _topic_configs(admin, topics, all_configs)
-    for topic in found:
-        name = topic["name"]
+    from ...client.admin.admin import Admin
+    from ...runtime.rng import uuid_to_text
+
+    async def ask(client: KafkaClient) -> list[tuple[TopicState, dict[str, str | None]]]:
+        admin = Admin(client)
+        found = await _existing(admin, topics)
+        return [
+            (state, await admin.describe_configs(state.topic.name, own_only=not all_configs))
+            for state in await _with_offsets(client, found)
+        ]
+
+    for (topic, offsets), settings in with_client(bootstrap_server, ask, command_config):
+        name, topic_id = topic.name, uuid_to_text(topic.topic_id)
         rows = [
             {
-                "partition": partition["partition_index"],
-                "leader": partition["leader_id"],
-                "replicas": partition["replica_nodes"],
-                "isr": partition["isr_nodes"],
-                "start": ranges.get((name, partition["partition_index"]), (None, None))[0],
-                "end": ranges.get((name, partition["partition_index"]), (None, None))[1],
+                "partition": index,
+                "leader": NO_LEADER if partition.leader_id is None else partition.leader_id,
+                "replicas": list(partition.replicas),
+                "isr": list(partition.isr),
+                "start": offsets[index][0] if index in offsets else None,
+                "end": offsets[index][1] if index in offsets else None,
             }
-            for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"]))
+            for index, partition in sorted(topic.partitions.items())
         ]
         if json_output:
-            show_json(
-                [
-                    {
-                        "topic": name,
-                        "id": topic["topic_id"],
-                        "partitions": rows,
-                        "configs": settings[name],
-                    }
-                ]
-            )
+            show_json([{"topic": name, "id": topic_id, "partitions": rows, "configs": settings}])
             continue
         columns = ["partition", "leader", "replicas", "isr", "start", "end"]
         cells = [
             [",".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]
             for row in rows
         ]
-        show_table(columns, cells, title=f"{name}  (id {topic['topic_id']})")
+        show_table(columns, cells, title=f"{name}  (id {topic_id})")
         show_table(
             ["setting", "value"],
-            sorted(settings[name].items()),
+            sorted(settings.items()),
             empty=f"{name}: every setting is the broker's default",
         )
 
@@ -195,16 +203,22 @@ def delete_topics(
     odradek topics delete events old-events
     ```
     """
-    from kafka.errors import UnknownTopicOrPartitionError
+    from ...client.admin.admin import Admin
+    from ...common.errors import ErrorCode, KafkaError
 
-    with admin_client(bootstrap_server, command_config) as admin:
-        answer = admin.delete_topics(topics, raise_errors=False)
-    for result in answer["topics"]:
-        if if_exists and result["error_code"] == UnknownTopicOrPartitionError.errno:
-            note(f"topic {result['name']} does not exist")
-            continue
-        _check_result(result)
-        note(f"deleted topic {result['name']}")
+    async def delete(client: KafkaClient) -> None:
+        admin = Admin(client)
+        for name in topics:
+            try:
+                await admin.delete_topics([name])
+            except KafkaError as error:
+                if not (if_exists and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                    raise
+                note(f"topic {name} does not exist")
+            else:
+                note(f"deleted topic {name}")
+
+    with_client(bootstrap_server, delete, command_config)
 
 
 @app.command("add-partitions")
@@ -220,10 +234,12 @@ def add_partitions(
     odradek topics add-partitions events --to 6
     ```
     """
-    with admin_client(bootstrap_server, command_config) as admin:
-        answer = admin.create_partitions({topic: to}, raise_errors=False).to_dict()
-    for result in answer["results"]:
-        _check_result(result)
+    from ...client.admin.admin import Admin
+
+    async def add(client: KafkaClient) -> None:
+        await Admin(client).create_partitions(topic, to)
+
+    with_client(bootstrap_server, add, command_config)
     note(f"topic {topic} has {to} partitions")
 
 
@@ -245,23 +261,18 @@ def alter_topic(
     odradek topics alter events --unset retention.ms
     ```
     """
-    from kafka.admin import ConfigResource, ConfigResourceType
+    from ...client.admin.admin import Admin
 
-    changes: dict[str, tuple[str, str | None]] = {
-        key: ("SET", value) for key, value in parse_pairs(config).items()
-    }
-    changes |= dict.fromkeys(unset or (), ("DELETE", None))
+    changes: dict[str, str | None] = {**parse_pairs(config), **dict.fromkeys(unset or ())}
     if not changes:
         fail("nothing to change; give --config KEY=VALUE or --unset KEY")
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, changes)
-    with admin_client(bootstrap_server, command_config) as admin:
-        _existing(admin, [topic])
-        # The broker knows its settings; kafka-python's own check would ask for all of them.
-        answer = admin.alter_configs([resource], raise_on_unknown=False)
-    outcome = answer["topic"][topic]
-    if outcome != "OK":
-        # kafka-python's text is "[Error 40] InvalidConfigurationError: " and the broker's words.
-        fail(f"topic {topic}: {outcome.partition(': ')[2] or outcome}")
+
+    async def alter(client: KafkaClient) -> None:
+        admin = Admin(client)
+        await _existing(admin, [topic])
+        await admin.alter_configs(topic, changes)
+
+    with_client(bootstrap_server, alter, command_config)
     note(f"changed topic {topic}")
 
 
@@ -276,51 +287,29 @@ def parse_pairs(pairs: Iterable[str] | None) -> dict[str, str]:
     return parsed
 
 
-def _check_result(result: dict[str, Any]) -> None:
-    """CommandError when the broker's answer about one topic is an error."""
-    if result["error_code"] != 0:
-        from kafka.errors import UnknownTopicOrPartitionError, for_code
-
-        what = f"topic {result['name']}"
-        if result["error_message"] and result["error_code"] != UnknownTopicOrPartitionError.errno:
-            fail(f"{what}: {result['error_message']}")
-        fail(explain_kafka_error(for_code(result["error_code"])(), what))
+async def _existing(admin: Admin, names: Iterable[str]) -> list[TopicInfo]:
+    """The descriptions of topics, in their order. CommandError for one that there is not."""
+    found = await admin.describe_topics(names)
+    for topic in found.values():
+        require_topic(topic)
+    return [found[name] for name in dict.fromkeys(names)]
 
 
-def _existing(admin: Any, names: list[str]) -> list[dict[str, Any]]:
-    """The descriptions of topics, all of which must exist."""
-    topics: list[dict[str, Any]] = admin.describe_topics(names)
-    for topic in topics:
-        _check_result(topic | {"error_message": None})
-    return topics
+async def _with_offsets(client: KafkaClient, topics: Iterable[TopicInfo]) -> list[TopicState]:
+    """The topics, and the offsets of those partitions that have a leader to ask."""
+    from ...client.consumer.offsets import list_offsets
 
-
-def _topic_configs(admin: Any, names: list[str], with_defaults: bool) -> dict[str, dict[str, str]]:
-    from kafka.admin import ConfigResource, ConfigResourceType
-
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
-    answer = admin.describe_configs(resources, config_filter="all" if with_defaults else "modified")
-    return {
-        name: {key: entry["value"] for key, entry in answer["topic"][name].items()}
-        for name in names
-    }
-
-
-def _offset_ranges(
-    admin: Any, topics: Iterable[dict[str, Any]]
-) -> dict[tuple[str, int], tuple[int, int]]:
-    """First and next offset of every partition that has a leader to ask."""
-    from kafka import TopicPartition
-    from kafka.admin import OffsetSpec
-
+    described = list(topics)
     partitions = [
-        TopicPartition(topic["name"], partition["partition_index"])
-        for topic in topics
-        for partition in topic["partitions"]
-        if partition["leader_id"] >= 0
+        (topic.name, index)
+        for topic in described
+        for index, partition in topic.partitions.items()
+        if partition.leader_id is not None
     ]
-    if not partitions:
-        return {}
-    starts = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
-    ends = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-    return {tuple(p): (starts[p].offset, ends[p].offset) for p in partitions}
+    starts = await list_offsets(client, dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+    ends = await list_offsets(client, dict.fromkeys(partitions, LATEST_TIMESTAMP))
+    states = {topic.name: TopicState(topic, {}) for topic in described}
+    for name, index in partitions:
+        offsets = starts[name, index].offset, ends[name, index].offset
+        states[name].offsets[index] = offsets
+    return list(states.values())

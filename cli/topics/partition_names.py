@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..common.errors import fail
+from ...client.error_kinds import error_of
+from ..common.errors import explain_code, fail
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
-    from ...protocol import messages
+    from ...client.metadata.cluster import TopicInfo
 
 TopicPartition = tuple[str, int]
 
@@ -56,24 +57,10 @@ def _ranges(indexes: Sequence[int]) -> str:
     )
 
 
-async def describe_topics(
-    client: KafkaClient, names: Iterable[str] | None
-) -> dict[str, messages.MetadataResponse.MetadataResponseTopic]:
-    """Those of the topics that there are; of all, for None. None is created by asking."""
-    from ...protocol import messages
-
-    make = messages.MetadataRequest.MetadataRequestTopic
-    topics = None if names is None else [make(name=name) for name in sorted(set(names))]
-    if topics == []:
-        return {}
-    answer: messages.MetadataResponse = await client.send_to_any(
-        messages.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    )
-    return {
-        topic.name: topic
-        for topic in answer.topics
-        if topic.name is not None and (topic.error_code == 0 or topic.partitions)
-    }
+def require_topic(topic: TopicInfo) -> None:
+    """CommandError for a topic that there is not, or that may not be seen."""
+    if topic.error_code:
+        fail(explain_code(error_of(topic.error_code), f"topic {topic.name}"))
 
 
 async def existing_partitions(client: KafkaClient, names: Iterable[str]) -> list[TopicPartition]:
@@ -81,13 +68,14 @@ async def existing_partitions(client: KafkaClient, names: Iterable[str]) -> list
 
     Raises CommandError for one that there is not.
     """
+    from ...client.admin.admin import Admin
+
     parsed = [parse_partitions(name) for name in names]
-    found = await describe_topics(client, [topic for topic, _ in parsed])
+    found = await Admin(client).describe_topics(topic for topic, _ in parsed)
     partitions: list[TopicPartition] = []
     for topic, requested in parsed:
-        if topic not in found:
-            fail(f"topic {topic}: there is no such topic; see: odradek topics list")
-        existing = sorted(each.partition_index for each in found[topic].partitions)
+        require_topic(found[topic])
+        existing = sorted(found[topic].partitions)
         for index in requested or ():
             if index not in existing:
                 fail(f"topic {topic} has no partition {index}; it has {len(existing)}, from 0")

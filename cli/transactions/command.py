@@ -11,7 +11,7 @@ from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_
 from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
 from ..common.times import parse_duration_ms
-from ..topics.partition_names import describe_topics, existing_partitions, parse_one_partition
+from ..topics.partition_names import existing_partitions, parse_one_partition
 from .shown import (
     HANGING,
     description_json,
@@ -345,12 +345,13 @@ def _require_broker(client: KafkaClient, broker_id: int | None) -> None:
 
 async def _all_partitions(client: KafkaClient, broker_id: int | None) -> list[TopicPartition]:
     """Those with a leader, or with a replica on the broker."""
-    topics = await describe_topics(client, None)
+    from ...client.admin.admin import Admin
+
     return [
-        (name, each.partition_index)
-        for name, topic in topics.items()
-        for each in topic.partitions
-        if (each.leader_id >= 0 if broker_id is None else broker_id in each.replica_nodes)
+        (name, each.partition)
+        for name, topic in (await Admin(client).describe_topics()).items()
+        for each in topic.partitions.values()
+        if (each.leader_id is not None if broker_id is None else broker_id in each.replicas)
     ]
 
 

@@ -7,6 +7,7 @@ answers one by one, send the request yourself: `KafkaClient.send_to_controller`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
@@ -14,13 +15,18 @@ from ...protocol import messages
 from ..client import KafkaClient
 from ..error_kinds import error_name, error_of
 from ..errors import ConnectError
-from ..metadata.cluster import Node
+from ..metadata.cluster import Node, TopicInfo
+from ..metadata.snapshot_update import partition_info
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+
+OWN_SOURCES = {TOPIC_RESOURCE: frozenset({1}), BROKER_RESOURCE: frozenset({2})}
+"""Where a setting was set if it was for this resource itself (ConfigSource): DYNAMIC_TOPIC_CONFIG
+and DYNAMIC_BROKER_CONFIG. All else is a default of some kind."""
 
 DEFAULT = -1
 """For a number of partitions or replicas: the broker's own setting."""
@@ -93,7 +99,7 @@ class Admin:
         await self._ask_controller(
             request,
             lambda response: [
-                Outcome(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+                Outcome(f"topic {topic.name}", topic.error_code, topic.error_message)
                 for topic in response.topics
             ],
         )
@@ -112,7 +118,7 @@ class Admin:
         await self._ask_controller(
             request,
             lambda response: [
-                Outcome(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+                Outcome(f"topic {topic.name}", topic.error_code, topic.error_message)
                 for topic in response.responses
             ],
         )
@@ -140,7 +146,7 @@ class Admin:
         await self._ask_controller(
             request,
             lambda response: [
-                Outcome(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+                Outcome(f"topic {topic.name}", topic.error_code, topic.error_message)
                 for topic in response.results
             ],
         )
@@ -169,14 +175,67 @@ class Admin:
         response: messages.MetadataResponse = await self._client.send_to_any(request)
         return sorted(topic.name for topic in response.topics if topic.name is not None)
 
+    async def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, TopicInfo]:
+        """Topics with their partitions, as one broker knows them; no topic is created for it.
+
+        Args:
+            names: which; None: all that this client may see.
+
+        Returns:
+            By name, in the order of the names. Of a topic that cannot be described only its
+            `error_code` is known, such as UNKNOWN_TOPIC_OR_PARTITION.
+
+        Raises:
+            ClientError: no broker could be reached.
+        """
+        topics = None
+        if names is not None:
+            make = messages.MetadataRequest.MetadataRequestTopic
+            topics = [make(name=name) for name in sorted(set(names))]
+            if not topics:
+                return {}  # In the request, no topics may mean all.
+        response: messages.MetadataResponse = await self._client.send_to_any(
+            messages.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        )
+        return {
+            name: TopicInfo(
+                name,
+                topic.topic_id,
+                topic.is_internal,
+                MappingProxyType(
+                    {each.partition_index: partition_info(name, each) for each in topic.partitions}
+                ),
+                topic.error_code,
+            )
+            for topic in sorted(response.topics, key=lambda topic: topic.name or "")
+            if (name := topic.name) is not None
+        }
+
+    async def wait_for_topics(self, names: Iterable[str]) -> None:
+        """Wait until brokers know topics that were just created, and who leads their partitions.
+
+        Raises:
+            MetadataTimeoutError: a topic or a leader was not there in time.
+            KafkaError, ClientError: as `KafkaClient.wait_for_topic`.
+        """
+        attempts = self._client.attempts(self._timeout_ms)
+        requested = list(names)
+        for name in requested:
+            self._client.add_topic(name)
+        for name in requested:
+            topic = await self._client.wait_for_topic(name, timeout_ms=attempts.remaining_ms)
+            for partition in topic.partitions:
+                await self._client.wait_for_leader(name, partition, attempts.remaining_ms)
+
     async def describe_configs(
-        self, resource: str, resource_type: int = TOPIC_RESOURCE
+        self, resource: str, resource_type: int = TOPIC_RESOURCE, *, own_only: bool = False
     ) -> dict[str, str | None]:
         """The settings of a topic or broker, by Kafka's names.
 
         Args:
             resource: a topic's name, or a broker's id.
             resource_type: `TOPIC_RESOURCE` or `BROKER_RESOURCE`.
+            own_only: only those that were set for this topic or broker itself, no defaults.
 
         Raises:
             KafkaError: there is no such resource.
@@ -191,11 +250,16 @@ class Admin:
         )
         _require_success(
             [
-                Outcome(f"{r.resource_name!r}", r.error_code, r.error_message)
+                Outcome(_resource(resource, resource_type), r.error_code, r.error_message)
                 for r in response.results
             ]
         )
-        return {config.name: config.value for r in response.results for config in r.configs}
+        return {
+            config.name: config.value
+            for result in response.results
+            for config in result.configs
+            if not own_only or config.config_source in OWN_SOURCES[resource_type]
+        }
 
     async def alter_configs(
         self,
@@ -233,7 +297,7 @@ class Admin:
         )
         _require_success(
             [
-                Outcome(f"{r.resource_name!r}", r.error_code, r.error_message)
+                Outcome(_resource(resource, resource_type), r.error_code, r.error_message)
                 for r in response.responses
             ]
         )
@@ -270,7 +334,7 @@ class Admin:
                 Outcome("the election", response.error_code),
                 *(
                     Outcome(
-                        f"partition {p.partition_id} of topic {topic.topic!r}",
+                        f"partition {p.partition_id} of topic {topic.topic}",
                         p.error_code,
                         p.error_message,
                     )
@@ -316,7 +380,7 @@ class Admin:
                 Outcome("the reassignment", response.error_code, response.error_message),
                 *(
                     Outcome(
-                        f"partition {p.partition_index} of topic {topic.name!r}",
+                        f"partition {p.partition_index} of topic {topic.name}",
                         p.error_code,
                         p.error_message,
                     )
@@ -372,6 +436,11 @@ def _creatable(topic: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
         ],
         configs=[config(name=name, value=value) for name, value in topic.configs.items()],
     )
+
+
+def _resource(name: str, resource_type: int) -> str:
+    """What errors call it."""
+    return f"topic {name}" if resource_type == TOPIC_RESOURCE else f"broker {name}"
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -55,7 +55,10 @@ async def list_offsets(
         timeout_ms = client.settings.max_block_ms
     attempts = client.attempts(timeout_ms)
     found: dict[TopicPartition, OffsetAndTimestamp] = {}
-    for topic in {topic for topic, _ in timestamps}:
+    topics = {topic for topic, _ in timestamps}
+    for topic in topics:
+        client.add_topic(topic)  # All before the first is waited for: one request is enough.
+    for topic in topics:
         await client.wait_for_topic(topic, timeout_ms=attempts.remaining_ms)
     while len(found) < len(timestamps):
         requested = {key: at for key, at in timestamps.items() if key not in found}

@@ -99,7 +99,7 @@ def _topic(
     for partition in topic.partitions:
         # One with an error counts too: its epoch may be new.
         accepted = epochs.accept(
-            _partition(name, partition),
+            partition_info(name, partition),
             known.partitions.get(partition.partition_index) if known else None,
             is_reliable=has_reliable_epochs,
             is_other_topic=is_other_topic,
@@ -112,7 +112,8 @@ def _topic(
     return info, is_progress, is_stale
 
 
-def _partition(topic: str, partition: Partition) -> PartitionInfo:
+def partition_info(topic: str, partition: Partition) -> PartitionInfo:
+    """A partition as a metadata answer describes it."""
     return PartitionInfo(
         topic,
         partition.partition_index,

@@ -19,7 +19,7 @@ from .flights import data_folder
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-READ_TIMEOUT_MS = 30_000
+READ_TIMEOUT_S = 30.0
 
 
 class Comparison(NamedTuple):
@@ -114,7 +114,7 @@ def _batch_number(folder: Path) -> int:
 
 
 def read_topic_table(bootstrap_servers: str, topic: str) -> DataFrame:
-    """The table that the stream left in `topic`, read with kafka-python to the topic's end."""
+    """The table that the stream left in `topic`, read with confluent-kafka to the topic's end."""
     import pandas as pd
 
     rows = [
@@ -127,21 +127,31 @@ def read_topic_table(bootstrap_servers: str, topic: str) -> DataFrame:
 
 
 def _read_to_end(bootstrap_servers: str, topic: str) -> Iterator[tuple[bytes, Any]]:
-    from kafka import KafkaConsumer, TopicPartition
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-    with KafkaConsumer(
-        bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest"
-    ) as consumer:
-        partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
-        consumer.assign(partitions)
-        ends = consumer.end_offsets(partitions)
-        while any(consumer.position(p) < ends[p] for p in partitions):
-            records = consumer.poll(timeout_ms=READ_TIMEOUT_MS)
-            if not records:
+    settings = {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": "unused",  # librdkafka needs a name; nothing is committed
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "log_level": 2,
+    }
+    consumer = Consumer(settings)
+    try:
+        partitions = consumer.list_topics(topic, timeout=READ_TIMEOUT_S).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        unfinished = set(partitions)
+        while unfinished:
+            record: Any = consumer.poll(READ_TIMEOUT_S)
+            error = None if record is None else record.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                unfinished.discard(record.partition())
+            elif record is None or error is not None:
                 raise SparkConnectorError(f"the end of topic {topic} could not be read")
-            for batch in records.values():
-                for record in batch:
-                    yield record.value, record.headers
+            else:
+                yield record.value(), record.headers()
+    finally:
+        consumer.close()
 
 
 def _last_versions(table: DataFrame) -> DataFrame:

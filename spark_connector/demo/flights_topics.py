@@ -1,4 +1,4 @@
-"""The demo's topics: made and filled with kafka-python, as any application would."""
+"""The demo's topics: made and filled with confluent-kafka, as any application would."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import SparkConnectorError
+from ..pipelines.topic_target import TopicNeeds, TopicTarget, ensure_topics, existing_topics
 from .flights import KeyedRecord
 
 FLIGHTS_PARTITIONS = 4
@@ -13,9 +14,15 @@ PROGRESS_EVERY_RECORDS = 2_000
 NUMBER_HEADER = "number"
 """Each record of a topic has one: by it an audit finds what got lost, doubled or swapped."""
 
-BATCH_BYTES = 256 * 1024
-LINGER_MS = 50
-"""Large batches: a Python producer's time goes into the batch, hardly into the record."""
+QUEUE_FULL_WAIT_S = 0.1
+"""How long to wait for answers where librdkafka has as many records as it holds."""
+
+PRODUCER_SETTINGS = {
+    "enable.idempotence": True,
+    "linger.ms": 50,
+    "partitioner": "murmur2_random",  # as Java's clients choose a partition by the key
+    "log_level": 2,
+}
 
 
 class DemoTopics(NamedTuple):
@@ -43,31 +50,16 @@ def create_topics(bootstrap_servers: str, topics: DemoTopics) -> None:
 
     Raises SparkConnectorError when one exists or the broker refuses it.
     """
-    from kafka.admin import KafkaAdminClient
-
-    keep = {"retention.ms": "-1"}
-    partitions = {topics.flights: FLIGHTS_PARTITIONS, topics.airlines: 1, topics.delays: 2}
-    with KafkaAdminClient(bootstrap_servers=bootstrap_servers) as admin:
-        existing = sorted(set(topics) & set(admin.list_topics()))
-        if existing:
-            raise SparkConnectorError(
-                f"topic {existing[0]} exists already, and the demo wants to count its own records"
-                " only; choose another --prefix, or delete it with: odradek topics delete "
-                + " ".join(existing)
-            )
-        answer = admin.create_topics(
-            {
-                topic: {"num_partitions": count, "configs": keep}
-                for topic, count in partitions.items()
-            },
-            raise_errors=False,
+    target = TopicTarget(bootstrap_servers)
+    existing = sorted(set(topics) & existing_topics(target))
+    if existing:
+        raise SparkConnectorError(
+            f"topic {existing[0]} exists already, and the demo wants to count its own records"
+            " only; choose another --prefix, or delete it with: odradek topics delete "
+            + " ".join(existing)
         )
-        for result in answer["topics"]:
-            if result["error_code"] != 0:
-                raise SparkConnectorError(
-                    f"the broker did not create topic {result['name']}: {result['error_message']}"
-                )
-        admin.wait_for_topics(list(partitions))
+    partitions = {topics.flights: FLIGHTS_PARTITIONS, topics.airlines: 1, topics.delays: 2}
+    ensure_topics(target, {topic: TopicNeeds(count) for topic, count in partitions.items()})
 
 
 def produce_records(
@@ -78,31 +70,44 @@ def produce_records(
 ) -> None:
     """Send all `records` and return when the broker has them.
 
-    The producer is idempotent (kafka-python's default), so a retry doubles nothing.
-    `on_progress` is called with the number of records handed over so far.
+    The producer is idempotent, so a retry doubles nothing. `on_progress` is called with the
+    number of records handed over so far.
 
     Raises SparkConnectorError when the broker did not take every one.
     """
-    from kafka import KafkaProducer
+    from confluent_kafka import Producer
 
-    failures: list[BaseException] = []
-    with KafkaProducer(
-        bootstrap_servers=bootstrap_servers, batch_size=BATCH_BYTES, linger_ms=LINGER_MS
-    ) as producer:
-        for sent, record in enumerate(records):
-            future: Any = producer.send(
-                topic,
-                key=record.key,
-                value=record.value,
-                timestamp_ms=record.timestamp_ms,
-                headers=[(NUMBER_HEADER, str(sent).encode())],
-            )
-            future.add_errback(failures.append)
-            if sent % PROGRESS_EVERY_RECORDS == 0:
-                on_progress(sent)
-                if failures:
-                    break
-        producer.flush()
+    failures: list[str] = []
+
+    def delivered(error: Any, message: object) -> None:
+        if error is not None:
+            failures.append(str(error.str()))
+
+    producer = Producer({"bootstrap.servers": bootstrap_servers, **PRODUCER_SETTINGS})
+
+    def send(number: int, record: KeyedRecord) -> None:
+        producer.produce(
+            topic,
+            key=record.key,
+            value=record.value,
+            timestamp=record.timestamp_ms,
+            headers=[(NUMBER_HEADER, str(number).encode())],
+            on_delivery=delivered,
+        )
+
+    for sent, record in enumerate(records):
+        while not failures:
+            try:
+                send(sent, record)
+                break
+            except BufferError:
+                producer.poll(QUEUE_FULL_WAIT_S)
+        if sent % PROGRESS_EVERY_RECORDS == 0:
+            producer.poll(0)
+            on_progress(sent)
+        if failures:
+            break
+    producer.flush()
     if failures:
         raise SparkConnectorError(f"the broker did not take a record for {topic}: {failures[0]}")
     on_progress(len(records))

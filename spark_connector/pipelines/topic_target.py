@@ -66,6 +66,25 @@ class TopicNeeds(NamedTuple):
     oldest_ms: int | None = None
 
 
+def existing_topics(target: TopicTarget) -> set[str]:
+    """The names of the topics that the cluster has.
+
+    Raises:
+        SparkConnectorError: no broker answers.
+    """
+    return set(_existing(admin_client(target.settings()), target))
+
+
+def _existing(admin: Any, target: TopicTarget) -> Mapping[str, Any]:
+    try:
+        topics: Mapping[str, Any] = admin.list_topics(timeout=TIMEOUT_S).topics
+    except Exception as error:
+        raise SparkConnectorError(
+            f"no broker answers at {target.bootstrap_servers}: {_reason(error)}"
+        ) from None
+    return topics
+
+
 def ensure_topics(target: TopicTarget, needs: Mapping[str, TopicNeeds]) -> None:
     """Make the topics that are missing, and look at the others.
 
@@ -78,12 +97,7 @@ def ensure_topics(target: TopicTarget, needs: Mapping[str, TopicNeeds]) -> None:
             gets.
     """
     admin = admin_client(target.settings())
-    try:
-        existing = admin.list_topics(timeout=TIMEOUT_S).topics
-    except Exception as error:
-        raise SparkConnectorError(
-            f"no broker answers at {target.bootstrap_servers}: {_reason(error)}"
-        ) from None
+    existing = _existing(admin, target)
     missing = {name: need for name, need in needs.items() if name not in existing}
     for name, need in needs.items():
         if name in missing:
