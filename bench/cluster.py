@@ -15,7 +15,7 @@ from ..protocol import messages
 from ..protocol.api_keys import ApiKey
 from .errors import BenchError
 from .loads.wire import Wire, check, refused
-from .target import Target
+from .target import BenchTarget
 
 NAME_PREFIX = "odradek-bench-"
 """What the names of all topics, groups and transactional ids begin with."""
@@ -45,7 +45,7 @@ NOT_YET = frozenset(
 _numbers = itertools.count(1)
 
 
-class Topic(NamedTuple):
+class LoadTopic(NamedTuple):
     """A topic of one load.
 
     Attributes:
@@ -73,7 +73,7 @@ def new_name() -> str:
     return f"{run_name()}-{os.getpid()}-{next(_numbers)}"
 
 
-class Cluster:
+class TargetCluster:
     """Connections to the brokers of a target's cluster; a context manager that closes its own.
 
     Args:
@@ -83,7 +83,7 @@ class Cluster:
         BenchError: it cannot be reached.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: BenchTarget) -> None:
         self.target = target
         self._tls = target.ssl_context()
         self.wire = Wire(target.host, target.port, self._tls)
@@ -94,12 +94,12 @@ class Cluster:
             host or self.target.host, port or self.target.port, self._tls, self.wire.versions
         )
 
-    def connect_leader(self, topic: Topic) -> Wire:
+    def connect_leader(self, topic: LoadTopic) -> Wire:
         """A new connection to the broker that leads a topic's partitions."""
         return self.connect(topic.host, topic.port)
 
     @contextmanager
-    def topic(self, partitions: int = 1) -> Iterator[Topic]:
+    def topic(self, partitions: int = 1) -> Iterator[LoadTopic]:
         """A topic that lives as long as this.
 
         Args:
@@ -200,13 +200,13 @@ class Cluster:
         """Close its own connection."""
         self.wire.close()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> TargetCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _made(self, name: str, partitions: int) -> Topic:
+    def _made(self, name: str, partitions: int) -> LoadTopic:
         with self._controller() as wire:
             version = wire.version(ApiKey.CREATE_TOPICS)
             topic = messages.CreateTopicsRequest.CreatableTopic(
@@ -221,7 +221,7 @@ class Cluster:
                 raise BenchError(f"{refused(made.error_code, 'CreateTopics', wire.peer)}{why}")
         return self._when_led(name, partitions)
 
-    def _when_led(self, name: str, partitions: int) -> Topic:
+    def _when_led(self, name: str, partitions: int) -> LoadTopic:
         def error_of(answer: Any) -> int:
             topic = answer.topics[0]
             codes = [topic.error_code, *(each.error_code for each in topic.partitions)]
@@ -234,11 +234,11 @@ class Cluster:
         leaders = {each.partition_index: each.leader_id for each in topic.partitions}
         leader = next(each for each in answer.brokers if each.node_id == leaders[0])
         led = sorted(index for index, node_id in leaders.items() if node_id == leader.node_id)
-        made = Topic(name, topic.topic_id or ZERO_UUID, tuple(led), leader.host, leader.port)
+        made = LoadTopic(name, topic.topic_id or ZERO_UUID, tuple(led), leader.host, leader.port)
         self._wait_until_it_leads(made)
         return made
 
-    def _wait_until_it_leads(self, topic: Topic) -> None:
+    def _wait_until_it_leads(self, topic: LoadTopic) -> None:
         """A leader may hear of that later than the one who tells clients."""
         request = messages.ListOffsetsRequest
         named = [

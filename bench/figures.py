@@ -6,7 +6,7 @@ import time
 from array import array
 
 from .errors import BenchError
-from .target import Target
+from .target import BenchTarget
 
 Figures = dict[str, float]
 """`requests` is how many were measured, `rate` how many requests, records or transactions a second,
@@ -38,7 +38,7 @@ class Measured:
         latencies: seconds of each request, to be filled.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: BenchTarget) -> None:
         self.latencies = array("d")
         self._target = target
         self._seconds = 0.0

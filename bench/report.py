@@ -23,7 +23,7 @@ COMPARED = ("rate", "mb_s", "p50_ms", "p99_ms", "cpu_us", "ready_s", "memory_mb"
 
 
 @dataclass
-class Report:
+class BenchReport:
     """A run's results.
 
     Attributes:

@@ -15,7 +15,7 @@ PROCESS_CLOCK = 2
 """Linux's number for the processor time of a process, below the bits of its id."""
 
 
-class Target(NamedTuple):
+class BenchTarget(NamedTuple):
     """A broker to be measured.
 
     Attributes:

@@ -31,7 +31,7 @@ from ..runtime.clock import Clock
 from ..runtime.timers import Timers
 from ..storage.log.log_config import LogConfig
 from ..storage.log_manager.log_manager import FailedDirectory, LogManager
-from .coordinators import Coordinators
+from .coordinators import BrokerCoordinators
 from .dynamic_config import config_listeners
 from .dynamic_config.config_manager import ConfigManager
 from .handlers.registry import REGISTRATIONS
@@ -130,7 +130,7 @@ class Broker:
             clock=clock,
             random=rng,
         )
-        self.coordinators = Coordinators(
+        self.coordinators = BrokerCoordinators(
             config,
             self.group_configs,
             clock,

@@ -15,7 +15,7 @@ from ..common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ..common.topic_partition import TopicPartition
 from ..config.dynamic.dynamic_config import DynamicConfig
 from ..config.group_configs import GroupConfigs
-from ..controller.producer_ids import ProducerIds
+from ..controller.producer_ids import ProducerIdManager
 from ..metadata.features import TRANSACTION_VERSION, Features
 from ..metadata.metadata_cache import MetadataCache
 from ..replication.replica_manager import ReplicaManager
@@ -34,7 +34,7 @@ CoordinatorT = TypeVar("CoordinatorT", "GroupCoordinator", "TransactionCoordinat
 
 
 @dataclass(eq=False)
-class Coordinators:
+class BrokerCoordinators:
     """The group coordinator, the transaction coordinator, and what carries transactions out.
 
     Args:
@@ -50,7 +50,7 @@ class Coordinators:
     replica_manager: ReplicaManager
     metadata_cache: MetadataCache
     features: Features
-    producer_ids: ProducerIds
+    producer_ids: ProducerIdManager
     tasks: ChannelTasks
     _made: list[GroupCoordinator | TransactionCoordinator] = field(default_factory=list)
     _are_started: bool = False

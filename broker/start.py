@@ -161,9 +161,9 @@ async def _run_all(
 
 def _serve_metrics(broker: Broker, listener: MetricsListener) -> None:
     from .metrics.endpoint import MetricsEndpoint
-    from .metrics.source import MetricsSource
+    from .metrics.source import MetricsContext
 
-    source = MetricsSource(broker.context, broker.dispatcher, broker.server, broker.peers.fetchers)
+    source = MetricsContext(broker.context, broker.dispatcher, broker.server, broker.peers.fetchers)
     broker.start_task(MetricsEndpoint(source).serve, listener)
 
 

@@ -139,7 +139,7 @@ class SomeOf:
         return "a list of " + ", ".join(self.values)
 
 
-class NotEmpty:
+class NonEmpty:
     """A text or a list that holds something."""
 
     __slots__ = ()
@@ -208,7 +208,7 @@ def _is_duration(text: str) -> bool:
     return nanoseconds <= 0 if found[1] == "-" else nanoseconds >= 0
 
 
-Check = Range | RangeOr | OneOf | SomeOf | NotEmpty | ThrottledReplicas | OffsetReset
+Check = Range | RangeOr | OneOf | SomeOf | NonEmpty | ThrottledReplicas | OffsetReset
 
 
 class Definition(NamedTuple):

@@ -24,7 +24,7 @@ from ..metadata_store.znodes import CorruptNode
 from .broker_changes import BrokerChanges
 from .channel.channel import ControllerChannel, PartitionErrors
 from .channel.request_batch import ControllerBrokerRequestBatch
-from .context import ControllerContext, Replica, Topic
+from .context import ControllerContext, PartitionAndReplica, Topic
 from .event_queue import Event, Post
 from .feature_levels import enable_features
 from .fenced_store import FencedStore
@@ -235,7 +235,7 @@ class ActiveController:
             for topic, partition in items
             if partition in topic.leaderships
             for broker_id in topic.leaderships[partition].isr
-            if (replica := Replica(topic.name, partition, broker_id))
+            if (replica := PartitionAndReplica(topic.name, partition, broker_id))
             in self.context.replica_statuses
             and not self.context.is_online(replica)
         ]
@@ -362,7 +362,7 @@ class ActiveController:
     async def lead_new(self, items: Sequence[PartitionOf]) -> None:
         """Bring new partitions to life: their replicas, their leaders, then both online."""
         replicas = [
-            Replica(topic.name, partition, broker_id)
+            PartitionAndReplica(topic.name, partition, broker_id)
             for topic, partition in items
             for broker_id in topic.assignment[partition]
         ]

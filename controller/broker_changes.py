@@ -10,7 +10,7 @@ from ..common.live_broker import LiveBroker
 from ..common.topic_partition import TopicPartition
 from .channel.channel import ControllerChannel
 from .channel.request_batch import ControllerBrokerRequestBatch
-from .context import ControllerContext, Replica
+from .context import ControllerContext, PartitionAndReplica
 from .partitions.leadership_writer import PartitionOf
 from .partitions.partition_state_machine import PartitionStateMachine
 from .partitions.reassignment import Reassignments
@@ -76,7 +76,7 @@ class BrokerChanges:
         self.batch.send()
         await self.reassignments.resume()
 
-    async def _replicas_failed(self, replicas: Collection[Replica]) -> None:
+    async def _replicas_failed(self, replicas: Collection[PartitionAndReplica]) -> None:
         """Their partitions get other leaders, if there is anyone; their ISRs shrink."""
         gone = set(replicas)
         leaderless = [item for item in self._partitions_of(gone) if self._was_led_by(item, gone)]
@@ -90,7 +90,7 @@ class BrokerChanges:
         if being_deleted:
             await self.deletion.replicas_failed(being_deleted)
 
-    def _partitions_of(self, replicas: Iterable[Replica]) -> list[PartitionOf]:
+    def _partitions_of(self, replicas: Iterable[PartitionAndReplica]) -> list[PartitionOf]:
         """In the order of topics and partitions, each once."""
         found: dict[PartitionOf, None] = {}
         for replica in sorted(replicas):
@@ -99,12 +99,15 @@ class BrokerChanges:
             found[PartitionOf(topic, replica.partition)] = None
         return list(found)
 
-    def _was_led_by(self, item: PartitionOf, gone: Collection[Replica]) -> bool:
+    def _was_led_by(self, item: PartitionOf, gone: Collection[PartitionAndReplica]) -> bool:
         topic, partition = item
         if topic.is_being_deleted or topic.status(partition) is PartitionStatus.NEW:
             return False
         leadership = topic.leaderships.get(partition)
-        return leadership is not None and Replica(topic.name, partition, leadership.leader) in gone
+        return (
+            leadership is not None
+            and PartitionAndReplica(topic.name, partition, leadership.leader) in gone
+        )
 
     async def _started(self, broker_ids: Collection[int]) -> None:
         logger.info("brokers %s are here", sorted(broker_ids))
@@ -142,7 +145,7 @@ class BrokerChanges:
             broker_id,
             ", ".join(f"{topic}-{partition}" for topic, partition in sorted(news)),
         )
-        replicas = [Replica(*topic_partition, broker_id) for topic_partition in news]
+        replicas = [PartitionAndReplica(*topic_partition, broker_id) for topic_partition in news]
         await self._replicas_failed(
             [each for each in replicas if each in self.context.replica_statuses]
         )
@@ -154,7 +157,7 @@ class BrokerChanges:
         replicas = [
             replica
             for topic_partition in sorted(partitions)
-            if self.context.status(replica := Replica(*topic_partition, broker_id))
+            if self.context.status(replica := PartitionAndReplica(*topic_partition, broker_id))
             is ReplicaStatus.OFFLINE
             and not self.deletion.is_deleting(replica.topic)
         ]

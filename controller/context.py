@@ -27,7 +27,7 @@ class Reassignment(NamedTuple):
     removing: tuple[int, ...]
 
 
-class Replica(NamedTuple):
+class PartitionAndReplica(NamedTuple):
     """One replica: a partition on a broker."""
 
     topic: str
@@ -101,11 +101,11 @@ class Topic:
             return replicas
         return tuple(replica for replica in replicas if replica not in reassignment.removing)
 
-    def replicas(self) -> Iterator[Replica]:
+    def replicas(self) -> Iterator[PartitionAndReplica]:
         """Every replica of every partition."""
         for partition, broker_ids in self.assignment.items():
             for broker_id in broker_ids:
-                yield Replica(self.name, partition, broker_id)
+                yield PartitionAndReplica(self.name, partition, broker_id)
 
     def partition_state(
         self, partition: int, *, is_new: bool = False, offline: tuple[int, ...] = ()
@@ -167,7 +167,7 @@ class ControllerContext:
         self.live_brokers: dict[int, LiveBroker] = {}
         self.shutting_down: set[int] = set()
         self.offline_directories: dict[int, set[TopicPartition]] = {}
-        self.replica_statuses: dict[Replica, ReplicaStatus] = {}
+        self.replica_statuses: dict[PartitionAndReplica, ReplicaStatus] = {}
         self._topics: dict[str, Topic] = {}
         self._names: dict[bytes, str] = {}
         self._collisions: dict[str, str] = {}
@@ -184,7 +184,7 @@ class ControllerContext:
         """The same brokers, with the rack of each."""
         return {broker_id: self.live_brokers[broker_id].rack for broker_id in self.live_broker_ids}
 
-    def is_online(self, replica: Replica) -> bool:
+    def is_online(self, replica: PartitionAndReplica) -> bool:
         """Whether a replica's broker and log directory are there; one shutting down is."""
         broker_id = replica.broker_id
         if broker_id not in self.live_brokers:
@@ -198,7 +198,7 @@ class ControllerContext:
             broker_id
             for broker_id in topic.assignment[partition]
             if broker_id not in self.shutting_down
-            and self.is_online(Replica(topic.name, partition, broker_id))
+            and self.is_online(PartitionAndReplica(topic.name, partition, broker_id))
         ]
 
     def offline_replicas(self, topic: Topic, partition: int) -> tuple[int, ...]:
@@ -206,10 +206,10 @@ class ControllerContext:
         return tuple(
             broker_id
             for broker_id in topic.assignment[partition]
-            if not self.is_online(Replica(topic.name, partition, broker_id))
+            if not self.is_online(PartitionAndReplica(topic.name, partition, broker_id))
         )
 
-    def replicas_on(self, broker_ids: Container[int]) -> list[Replica]:
+    def replicas_on(self, broker_ids: Container[int]) -> list[PartitionAndReplica]:
         """All replicas that some brokers hold."""
         return [
             replica
@@ -218,7 +218,7 @@ class ControllerContext:
             if replica.broker_id in broker_ids
         ]
 
-    def status(self, replica: Replica) -> ReplicaStatus:
+    def status(self, replica: PartitionAndReplica) -> ReplicaStatus:
         """How a replica stands."""
         return self.replica_statuses.get(replica, ReplicaStatus.NON_EXISTENT)
 

@@ -30,9 +30,9 @@ from .event_queue import OPERATION_TIMEOUT_MS, Event, EventQueue
 from .feature_levels import FeatureUpdate, update_features
 from .fenced_store import ControllerMoved
 from .partitions.leader_elections import ElectionType, LeaderElections
-from .producer_ids import ProducerIds
+from .producer_ids import ProducerIdManager
 from .registration import BrokerIdTaken, register_when_free, stand_for_election
-from .topics.planning import CreatedTopic, NewPartitions, NewTopic
+from .topics.planning import CreatedTopic, NewPartitions, TopicCreation
 from .topics.topic_operations import Outcome, TopicOperations
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Controller:
     ) -> None:
         self.broker_id = broker.broker_id
         self.broker_epoch = -1
-        self.producer_ids = ProducerIds(broker.broker_id, store)
+        self.producer_ids = ProducerIdManager(broker.broker_id, store)
         self._broker = broker
         self._store = store
         self._channel = channel
@@ -319,7 +319,7 @@ class Controller:
 
     async def create_topics(
         self,
-        requests: Sequence[NewTopic],
+        requests: Sequence[TopicCreation],
         *,
         timeout_ms: int = OPERATION_TIMEOUT_MS,
         validate_only: bool = False,

@@ -16,7 +16,7 @@ from ..common.errors import ErrorCode, KafkaError
 from ..common.live_broker import LiveBroker
 from ..metadata.features import DEFAULT_LEVELS, SUPPORTED
 from ..metadata_store.errors import BadVersion, MetadataStoreError, NodeExists, NoNode
-from ..metadata_store.store import Create, Node, SetData
+from ..metadata_store.store import Create, SetData, StoredNode
 from ..metadata_store.znodes import (
     FEATURE,
     FEATURE_VERSION,
@@ -147,12 +147,12 @@ def why_not(update: FeatureUpdate, level: int, brokers: Mapping[int, LiveBroker]
     return None
 
 
-async def _read(store: FencedStore) -> Node | None:
+async def _read(store: FencedStore) -> StoredNode | None:
     (node,) = await store.store.get_many([FEATURE])
     return node
 
 
-async def _write(store: FencedStore, node: Node | None, features: FeatureNode) -> bool:
+async def _write(store: FencedStore, node: StoredNode | None, features: FeatureNode) -> bool:
     """Whether the node was still as it was read.
 
     Raises:

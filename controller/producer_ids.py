@@ -57,7 +57,7 @@ async def allocate_block(store: MetadataStore, broker_id: int) -> ProducerIdBloc
         return block
 
 
-class ProducerIds:
+class ProducerIdManager:
     """The producer ids that this broker gives out."""
 
     def __init__(self, broker_id: int, store: MetadataStore) -> None:

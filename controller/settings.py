@@ -14,7 +14,7 @@ from ..common.internal_topics import (
 from ..config.broker_config import BrokerConfig
 from ..config.definition import ConfigValues
 from ..config.topic_configs import topic_values
-from .topics.planning import NewTopic
+from .topics.planning import TopicCreation
 
 
 class InternalTopic(NamedTuple):
@@ -81,15 +81,15 @@ def internal_topic(name: str, config: ConfigValues) -> InternalTopic:
     )
 
 
-def topic_for_first_use(name: str, config: ConfigValues, broker_count: int) -> NewTopic:
+def topic_for_first_use(name: str, config: ConfigValues, broker_count: int) -> TopicCreation:
     """How a topic is made when it is first used.
 
     Kafka's own topics get their own configuration, others the broker's defaults.
     """
     if name not in INTERNAL_TOPICS:
-        return NewTopic(name)
+        return TopicCreation(name)
     made = internal_topic(name, config).fitted_to(broker_count)
-    return NewTopic(
+    return TopicCreation(
         name, made.partition_count, made.replication_factor, configs=tuple(made.config.items())
     )
 

@@ -25,7 +25,7 @@ PartitionStates = Mapping[int, PartitionState]
 NO_PARTITIONS: Final[PartitionStates] = {}
 
 
-class Node(NamedTuple):
+class BrokerNode(NamedTuple):
     """Where a client reaches a broker on one listener."""
 
     broker_id: int
@@ -52,7 +52,7 @@ class MetadataSnapshot(NamedTuple):
     topic_configs: Mapping[str, Mapping[str, str]]
     controller_id: int | None
     alive_brokers: Mapping[int, LiveBroker]
-    alive_nodes: Mapping[int, Mapping[str, Node]]
+    alive_nodes: Mapping[int, Mapping[str, BrokerNode]]
 
 
 EMPTY_SNAPSHOT: Final = MetadataSnapshot({}, {}, {}, {}, None, {}, {})
@@ -130,7 +130,7 @@ class MetadataCache:
 
     def get_partition_replica_endpoints(
         self, topic_partition: TopicPartition, listener_name: str
-    ) -> dict[int, Node]:
+    ) -> dict[int, BrokerNode]:
         """Where the replicas of a partition are reached, by broker id.
 
         Replicas whose broker is not alive or has no such listener are left out.
@@ -151,11 +151,11 @@ class MetadataCache:
         """Whether the broker is alive, as far as is known."""
         return broker_id in self.snapshot.alive_brokers
 
-    def get_alive_broker_node(self, broker_id: int, listener_name: str) -> Node | None:
+    def get_alive_broker_node(self, broker_id: int, listener_name: str) -> BrokerNode | None:
         """Where a broker is reached, None when it is not alive or has no such listener."""
         return self.snapshot.alive_nodes.get(broker_id, {}).get(listener_name)
 
-    def get_alive_brokers(self, listener_name: str) -> list[Node]:
+    def get_alive_brokers(self, listener_name: str) -> list[BrokerNode]:
         """The nodes of all alive brokers that have the listener, by id."""
         return nodes_of_listener(self.snapshot, listener_name)
 
@@ -257,7 +257,7 @@ class MetadataCache:
         for listener in list(self.listeners):
             listener()
 
-    def _check_listeners(self, alive_nodes: Mapping[int, Mapping[str, Node]]) -> None:
+    def _check_listeners(self, alive_nodes: Mapping[int, Mapping[str, BrokerNode]]) -> None:
         own = alive_nodes.get(self.broker_id)
         if own is not None and any(nodes.keys() != own.keys() for nodes in alive_nodes.values()):
             logger.error(
@@ -266,7 +266,7 @@ class MetadataCache:
             )
 
 
-def nodes_of_listener(snapshot: MetadataSnapshot, listener_name: str) -> list[Node]:
+def nodes_of_listener(snapshot: MetadataSnapshot, listener_name: str) -> list[BrokerNode]:
     """The nodes of all alive brokers that have the listener, by id."""
     return [
         by_listener[listener_name]
@@ -275,9 +275,11 @@ def nodes_of_listener(snapshot: MetadataSnapshot, listener_name: str) -> list[No
     ]
 
 
-def _nodes_of(broker: LiveBroker) -> dict[str, Node]:
+def _nodes_of(broker: LiveBroker) -> dict[str, BrokerNode]:
     return {
-        endpoint.listener_name: Node(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
+        endpoint.listener_name: BrokerNode(
+            broker.broker_id, endpoint.host, endpoint.port, broker.rack
+        )
         for endpoint in broker.endpoints
     }
 

@@ -20,7 +20,7 @@ SEQUENCE_DIGITS = 10
 """A sequential node's name ends in this many digits, as ZooKeeper's."""
 
 
-class Node(NamedTuple):
+class StoredNode(NamedTuple):
     """A node as it was read.
 
     Attributes:
@@ -179,7 +179,7 @@ class MetadataStore(ABC):
         assert isinstance(created, str)
         return created
 
-    async def get(self, path: str) -> Node:
+    async def get(self, path: str) -> StoredNode:
         """Read a node.
 
         Raises:
@@ -191,7 +191,7 @@ class MetadataStore(ABC):
         return node
 
     @abstractmethod
-    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
         """Read many nodes, None where there is none. Not one snapshot: each by itself."""
 
     async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> int:

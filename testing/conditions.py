@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .control.client import ControlError
-from .inspection.records import Record
-from .inspection.states import GroupState, TopicState
+from .inspection.records import ConsumerRecord
+from .inspection.states import InspectedGroup, InspectedTopic
 from .waiting import NotReached, wait_until
 
 __all__ = [
@@ -124,7 +124,7 @@ def group_stable(group: str, members: int | None = None) -> Condition:
     """
 
     def look(subject: Any) -> tuple[bool, str]:
-        found: GroupState = subject.group(group)
+        found: InspectedGroup = subject.group(group)
         count = len(found.members)
         enough = count > 0 if members is None else count == members
         return found.state == "Stable" and enough, _describe(found)
@@ -137,7 +137,7 @@ def group_in_state(group: str, state: str) -> Condition:
     """A group is in a state, such as "Empty" or "PreparingRebalance"; "Dead": there is none."""
 
     def look(subject: Any) -> tuple[bool, str]:
-        found: GroupState = subject.group(group)
+        found: InspectedGroup = subject.group(group)
         return found.state == state, _describe(found)
 
     return Condition(f"group {group} is {state}", look)
@@ -157,7 +157,7 @@ def lag_is(group: str, most: int = 0) -> Condition:
     """A group has committed something, and is no more than so many offsets behind."""
 
     def look(subject: Any) -> tuple[bool, str]:
-        found: GroupState = subject.group(group)
+        found: InspectedGroup = subject.group(group)
         seen = f"it is {found.lag} behind: " + (
             ", ".join(f"{tp} by {behind}" for tp, behind in found.lags.items() if behind) or "none"
         )
@@ -173,7 +173,7 @@ def no_lag(group: str) -> Condition:
     return lag_is(group, 0)
 
 
-def _describe(group: GroupState) -> str:
+def _describe(group: InspectedGroup) -> str:
     names = ", ".join(member.client_id or member.member_id for member in group.members)
     return (
         f"it is {group.state}, generation {group.generation}, with {len(group.members)} members"
@@ -190,7 +190,7 @@ def record_matching(
     key: bytes | str | None = None,
     value: bytes | str | None = None,
     partition: int | None = None,
-    where: Callable[[Record], object] | None = None,
+    where: Callable[[ConsumerRecord], object] | None = None,
     committed_only: bool = False,
 ) -> Condition:
     """A topic has a record that is like this.
@@ -204,7 +204,9 @@ def record_matching(
     key_bytes, value_bytes = _as_bytes(key), _as_bytes(value)
 
     def look(subject: Any) -> tuple[bool, str]:
-        records: list[Record] = subject.read(topic, partition, committed_only=committed_only)
+        records: list[ConsumerRecord] = subject.read(
+            topic, partition, committed_only=committed_only
+        )
         found = any(
             (key_bytes is None or record.key == key_bytes)
             and (value_bytes is None or record.value == value_bytes)
@@ -226,7 +228,9 @@ def records_in(
     """A topic has so many records, or more."""
 
     def look(subject: Any) -> tuple[bool, str]:
-        records: list[Record] = subject.read(topic, partition, committed_only=committed_only)
+        records: list[ConsumerRecord] = subject.read(
+            topic, partition, committed_only=committed_only
+        )
         return len(records) >= at_least, _describe_records(topic, records)
 
     return Condition(f"{_place(topic, partition)} has at least {at_least} records", look)
@@ -240,7 +244,7 @@ def _place(topic: str, partition: int | None) -> str:
     return f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
 
 
-def _describe_records(topic: str, records: list[Record]) -> str:
+def _describe_records(topic: str, records: list[ConsumerRecord]) -> str:
     if not records:
         return f"{topic} has no records to read"
     last = ", ".join(
@@ -279,7 +283,7 @@ def leader_is(topic: str, partition: int, broker: int) -> Condition:
     """A broker leads a partition."""
 
     def look(subject: Any) -> tuple[bool, str]:
-        found: TopicState = subject.topic(topic)
+        found: InspectedTopic = subject.topic(topic)
         leader = found.partitions[partition].leader
         return leader == broker, f"broker {leader} leads it"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from array import array
 
-from ..cluster import Cluster, Topic
+from ..cluster import LoadTopic, TargetCluster
 from ..errors import BenchError
 from ..figures import Figures, Measured
 from ..run.driver import Lane, drive
-from ..target import Target
-from .fetching import PARTITION_BYTES_MAX, FetchRequest, FetchSession
+from ..target import BenchTarget
+from .fetching import PARTITION_BYTES_MAX, FetchRequest, PolledFetchSession
 from .load import WARM_UP_SHARE, Load
 from .prepared import Produce, full_batch, one_record
 from .produce_load import BATCH_BYTES, BULK_IN_FLIGHT, SMALL_BYTES, size_name
@@ -36,9 +36,9 @@ def bulk_fetch(value_bytes: int) -> Load:
         value_bytes: of each record.
     """
 
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         with (
-            Cluster(target) as cluster,
+            TargetCluster(target) as cluster,
             cluster.topic() as topic,
             cluster.connect_leader(topic) as wire,
         ):
@@ -46,7 +46,7 @@ def bulk_fetch(value_bytes: int) -> Load:
             batch, count = full_batch(BATCH_BYTES, value_bytes)
             batches = size // len(batch)
             _fill(wire, topic, batch, batches, BULK_IN_FLIGHT)
-            reader = _Reader(wire, topic, batches * count)
+            reader = _PartitionReader(wire, topic, batches * count)
             reader.read(seconds * WARM_UP_SHARE, array("d"))
             records, bytes_before = reader.records, reader.size
             with Measured(target) as measured:
@@ -71,7 +71,7 @@ def bulk_fetch(value_bytes: int) -> Load:
 PARTITION_MB = 1
 
 
-class _Reader:
+class _PartitionReader:
     """Reads partition 0 to its end, and again from its beginning.
 
     Args:
@@ -80,7 +80,7 @@ class _Reader:
         end: the offset after its last record.
     """
 
-    def __init__(self, wire: Wire, topic: Topic, end: int) -> None:
+    def __init__(self, wire: Wire, topic: LoadTopic, end: int) -> None:
         self.records = 0
         self.size = 0
         self._offset = 0
@@ -111,14 +111,14 @@ def session_fetch(partitions: int) -> Load:
         partitions: of the topic; of a cluster, those that one broker leads count.
     """
 
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         with (
-            Cluster(target) as cluster,
+            TargetCluster(target) as cluster,
             cluster.topic(partitions) as topic,
             cluster.connect_leader(topic) as wire,
         ):
             _fill(wire, topic, one_record(SMALL_BYTES), SESSION_BATCHES, 1)
-            session = FetchSession(wire, topic, WAIT_MS_MAX)
+            session = PolledFetchSession(wire, topic, WAIT_MS_MAX)
             _read_one_by_one(session, seconds * WARM_UP_SHARE, array("d"), wire)
             with Measured(target) as measured:
                 _read_one_by_one(session, seconds, measured.latencies, wire)
@@ -132,7 +132,7 @@ def session_fetch(partitions: int) -> Load:
 
 
 def _read_one_by_one(
-    session: FetchSession, seconds: float, latencies: array[float], wire: Wire
+    session: PolledFetchSession, seconds: float, latencies: array[float], wire: Wire
 ) -> None:
     offset = 0
     deadline = time.perf_counter() + seconds
@@ -152,9 +152,9 @@ def fetch_wake_up(partitions: int = 1) -> Load:
         partitions: in the session that waits; all but one of them stay idle.
     """
 
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         with (
-            Cluster(target) as cluster,
+            TargetCluster(target) as cluster,
             cluster.topic(partitions) as topic,
             cluster.connect_leader(topic) as reading,
             cluster.connect_leader(topic) as writing,
@@ -178,11 +178,11 @@ def fetch_wake_up(partitions: int = 1) -> Load:
 class _WakeUps:
     """A consumer that waits, and a producer that lets it have a record."""
 
-    def __init__(self, reading: Wire, writing: Wire, topic: Topic) -> None:
+    def __init__(self, reading: Wire, writing: Wire, topic: LoadTopic) -> None:
         self._reading = reading
         self._writing = writing
         self._produce = Produce(writing, topic, one_record(SMALL_BYTES))
-        self._session = FetchSession(reading, topic, LONG_POLL_MS)
+        self._session = PolledFetchSession(reading, topic, LONG_POLL_MS)
         self._offset = 0
 
     def run(self, seconds: float, latencies: array[float]) -> None:
@@ -210,7 +210,7 @@ def check_produced(wire: Wire, request: Produce) -> None:
         raise refused(code, "Produce", wire.peer)
 
 
-def _fill(wire: Wire, topic: Topic, batch: bytearray, count: int, depth: int) -> None:
+def _fill(wire: Wire, topic: LoadTopic, batch: bytearray, count: int, depth: int) -> None:
     """Produce a batch so many times, to all replicas, so that it can be read."""
     request = Produce(wire, topic, batch, acks=-1)
     latencies = array("d")

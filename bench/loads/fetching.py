@@ -10,7 +10,7 @@ from ...common.sentinels import FINAL_EPOCH, ZERO_UUID
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.records.batch import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
-from ..cluster import Topic
+from ..cluster import LoadTopic
 from ..errors import BenchError
 from .prepared import FIRST_VERSION_OF_IDS, place_of, require_version
 from .wire import Wire, check, frame_of
@@ -60,7 +60,7 @@ class FetchRequest:
     def __init__(
         self,
         wire: Wire,
-        topic: Topic,
+        topic: LoadTopic,
         partitions: tuple[int, ...] = (0,),
         *,
         max_wait_ms: int,
@@ -129,7 +129,7 @@ class FetchRequest:
         return Fetched(None, 0, 0)
 
 
-class FetchSession:
+class PolledFetchSession:
     """A fetch session of a topic's partitions (KIP-227), of which partition 0 is busy.
 
     Args:
@@ -143,7 +143,7 @@ class FetchSession:
     """
 
     def __init__(
-        self, wire: Wire, topic: Topic, max_wait_ms: int, partition_max_bytes: int = 1
+        self, wire: Wire, topic: LoadTopic, max_wait_ms: int, partition_max_bytes: int = 1
     ) -> None:
         first = FetchRequest(
             wire,

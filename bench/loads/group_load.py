@@ -15,11 +15,11 @@ from typing import Any
 from ...common.errors import ErrorCode
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from ..cluster import Cluster, Topic, new_name
+from ..cluster import LoadTopic, TargetCluster, new_name
 from ..errors import BenchError
 from ..figures import Figures, Measured
 from ..run.driver import Lane, drive
-from ..target import Target
+from ..target import BenchTarget
 from .load import WARM_UP_SHARE, Load
 from .prepared import answer_bytes, place_of
 from .wire import Wire, check, frame_of
@@ -37,7 +37,7 @@ FIRST_VERSION_LEAVING_TOGETHER = 3
 """Of LeaveGroup: it names several members."""
 LEAVING_EPOCH = -1
 
-Forming = Callable[[list[Wire], str, Topic, list[str]], list[Lane]]
+Forming = Callable[[list[Wire], str, LoadTopic, list[str]], list[Lane]]
 """Lets a group of these connections form; returns what sends its members' heartbeats, and adds the
 members' ids to a list as they are known."""
 Leaving = Callable[[Wire, str, list[str]], None]
@@ -56,9 +56,9 @@ def consumer_heartbeats() -> Load:
 
 
 def _load(kind: str, form: Forming, leave: Leaving, what: str) -> Load:
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         group = new_name()
-        with Cluster(target) as cluster, ExitStack() as stack:
+        with TargetCluster(target) as cluster, ExitStack() as stack:
             topic = stack.enter_context(cluster.topic(MEMBERS))
             wires = [stack.enter_context(cluster.group_coordinator(group))]
             peer = wires[0].host, wires[0].port
@@ -75,7 +75,7 @@ def _load(kind: str, form: Forming, leave: Leaving, what: str) -> Load:
     return Load(f"heartbeats, {kind} group", about, run)
 
 
-def _end_group(cluster: Cluster, group: str, leave: Leaving, ids: list[str]) -> None:
+def _end_group(cluster: TargetCluster, group: str, leave: Leaving, ids: list[str]) -> None:
     """Have the members leave, and remove the group; what cannot be done now, time does."""
     with contextlib.suppress(BenchError), cluster.coordinator(group, 0) as wire:
         leave(wire, group, ids)
@@ -85,7 +85,7 @@ def _end_group(cluster: Cluster, group: str, leave: Leaving, ids: list[str]) -> 
 # -- classic groups ----------------------------------------------------------------------------
 
 
-def _classic_lanes(wires: list[Wire], group: str, topic: Topic, ids: list[str]) -> list[Lane]:
+def _classic_lanes(wires: list[Wire], group: str, topic: LoadTopic, ids: list[str]) -> list[Lane]:
     version = wires[0].version(ApiKey.JOIN_GROUP)
     ids += [""] * len(wires)
     if version >= FIRST_VERSION_WITH_ID_FIRST:
@@ -149,7 +149,7 @@ def _joined(wires: list[Wire], requests: list[Any]) -> list[Any]:
     return answers
 
 
-def _join(group: str, topic: Topic, member_id: str) -> Any:
+def _join(group: str, topic: LoadTopic, member_id: str) -> Any:
     name = topic.name.encode()
     subscription = struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">i", -1)
     protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol
@@ -203,7 +203,7 @@ def _ask_all(wires: list[Wire], requests: list[Any]) -> list[Any]:
 class _Member:
     """A member of a consumer group, as far as the broker has answered."""
 
-    def __init__(self, wire: Wire, group: str, topic: Topic) -> None:
+    def __init__(self, wire: Wire, group: str, topic: LoadTopic) -> None:
         self.wire = wire
         self.epoch = 0
         self.partitions = 0
@@ -247,7 +247,7 @@ def _leave_consumer(wire: Wire, group: str, ids: list[str]) -> None:
         )
 
 
-def _consumer_lanes(wires: list[Wire], group: str, topic: Topic, ids: list[str]) -> list[Lane]:
+def _consumer_lanes(wires: list[Wire], group: str, topic: LoadTopic, ids: list[str]) -> list[Lane]:
     version = wires[0].version(ApiKey.CONSUMER_GROUP_HEARTBEAT)
     members = [_Member(wire, group, topic) for wire in wires]
     for member in members:

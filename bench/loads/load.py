@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..figures import Figures
-from ..target import Target
+from ..target import BenchTarget
 
 WARM_UP_SHARE = 0.25
 """So much of a load's time again goes before the clock starts: caches, and Java's compiler."""
@@ -25,5 +25,5 @@ class Load(NamedTuple):
 
     name: str
     about: str
-    run: Callable[[Target, float], Figures]
+    run: Callable[[BenchTarget, float], Figures]
     starts_broker: bool = False

@@ -14,7 +14,7 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.headers import response_header
 from ...protocol.records import build_batch
-from ..cluster import Topic
+from ..cluster import LoadTopic
 from ..errors import Unavailable
 from .wire import CORRELATION_ID, Wire, frame_of
 
@@ -87,7 +87,7 @@ class Produce:
     def __init__(
         self,
         wire: Wire,
-        topic: Topic,
+        topic: LoadTopic,
         batch: bytearray,
         acks: int = 1,
         transactional_id: str | None = None,
@@ -113,7 +113,7 @@ class Produce:
         )
         self.error_at = place_of(lambda code: self._answer(topic, code))
 
-    def _answer(self, topic: Topic, error_code: int) -> bytes:
+    def _answer(self, topic: LoadTopic, error_code: int) -> bytes:
         response = messages.ProduceResponse
         partition = response.PartitionProduceResponse(index=0, error_code=error_code)
         of_topic = response.TopicProduceResponse(

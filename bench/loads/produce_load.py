@@ -6,10 +6,10 @@ from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from ..cluster import Cluster
+from ..cluster import TargetCluster
 from ..figures import Figures, Measured
 from ..run.driver import Lane, drive
-from ..target import Target
+from ..target import BenchTarget
 from .load import WARM_UP_SHARE, Load
 from .prepared import Produce, full_batch, one_record
 
@@ -31,9 +31,9 @@ def small_produce(connections: int, depth: int, idle: int = 0) -> Load:
         idle: further connections, which are silent.
     """
 
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         batch = one_record(SMALL_BYTES)
-        with Cluster(target) as cluster, _idle(cluster, idle):
+        with TargetCluster(target) as cluster, _idle(cluster, idle):
             return _driven(cluster, batch, 1, connections, depth, seconds).figures()
 
     flight = f"{connections} connections" if connections > 1 else "1 connection"
@@ -55,9 +55,9 @@ def bulk_produce(value_bytes: int, acks: int) -> Load:
         acks: 1, or -1 for all.
     """
 
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         batch, records = full_batch(BATCH_BYTES, value_bytes)
-        with Cluster(target) as cluster:
+        with TargetCluster(target) as cluster:
             measured = _driven(cluster, batch, acks, 1, BULK_IN_FLIGHT, seconds)
         return measured.figures(records, len(batch))
 
@@ -75,7 +75,12 @@ def size_name(value_bytes: int) -> str:
 
 
 def _driven(
-    cluster: Cluster, batch: bytearray, acks: int, connections: int, depth: int, seconds: float
+    cluster: TargetCluster,
+    batch: bytearray,
+    acks: int,
+    connections: int,
+    depth: int,
+    seconds: float,
 ) -> Measured:
     with ExitStack() as stack:
         topic = stack.enter_context(cluster.topic())
@@ -90,7 +95,7 @@ def _driven(
 
 
 @contextmanager
-def _idle(cluster: Cluster, count: int) -> Iterator[None]:
+def _idle(cluster: TargetCluster, count: int) -> Iterator[None]:
     """Connections to the target that were answered once and ask nothing more."""
     from ...protocol import messages
 

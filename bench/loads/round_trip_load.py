@@ -8,10 +8,10 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..cluster import Cluster, new_name
+from ..cluster import TargetCluster, new_name
 from ..errors import BenchError, Unavailable
 from ..figures import Figures, Measured
-from ..target import Target
+from ..target import BenchTarget
 from .load import WARM_UP_SHARE, Load
 
 VALUE = b"v" * 100
@@ -27,7 +27,7 @@ CONFLUENT_NAMES = {
 }
 """What librdkafka calls Kafka's settings of TLS, whose PEM files it can read."""
 
-Client = Callable[[Target, str], contextlib.AbstractContextManager[Callable[[], None]]]
+Client = Callable[[BenchTarget, str], contextlib.AbstractContextManager[Callable[[], None]]]
 """Gives a function that sends a record to a topic and waits until it is back."""
 
 
@@ -42,9 +42,9 @@ def confluent_round_trip() -> Load:
 
 
 def _load(name: str, client: Client) -> Load:
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         with (
-            Cluster(target) as cluster,
+            TargetCluster(target) as cluster,
             cluster.topic() as topic,
             client(target, topic.name) as once,
         ):
@@ -66,7 +66,7 @@ def _repeat(once: Callable[[], None], seconds: float, latencies: array[float]) -
 
 
 @contextlib.contextmanager
-def _kafka_python(target: Target, topic: str) -> Iterator[Callable[[], None]]:
+def _kafka_python(target: BenchTarget, topic: str) -> Iterator[Callable[[], None]]:
     try:
         from kafka import KafkaConsumer, KafkaProducer, TopicPartition
         from kafka.errors import KafkaError
@@ -94,7 +94,7 @@ def _kafka_python(target: Target, topic: str) -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
-def _confluent(target: Target, topic: str) -> Iterator[Callable[[], None]]:
+def _confluent(target: BenchTarget, topic: str) -> Iterator[Callable[[], None]]:
     try:
         from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
     except ImportError:
@@ -126,7 +126,7 @@ def _confluent(target: Target, topic: str) -> Iterator[Callable[[], None]]:
         consumer.close()
 
 
-def _confluent_tls(target: Target) -> dict[str, str]:
+def _confluent_tls(target: BenchTarget) -> dict[str, str]:
     if not target.tls:
         return {}
     settings = {"security.protocol": "SSL"}

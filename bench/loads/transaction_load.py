@@ -11,10 +11,10 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.records import build_batch
 from ...protocol.records.batch import SEQUENCE_MASK
-from ..cluster import Cluster, Topic, new_name
+from ..cluster import LoadTopic, TargetCluster, new_name
 from ..errors import BenchError
 from ..figures import Figures, Measured
-from ..target import Target
+from ..target import BenchTarget
 from .fetch_load import check_produced
 from .load import WARM_UP_SHARE, Load
 from .prepared import Produce
@@ -36,10 +36,10 @@ PAUSE_SECONDS = 0.0005
 def transactions() -> Load:
     """One producer, one transaction after another."""
 
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         transactional_id = new_name()
         with (
-            Cluster(target) as cluster,
+            TargetCluster(target) as cluster,
             cluster.topic() as topic,
             cluster.coordinator(transactional_id, 1) as coordinator,
             cluster.connect_leader(topic) as leader,
@@ -61,7 +61,7 @@ class _Producer:
     """A transactional producer that waits for each answer."""
 
     def __init__(
-        self, cluster: Cluster, coordinator: Wire, leader: Wire, topic: Topic, name: str
+        self, cluster: TargetCluster, coordinator: Wire, leader: Wire, topic: LoadTopic, name: str
     ) -> None:
         self._coordinator = coordinator
         self._leader = leader

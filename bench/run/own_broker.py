@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...testing.process.broker_process import BrokerProcess, BrokerStartError
-from ..cluster import Cluster
+from ..cluster import TargetCluster
 from ..errors import BenchError
 from ..figures import Figures
 from ..loads.load import Load
-from ..target import Target
+from ..target import BenchTarget
 
 FOLDER_PREFIX = "odradek-bench-"
 SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
@@ -50,19 +50,19 @@ def own_broker(settings: Mapping[str, str] = SETTINGS) -> Iterator[OwnBroker]:
             yield broker
 
 
-def target_of(broker: OwnBroker) -> Target:
+def target_of(broker: OwnBroker) -> BenchTarget:
     """The broker as something to be measured."""
-    return Target("127.0.0.1", broker.port, broker.pid)
+    return BenchTarget("127.0.0.1", broker.port, broker.pid)
 
 
 def start() -> Load:
     """Starting a broker, from its command line to its first answer."""
 
-    def run(target: Target, seconds: float) -> Figures:
+    def run(target: BenchTarget, seconds: float) -> Figures:
         began = time.perf_counter()
         with own_broker() as broker:
             started = target_of(broker)
-            with Cluster(started):
+            with TargetCluster(started):
                 ready = time.perf_counter() - began
             memory = started.resident_mb()
         found = {"ready_s": ready}

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import BenchError, Unavailable
 from ..loads.loads import load_named
-from ..target import Target
+from ..target import BenchTarget
 
 INTERRUPTED = 130
 
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def _measured(order: dict[str, Any]) -> dict[str, Any]:
-    target = Target(order["host"], order["port"], order["pid"], order["tls"])
+    target = BenchTarget(order["host"], order["port"], order["pid"], order["tls"])
     try:
         return {"figures": load_named(order["load"]).run(target, order["seconds"])}
     except BenchError as error:

@@ -14,7 +14,7 @@ from ..cluster import RUN_VARIABLE
 from ..errors import BenchError, Unavailable
 from ..figures import Figures
 from ..loads.load import Load
-from ..target import Target
+from ..target import BenchTarget
 
 OVERHEAD_SECONDS_MAX = 180.0
 """What making topics, filling them, groups and a slow broker may take beside the measuring."""
@@ -22,7 +22,7 @@ LEAVING_SECONDS_MAX = 20.0
 LOG_TAIL_CHARACTERS = 300
 
 
-def measure(load: Load, target: Target, seconds: float, run_id: str) -> Figures:
+def measure(load: Load, target: BenchTarget, seconds: float, run_id: str) -> Figures:
     """A load's figures, measured by a process that does nothing else.
 
     Args:

@@ -27,10 +27,10 @@ from ...metadata_store.store import (
     Create,
     Delete,
     MetadataStore,
-    Node,
     Operation,
     SessionState,
     SetData,
+    StoredNode,
     Watch,
     WatchEvent,
     ensure_paths,
@@ -215,7 +215,7 @@ class ConfigManager:
             return []
         return sorted(_decode_name(entity_type, name) for name in names)
 
-    async def _read(self, path: str) -> tuple[Node | None, dict[str, str]]:
+    async def _read(self, path: str) -> tuple[StoredNode | None, dict[str, str]]:
         """An entity's node and settings. Raises: CorruptNode."""
         (node,) = await self._store.get_many([znodes.config_path(path)])
         return node, {} if node is None else znodes.decode_config(node.data)
@@ -262,7 +262,7 @@ class ConfigManager:
         self,
         entity_type: str,
         path: str,
-        node: Node | None,
+        node: StoredNode | None,
         overrides: Overrides,
         needs: str | None,
     ) -> bool:
@@ -285,7 +285,7 @@ class ConfigManager:
 
 
 def _write_operation(
-    entity_type: str, path: str, node: Node | None, overrides: Overrides
+    entity_type: str, path: str, node: StoredNode | None, overrides: Overrides
 ) -> Operation:
     data = znodes.encode_config(overrides)
     if len(data) + len(path) > CONFIG_BYTES_MAX:

@@ -18,7 +18,7 @@ from collections import Counter
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.describe import describe_topic
-from ...controller.topics.planning import NewTopic, TopicPlan
+from ...controller.topics.planning import TopicCreation, TopicPlan
 from ...controller.topics.topic_names import CLUSTER_METADATA
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
@@ -35,7 +35,7 @@ async def handle_create_topics(
     """Refuse what can be refused here, and have the controller make the rest."""
     body: messages.CreateTopicsRequest = request.body
     refused: dict[str, KafkaError] = {}
-    new_topics: list[NewTopic] = []
+    new_topics: list[TopicCreation] = []
     occurrences = Counter(topic.name for topic in body.topics)
     for topic in body.topics:
         refusal = _refusal(context, request, topic.name, occurrences[topic.name])
@@ -92,8 +92,8 @@ def _refusal(
     return None
 
 
-def _new_topic(topic: messages.CreateTopicsRequest.CreatableTopic) -> NewTopic:
-    return NewTopic(
+def _new_topic(topic: messages.CreateTopicsRequest.CreatableTopic) -> TopicCreation:
+    return TopicCreation(
         topic.name,
         topic.num_partitions,
         topic.replication_factor,

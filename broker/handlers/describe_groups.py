@@ -10,7 +10,7 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode, KafkaError
-from ...coordinator.group.describing import GroupDescription
+from ...coordinator.group.describing import DescribedGroup
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request
@@ -40,17 +40,17 @@ def handle_describe_groups(
     )
 
 
-def _describe(context: HandlerContext, request: Request, group_id: str) -> GroupDescription:
+def _describe(context: HandlerContext, request: Request, group_id: str) -> DescribedGroup:
     if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
-        return GroupDescription(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return DescribedGroup(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     try:
         return context.coordinators.group.describe_group(group_id)
     except KafkaError as refusal:
-        return GroupDescription(group_id, refusal.code)
+        return DescribedGroup(group_id, refusal.code)
 
 
 def _described(
-    context: HandlerContext, request: Request, group: GroupDescription
+    context: HandlerContext, request: Request, group: DescribedGroup
 ) -> messages.DescribeGroupsResponse.DescribedGroup:
     response = messages.DescribeGroupsResponse
     error, error_message = group.error, None

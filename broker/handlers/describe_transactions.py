@@ -9,7 +9,7 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode
-from ...coordinator.transaction.describing import TransactionDescription
+from ...coordinator.transaction.describing import DescribedTransaction
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request
@@ -35,7 +35,7 @@ def _state(
         found = context.coordinators.transaction.describe(transactional_id)
     else:
         refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        found = TransactionDescription(transactional_id, refusal)
+        found = DescribedTransaction(transactional_id, refusal)
     response = messages.DescribeTransactionsResponse
     if found.error:
         return response.TransactionState(error_code=found.error, transactional_id=transactional_id)

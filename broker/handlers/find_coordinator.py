@@ -33,7 +33,7 @@ NO_ERROR_TEXT = "NONE"
 """What versions 1 to 3 say where nothing went wrong."""
 
 
-class Found(NamedTuple):
+class FoundCoordinator(NamedTuple):
     """The coordinator of one key, or why there is none."""
 
     key: str
@@ -79,7 +79,7 @@ async def _find_after_creation(
     return _response(found, request.api_version)
 
 
-def _find_all(context: HandlerContext, request: Request) -> list[Found]:
+def _find_all(context: HandlerContext, request: Request) -> list[FoundCoordinator]:
     body: messages.FindCoordinatorRequest = request.body
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
         keys: Sequence[str] = [body.key]
@@ -88,36 +88,40 @@ def _find_all(context: HandlerContext, request: Request) -> list[Found]:
     return [_find(context, request, key) for key in keys]
 
 
-def _find(context: HandlerContext, request: Request, key: str) -> Found:
+def _find(context: HandlerContext, request: Request, key: str) -> FoundCoordinator:
     key_type = request.body.key_type
     if key_type == TRANSACTION:
         if not context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
-            return Found(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return FoundCoordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         partition = context.coordinators.transaction.partition_for(key)
     elif key_type == GROUP:
         if not context.authorize(request, "DESCRIBE", "GROUP", key):
-            return Found(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            return FoundCoordinator(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         partition = context.coordinators.group.partition_for(key)
     else:
         what = "share groups" if key_type == SHARE else f"coordinators of type {key_type}"
-        return Found(key, ErrorCode.INVALID_REQUEST, f"this broker does not serve {what}")
+        return FoundCoordinator(
+            key, ErrorCode.INVALID_REQUEST, f"this broker does not serve {what}"
+        )
     return _leader(context, request, key, TopicPartition(TOPIC_OF[key_type], partition))
 
 
-def _leader(context: HandlerContext, request: Request, key: str, keeper: TopicPartition) -> Found:
+def _leader(
+    context: HandlerContext, request: Request, key: str, keeper: TopicPartition
+) -> FoundCoordinator:
     """The broker that leads the partition which keeps the key."""
     cache = context.metadata_cache
     if not cache.contains(keeper.topic):
-        return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return FoundCoordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     state = cache.get_partition_info(*keeper)
     nodes = cache.get_partition_replica_endpoints(keeper, request.connection.listener_name)
     node = nodes.get(state.leader) if state is not None else None
     if node is None:
-        return Found(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return Found(key, node_id=node.broker_id, host=node.host, port=node.port)
+        return FoundCoordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return FoundCoordinator(key, node_id=node.broker_id, host=node.host, port=node.port)
 
 
-def _response(found: Sequence[Found], version: int) -> messages.FindCoordinatorResponse:
+def _response(found: Sequence[FoundCoordinator], version: int) -> messages.FindCoordinatorResponse:
     response = messages.FindCoordinatorResponse
     if version < FIRST_VERSION_WITH_SEVERAL_KEYS:
         only = found[0]

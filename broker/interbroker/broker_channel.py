@@ -39,7 +39,7 @@ class ChannelTasks(NamedTuple):
     flush: Callable[[], None]
 
 
-class Exchange(NamedTuple, Generic[ItemT]):
+class BatchSender(NamedTuple, Generic[ItemT]):
     """What is sent over channels, and how.
 
     Attributes:
@@ -58,7 +58,7 @@ class Exchange(NamedTuple, Generic[ItemT]):
 class BrokerChannels(Generic[ItemT]):
     """A channel to each broker to which something was sent."""
 
-    def __init__(self, tasks: ChannelTasks, exchange: Exchange[ItemT]) -> None:
+    def __init__(self, tasks: ChannelTasks, exchange: BatchSender[ItemT]) -> None:
         self._tasks = tasks
         self._exchange = exchange
         self._channels: dict[int, BrokerChannel[ItemT]] = {}
@@ -83,7 +83,7 @@ class BrokerChannel(Generic[ItemT]):
         exchange: what is sent.
     """
 
-    def __init__(self, tasks: ChannelTasks, broker_id: int, exchange: Exchange[ItemT]) -> None:
+    def __init__(self, tasks: ChannelTasks, broker_id: int, exchange: BatchSender[ItemT]) -> None:
         self._tasks = tasks
         self._broker_id = broker_id
         self._exchange = exchange

@@ -18,7 +18,7 @@ import trio
 from ...client.errors import ClientError
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.settings import topic_for_first_use
-from ...controller.topics.planning import NewTopic
+from ...controller.topics.planning import TopicCreation
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ..request.context import HandlerContext
@@ -167,7 +167,7 @@ def _refusals(answer: messages.CreateTopicsResponse) -> dict[str, KafkaError]:
     }
 
 
-def _creatable(topic: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
+def _creatable(topic: TopicCreation) -> messages.CreateTopicsRequest.CreatableTopic:
     make = messages.CreateTopicsRequest
     return make.CreatableTopic(
         name=topic.name,

@@ -26,7 +26,7 @@ from ...protocol.api_keys import ApiKey
 from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.timers import Timer, Timers
-from .broker_channel import BrokerChannels, ChannelTasks, Exchange
+from .broker_channel import BatchSender, BrokerChannels, ChannelTasks
 from .transaction_markers import Marker, MarkerErrors, MarkerWriter
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class MarkerChannels:
         self._writer = writer
         self._transactions: dict[str, EndedTransaction] = {}
         self._channels = BrokerChannels(
-            tasks, Exchange(self._versions, _take, self._exchange, self._not_answered)
+            tasks, BatchSender(self._versions, _take, self._exchange, self._not_answered)
         )
         self._later: list[MarkersForBroker] = []
         self._retry_timer: Timer | None = None

@@ -27,7 +27,7 @@ from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 from ...storage.producer_state.verification_guard import NOT_REQUIRED, VerificationGuard
-from .broker_channel import BrokerChannels, ChannelTasks, Exchange
+from .broker_channel import BatchSender, BrokerChannels, ChannelTasks
 
 if TYPE_CHECKING:
     from ...coordinator.transaction.coordinator import TransactionCoordinator
@@ -104,7 +104,7 @@ class TransactionVerifier:
         self._coordinator = coordinator
         self._channels = BrokerChannels(
             tasks,
-            Exchange(
+            BatchSender(
                 lambda: {ApiKey.ADD_PARTITIONS_TO_TXN: ADD_PARTITIONS_VERSION},
                 take_questions,
                 self._exchange,

@@ -34,7 +34,7 @@ from .http_request import (
 
 if TYPE_CHECKING:
     from .exposition import BrokerCollector
-    from .source import MetricsSource
+    from .source import MetricsContext
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class MetricsEndpoint:
         source: the parts of a running broker.
     """
 
-    def __init__(self, source: MetricsSource) -> None:
+    def __init__(self, source: MetricsContext) -> None:
         self._source = source
         self._open = 0
         self._turn = trio.Lock()
@@ -170,7 +170,7 @@ class MetricsEndpoint:
         return answer(text, CONTENT_TYPE)
 
 
-def _make_collector(source: MetricsSource) -> BrokerCollector:
+def _make_collector(source: MetricsContext) -> BrokerCollector:
     """In a thread: prometheus-client takes a tenth of a second to load."""
     from .exposition import BrokerCollector
 

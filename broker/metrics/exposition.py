@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from .metric import Metric, MetricType, Summary
 from .metric_table import METRICS
 from .readers import READERS
-from .source import MetricsSource
+from .source import MetricsContext
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SAMPLES_PER_STEP = 128
@@ -36,7 +36,7 @@ class BrokerCollector:
         source: the parts of a running broker.
     """
 
-    def __init__(self, source: MetricsSource) -> None:
+    def __init__(self, source: MetricsContext) -> None:
         self._source = source
         # Not in the library's global registry: a process may hold several brokers.
         self._process = ProcessCollector(registry=None)

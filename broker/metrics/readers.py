@@ -19,14 +19,14 @@ from ...coordinator.group.consumer.states import ConsumerGroupState
 from ...protocol.messages import request_message
 from ..request.request_metrics import BUCKETS, RequestTimes, quantiles
 from .metric import Sample, Summary
-from .source import MetricsSource
+from .source import MetricsContext
 
 if TYPE_CHECKING:
     from ...replication.partition.partition import Partition
     from ...replication.topic_stats import TopicStats
     from ..request.route import Route
 
-Reader = Callable[[MetricsSource], Iterator[Sample]]
+Reader = Callable[[MetricsContext], Iterator[Sample]]
 
 RUNNING = 3
 """Kafka's BrokerState.RUNNING; before and after it nobody is answered here."""
@@ -75,7 +75,7 @@ GROUP_STATES = (
 )
 
 
-def broker_samples(source: MetricsSource) -> Iterator[Sample]:
+def broker_samples(source: MetricsContext) -> Iterator[Sample]:
     """Who it is."""
     from importlib.metadata import version
 
@@ -84,7 +84,7 @@ def broker_samples(source: MetricsSource) -> Iterator[Sample]:
     yield "kafka_server_kafkaserver_brokerstate", (), RUNNING
 
 
-def replica_samples(source: MetricsSource) -> Iterator[Sample]:
+def replica_samples(source: MetricsContext) -> Iterator[Sample]:
     """Partitions one by one, and how many of them are in which state."""
     partitions = source.context.replica_manager.partitions
     counts: Counter[str] = Counter()
@@ -120,7 +120,7 @@ def _partition_values(partition: Partition) -> Iterator[tuple[str, int]]:
     yield "laststableoffsetlag", max(partition.high_watermark - partition.last_stable_offset, 0)
 
 
-def topic_samples(source: MetricsSource) -> Iterator[Sample]:
+def topic_samples(source: MetricsContext) -> Iterator[Sample]:
     """What went in and out: all topics together, and each that had anything."""
     table = source.context.replica_manager.topic_stats
     total = table.total()
@@ -140,7 +140,7 @@ def _of_topic(topic: str, stats: TopicStats) -> Iterator[Sample]:
             yield _TOPICS + name, (topic,), value
 
 
-def waiting_samples(source: MetricsSource) -> Iterator[Sample]:
+def waiting_samples(source: MetricsContext) -> Iterator[Sample]:
     """Purgatories and fetch sessions."""
     manager = source.context.replica_manager
     for kind, purgatory in (
@@ -158,14 +158,14 @@ def waiting_samples(source: MetricsSource) -> Iterator[Sample]:
     yield (_FETCH_SESSIONS + "incrementalfetchsessionevictions_total", (), sessions.evictions)
 
 
-def network_samples(source: MetricsSource) -> Iterator[Sample]:
+def network_samples(source: MetricsContext) -> Iterator[Sample]:
     """Connections by listener; one task serves them all, Kafka's network processor 0."""
     for listener, (now_open, accepted) in source.server.connection_counts().items():
         yield _NETWORK + "connection_count", (listener, "0"), now_open
         yield _NETWORK + "connection_creation_total", (listener, "0"), accepted
 
 
-def log_samples(source: MetricsSource) -> Iterator[Sample]:
+def log_samples(source: MetricsContext) -> Iterator[Sample]:
     """Every log, and the directories they lie in."""
     for topic_partition, log in list(source.context.log_manager.logs.items()):
         labels = (topic_partition.topic, str(topic_partition.partition))
@@ -186,7 +186,7 @@ QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 _SHARES = tuple(float(each) for each in QUANTILES)
 
 
-def request_samples(source: MetricsSource) -> Iterator[Sample]:
+def request_samples(source: MetricsContext) -> Iterator[Sample]:
     """Every API that was requested.
 
     A Fetch counts twice, as in Kafka: under its own name, and as FetchConsumer or FetchFollower.
@@ -248,7 +248,7 @@ _MOVES = "kafka_server_replicaalterlogdirsmanager_"
 _MOVER = ("ReplicaAlterLogDirs",)
 
 
-def fetcher_samples(source: MetricsSource) -> Iterator[Sample]:
+def fetcher_samples(source: MetricsContext) -> Iterator[Sample]:
     """All fetchers together, and each partition they follow."""
     fetchers = source.fetchers
     yield _FETCHERS + "maxlag", _CLIENT, fetchers.max_lag()
@@ -267,7 +267,7 @@ def fetcher_samples(source: MetricsSource) -> Iterator[Sample]:
 _CONTROLLER = "kafka_controller_kafkacontroller_"
 
 
-def controller_samples(source: MetricsSource) -> Iterator[Sample]:
+def controller_samples(source: MetricsContext) -> Iterator[Sample]:
     """What the controller sees of the cluster, if this broker is it."""
     try:
         context = source.context.controller.active.context
@@ -312,7 +312,7 @@ def imbalanced_partitions(topic: Topic) -> int:
     return count
 
 
-def group_samples(source: MetricsSource) -> Iterator[Sample]:
+def group_samples(source: MetricsContext) -> Iterator[Sample]:
     """Groups by state, and the offsets they committed."""
     states: Counter[ClassicGroupState] = Counter()
     offsets = 0

@@ -10,7 +10,7 @@ from ..request.context import HandlerContext
 from ..request.dispatch import Dispatcher
 
 
-class MetricsSource(NamedTuple):
+class MetricsContext(NamedTuple):
     """The parts of a running broker that have metrics."""
 
     context: HandlerContext

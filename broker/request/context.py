@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...replication.replica_manager import ReplicaManager
     from ...runtime.clock import Clock
     from ...storage.log_manager.log_manager import LogManager
-    from ..coordinators import Coordinators
+    from ..coordinators import BrokerCoordinators
     from ..dynamic_config.config_manager import ConfigManager
     from ..handlers.registry import Registration
     from ..interbroker.broker_links import BrokerLinks
@@ -55,7 +55,7 @@ class HandlerContext:
     replica_manager: ReplicaManager
     fetch_sessions: FetchSessionCache
     controller: Controller
-    coordinators: Coordinators
+    coordinators: BrokerCoordinators
     links: BrokerLinks
     registrations: Mapping[int, Registration]
     authorize: Authorize

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
-from ...metadata.metadata_cache import Node
+from ...metadata.metadata_cache import BrokerNode
 from ...protocol import messages
 from .context import HandlerContext
 
@@ -30,7 +30,7 @@ class CurrentLeader(NamedTuple):
 
     leader_id: int
     leader_epoch: int
-    node: Node | None
+    node: BrokerNode | None
 
 
 def current_leader(

@@ -22,9 +22,9 @@ from .screen import Screen, show_comparison, show_loads
 
 if TYPE_CHECKING:
     from ...bench.loads.load import Load
-    from ...bench.report import Report
+    from ...bench.report import BenchReport
     from ...bench.run.rounds import Rounds
-    from ...bench.target import Target
+    from ...bench.target import BenchTarget
 
 SECONDS, QUICK_SECONDS = 3.0, 0.3
 ROUNDS, QUICK_ROUNDS = 3, 1
@@ -202,15 +202,15 @@ def _interruptible() -> Iterator[None]:
 
 def _run(
     choices: Choices, bootstrap_server: str | None, command_config: Path | None, pid: int | None
-) -> Report:
+) -> BenchReport:
     from ...bench.machine import in_words, machine, versions
-    from ...bench.report import Report
+    from ...bench.report import BenchReport
     from ...bench.run.calibration import Calibration
     from ...bench.run.rounds import Rounds
     from ...bench.run.worker_process import measure
 
     run_id = f"{time.strftime('%m%d%H%M%S')}-{os.getpid()}"
-    report = Report(
+    report = BenchReport(
         began=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         target=bootstrap_server or "odradek, started for this run",
         seconds=choices.seconds,
@@ -240,7 +240,7 @@ def _run(
     return report
 
 
-def _gather(report: Report, rounds: Rounds) -> None:
+def _gather(report: BenchReport, rounds: Rounds) -> None:
     from ...bench.run.rounds import medians
 
     report.loads = medians(rounds.slots)
@@ -256,7 +256,7 @@ def _target(
     command_config: Path | None,
     pid: int | None,
     run_id: str,
-) -> Iterator[Target]:
+) -> Iterator[BenchTarget]:
     """What is measured: the given broker, or a new one that lives as long as this."""
     about = choices.rounds * len(choices.loads) * (choices.seconds * 1.25 + OTHER_SECONDS)
     slots = f"{len(choices.loads)} loads, {choices.rounds} x {choices.seconds:g} s each"
@@ -278,20 +278,22 @@ def _target(
         _remove_topics(target, run_id)
 
 
-def _existing_target(bootstrap_server: str, command_config: Path | None, pid: int | None) -> Target:
+def _existing_target(
+    bootstrap_server: str, command_config: Path | None, pid: int | None
+) -> BenchTarget:
     """The first of the brokers named that answers."""
-    from ...bench.cluster import Cluster
+    from ...bench.cluster import TargetCluster
     from ...bench.errors import BenchError
-    from ...bench.target import Target
+    from ...bench.target import BenchTarget
 
     tls, settings = kafka_settings(command_config)
     addresses = check_addresses(bootstrap_server)
     for address in addresses:
         host, _, port = address.rpartition(":")
-        target = Target(host.strip("[]"), int(port), pid, settings)
+        target = BenchTarget(host.strip("[]"), int(port), pid, settings)
         target.cpu_seconds()  # says so if there is no such process
         try:
-            Cluster(target).close()
+            TargetCluster(target).close()
             break
         except BenchError:
             continue
@@ -300,7 +302,7 @@ def _existing_target(bootstrap_server: str, command_config: Path | None, pid: in
     return target
 
 
-def _tell_what_is_written(target: Target, run_id: str) -> None:
+def _tell_what_is_written(target: BenchTarget, run_id: str) -> None:
     from ...bench.cluster import NAME_PREFIX
     from ...bench.loads.produce_load import WRITTEN_BYTES_MAX
 
@@ -311,13 +313,13 @@ def _tell_what_is_written(target: Target, run_id: str) -> None:
     )
 
 
-def _remove_topics(target: Target, run_id: str) -> None:
+def _remove_topics(target: BenchTarget, run_id: str) -> None:
     """Delete what loads that were killed have left."""
-    from ...bench.cluster import NAME_PREFIX, Cluster
+    from ...bench.cluster import NAME_PREFIX, TargetCluster
     from ...bench.errors import BenchError
 
     try:
-        with Cluster(target) as cluster:
+        with TargetCluster(target) as cluster:
             cluster.delete_topics(cluster.topics_named(f"{NAME_PREFIX}{run_id}-"))
     except BenchError as error:
         note(
@@ -326,7 +328,7 @@ def _remove_topics(target: Target, run_id: str) -> None:
         )
 
 
-def _finish(report: Report, earlier: Any, json_file: Path | None, plot: Path | None) -> None:
+def _finish(report: BenchReport, earlier: Any, json_file: Path | None, plot: Path | None) -> None:
     """Show and write everything."""
     show_loads(report)
     runs = {"this run": report.loads}
@@ -342,7 +344,7 @@ def _finish(report: Report, earlier: Any, json_file: Path | None, plot: Path | N
         _draw(plot, runs, report)
 
 
-def _draw(path: Path, runs: Any, report: Report) -> None:
+def _draw(path: Path, runs: Any, report: BenchReport) -> None:
     from ...bench.machine import in_words
     from ...bench.plot import plot
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ...bench.figures import Figures
     from ...bench.loads.load import Load
-    from ...bench.report import Report
+    from ...bench.report import BenchReport
     from ...bench.run.rounds import Slot
 
 BAR_REFRESHES_A_SECOND = 1
@@ -89,7 +89,7 @@ class Screen:
         self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def show_loads(report: Report) -> None:
+def show_loads(report: BenchReport) -> None:
     """The table of medians, and what to think of it."""
     from ...bench.figures import UNITS
     from ...bench.report import columns, is_loader_bound, number
@@ -116,7 +116,9 @@ def show_loads(report: Report) -> None:
         note(f"left out: {load}: {why}")
 
 
-def show_comparison(report: Report, earlier: dict[str, Figures], machine: dict[str, str]) -> None:
+def show_comparison(
+    report: BenchReport, earlier: dict[str, Figures], machine: dict[str, str]
+) -> None:
     """A table of ratios to an earlier run."""
     from ...bench.figures import UNITS
     from ...bench.report import compared, number

@@ -127,11 +127,11 @@ def _record(
     import trio
 
     from ...testing.recorder.proxy import ListenError, Proxy, single_cause
-    from ...testing.recorder.recording import Listener, Recording
-    from ...testing.recorder.screen import Screen
+    from ...testing.recorder.recording import Recording, RecordingListener
+    from ...testing.recorder.screen import RecordingScreen
 
-    screen = Screen(_write, is_full=is_full)
-    listeners: list[Listener] = [*writers, *([] if is_quiet else [screen])]
+    screen = RecordingScreen(_write, is_full=is_full)
+    listeners: list[RecordingListener] = [*writers, *([] if is_quiet else [screen])]
     recording = Recording(listeners)
     proxy = Proxy(upstream, recording, listen=listen, advertised_host=advertised_host)
 

@@ -9,7 +9,7 @@ demands (empty).
 from __future__ import annotations
 
 from ...common.sentinels import INT64_MAX
-from ..definition import ConfigType, Definition, Importance, NotEmpty, OneOf, Range, RangeOr, SomeOf
+from ..definition import ConfigType, Definition, Importance, NonEmpty, OneOf, Range, RangeOr, SomeOf
 
 BOOLEAN, STRING, INT, SHORT, LONG = (
     ConfigType.BOOLEAN,
@@ -639,19 +639,19 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
             STRING,
             "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
             MEDIUM,
-            NotEmpty(),
+            NonEmpty(),
         ),
         Definition("remote.log.metadata.manager.class.path", STRING, None, MEDIUM),
         Definition(
-            "remote.log.metadata.manager.impl.prefix", STRING, "rlmm.config.", MEDIUM, NotEmpty()
+            "remote.log.metadata.manager.impl.prefix", STRING, "rlmm.config.", MEDIUM, NonEmpty()
         ),
-        Definition("remote.log.metadata.manager.listener.name", STRING, None, MEDIUM, NotEmpty()),
+        Definition("remote.log.metadata.manager.listener.name", STRING, None, MEDIUM, NonEmpty()),
         Definition("remote.log.reader.max.pending.tasks", INT, 100, MEDIUM, Range(1)),
         Definition("remote.log.reader.threads", INT, 10, MEDIUM, Range(1), dynamic=True),
-        Definition("remote.log.storage.manager.class.name", STRING, None, MEDIUM, NotEmpty()),
+        Definition("remote.log.storage.manager.class.name", STRING, None, MEDIUM, NonEmpty()),
         Definition("remote.log.storage.manager.class.path", STRING, None, MEDIUM),
         Definition(
-            "remote.log.storage.manager.impl.prefix", STRING, "rsm.config.", MEDIUM, NotEmpty()
+            "remote.log.storage.manager.impl.prefix", STRING, "rsm.config.", MEDIUM, NonEmpty()
         ),
         Definition("remote.log.storage.system.enable", BOOLEAN, False, MEDIUM),
     ),

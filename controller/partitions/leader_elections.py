@@ -10,7 +10,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...metadata_store.errors import MetadataStoreError
 from ..active_controller import ActiveController
-from ..context import Reassignment, Replica
+from ..context import PartitionAndReplica, Reassignment
 from ..fenced_store import store_failure
 from .leadership import Election, Electorate, elect_for_controlled_shutdown, elect_for_offline
 from .leadership import elect_preferred as preferred
@@ -91,7 +91,7 @@ class LeaderElections:
         if kind is ElectionType.PREFERRED:
             return leadership is None or leadership.leader != topic.assignment[partition][0]
         return leadership is None or not self._context.is_online(
-            Replica(topic.name, partition, leadership.leader)
+            PartitionAndReplica(topic.name, partition, leadership.leader)
         )
 
     async def rebalance(self) -> None:
@@ -155,7 +155,10 @@ class LeaderElections:
             self._controller.batch.add_stop_replica([broker_id], topic, partition, delete=False)
         self._controller.batch.send()
         await self._controller.replicas.change(
-            [Replica(topic.name, partition, broker_id) for topic, partition in followed],
+            [
+                PartitionAndReplica(topic.name, partition, broker_id)
+                for topic, partition in followed
+            ],
             ReplicaStatus.OFFLINE,
         )
         self._controller.batch.send()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
 from ..channel.request_batch import ControllerBrokerRequestBatch
-from ..context import ControllerContext, Replica, Topic
+from ..context import ControllerContext, PartitionAndReplica, Topic
 from .leadership import Election, Electorate, elect_for_offline
 from .leadership_writer import LeadershipWriter, PartitionOf
 from .states import PARTITION_TRANSITIONS, PartitionStatus
@@ -55,7 +55,7 @@ class PartitionStateMachine:
             return PartitionStatus.NEW
         leader = leadership.leader
         if leader not in restarted and self.context.is_online(
-            Replica(topic.name, partition, leader)
+            PartitionAndReplica(topic.name, partition, leader)
         ):
             return PartitionStatus.ONLINE
         return PartitionStatus.OFFLINE
@@ -126,7 +126,7 @@ class PartitionStateMachine:
         return [
             broker_id
             for broker_id in topic.assignment[partition]
-            if self.context.is_online(Replica(topic.name, partition, broker_id))
+            if self.context.is_online(PartitionAndReplica(topic.name, partition, broker_id))
         ]
 
     async def bring_all_online(self, topics: Iterable[Topic] | None = None) -> None:

@@ -14,7 +14,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
 from ..channel.request_batch import ControllerBrokerRequestBatch
-from ..context import NO_REASSIGNMENT, ControllerContext, Reassignment, Replica, Topic
+from ..context import NO_REASSIGNMENT, ControllerContext, PartitionAndReplica, Reassignment, Topic
 from ..fenced_store import FencedStore
 from ..topics.topic_nodes import write_assignment
 from .leadership import elect_for_reassignment
@@ -105,7 +105,10 @@ class Reassignments:
         if reassignment is None:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         origin = [each for each in topic.assignment[partition] if each not in reassignment.adding]
-        if not any(self.context.is_online(Replica(topic.name, partition, each)) for each in origin):
+        if not any(
+            self.context.is_online(PartitionAndReplica(topic.name, partition, each))
+            for each in origin
+        ):
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"None of the replicas that {item} would go back to is alive.",
@@ -151,7 +154,7 @@ class Reassignments:
         if partition in topic.leaderships:
             await self._move_epoch(item)
         await self.replicas.change(
-            [Replica(topic.name, partition, broker_id) for broker_id in newly_added],
+            [PartitionAndReplica(topic.name, partition, broker_id) for broker_id in newly_added],
             ReplicaStatus.NEW,
         )
         if partition not in topic.leaderships:
@@ -190,7 +193,7 @@ class Reassignments:
         newcomers = [
             replica
             for broker_id in target
-            if self.context.status(replica := Replica(topic.name, partition, broker_id))
+            if self.context.status(replica := PartitionAndReplica(topic.name, partition, broker_id))
             is ReplicaStatus.NEW
         ]
         await self.replicas.change(newcomers, ReplicaStatus.ONLINE)
@@ -215,7 +218,7 @@ class Reassignments:
         leader = topic.leaderships[partition].leader
         left: list[PartitionOf] = []
         if leader in topic.assignment[partition] and self.context.is_online(
-            Replica(topic.name, partition, leader)
+            PartitionAndReplica(topic.name, partition, leader)
         ):
             await self._move_epoch(item)
         else:
@@ -227,7 +230,9 @@ class Reassignments:
 
     async def _remove(self, item: PartitionOf, broker_ids: Sequence[int]) -> None:
         """Stop and delete replicas that are not assigned any more; nothing waits for the answer."""
-        replicas = [Replica(item.topic.name, item.partition, each) for each in broker_ids]
+        replicas = [
+            PartitionAndReplica(item.topic.name, item.partition, each) for each in broker_ids
+        ]
         known = [
             each for each in replicas if self.context.status(each) is not ReplicaStatus.NON_EXISTENT
         ]

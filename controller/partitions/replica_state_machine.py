@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...common.partition_state import LeaderAndIsr
 from ..channel.request_batch import ControllerBrokerRequestBatch
-from ..context import ControllerContext, Replica, Topic
+from ..context import ControllerContext, PartitionAndReplica, Topic
 from .leadership import without_replica
 from .leadership_writer import LeadershipWriter, PartitionOf
 from .states import REPLICA_TRANSITIONS, ReplicaStatus
@@ -40,7 +40,7 @@ class ReplicaStateMachine:
                     ReplicaStatus.ONLINE if context.is_online(replica) else ReplicaStatus.OFFLINE
                 )
 
-    async def change(self, replicas: Iterable[Replica], target: ReplicaStatus) -> None:
+    async def change(self, replicas: Iterable[PartitionAndReplica], target: ReplicaStatus) -> None:
         """Take replicas to a state, each from one that it may follow.
 
         Raises:
@@ -58,12 +58,12 @@ class ReplicaStateMachine:
         for replica in chosen:
             self._note(replica, target)
 
-    def _topic(self, replica: Replica) -> Topic:
+    def _topic(self, replica: PartitionAndReplica) -> Topic:
         topic = self.context.any_topic(replica.topic)
         assert topic is not None, f"{replica} is of no known topic"
         return topic
 
-    def _note(self, replica: Replica, target: ReplicaStatus) -> None:
+    def _note(self, replica: PartitionAndReplica, target: ReplicaStatus) -> None:
         if target is ReplicaStatus.NON_EXISTENT:
             self.context.replica_statuses.pop(replica, None)
         else:
@@ -75,7 +75,7 @@ class ReplicaStateMachine:
             target.name,
         )
 
-    def _add_requests(self, replica: Replica, target: ReplicaStatus) -> None:
+    def _add_requests(self, replica: PartitionAndReplica, target: ReplicaStatus) -> None:
         """What the replica's broker is sent on the way to a state."""
         topic = self._topic(replica)
         broker_ids = [replica.broker_id]
@@ -91,7 +91,7 @@ class ReplicaStateMachine:
             # A new one got its LeaderAndIsr when it became new, or its partition a leader.
             self.batch.add_leader_and_isr(broker_ids, topic, replica.partition)
 
-    async def _take_offline(self, replicas: Sequence[Replica]) -> None:
+    async def _take_offline(self, replicas: Sequence[PartitionAndReplica]) -> None:
         """Stop replicas, take them out of their ISRs, and update the others."""
         by_broker: dict[int, list[PartitionOf]] = {}
         for replica in replicas:

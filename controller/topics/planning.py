@@ -31,7 +31,7 @@ ConfigValidator = Callable[[Mapping[str, str]], None]
 """Raises KafkaError INVALID_CONFIG for overrides that a topic cannot have."""
 
 
-class NewTopic(NamedTuple):
+class TopicCreation(NamedTuple):
     """A topic to make.
 
     Attributes:
@@ -77,7 +77,7 @@ class TopicDefaults(NamedTuple):
 
 
 def plan_topic(
-    request: NewTopic,
+    request: TopicCreation,
     context: ControllerContext,
     defaults: TopicDefaults,
     validate_config: ConfigValidator,
@@ -108,7 +108,7 @@ def topic_exists(name: str) -> KafkaError:
     return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
 
 
-def _plan_config(request: NewTopic, validate_config: ConfigValidator) -> dict[str, str]:
+def _plan_config(request: TopicCreation, validate_config: ConfigValidator) -> dict[str, str]:
     config: dict[str, str] = {}
     for name, value in request.configs:
         if value is None:
@@ -121,7 +121,7 @@ def _plan_config(request: NewTopic, validate_config: ConfigValidator) -> dict[st
 
 
 def _plan_assignment(
-    request: NewTopic, context: ControllerContext, defaults: TopicDefaults, random: Random
+    request: TopicCreation, context: ControllerContext, defaults: TopicDefaults, random: Random
 ) -> Assignment:
     if request.assignments:
         return _accept_assignment(request, context)
@@ -147,7 +147,7 @@ def _plan_assignment(
     )
 
 
-def _accept_assignment(request: NewTopic, context: ControllerContext) -> Assignment:
+def _accept_assignment(request: TopicCreation, context: ControllerContext) -> Assignment:
     if request.replication_factor != USE_DEFAULT or request.partition_count != USE_DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -217,7 +217,7 @@ def plan_partitions(request: NewPartitions, topic: Topic, context: ControllerCon
     }
 
 
-def check_partition_limit(requests: Sequence[NewTopic], defaults: TopicDefaults) -> None:
+def check_partition_limit(requests: Sequence[TopicCreation], defaults: TopicDefaults) -> None:
     """Refuse a request that would make too many partitions at once.
 
     Raises:

@@ -17,7 +17,7 @@ from ...metadata_store.errors import NodeExists
 from ...metadata_store.store import Create
 from ..channel.channel import PartitionErrors
 from ..channel.request_batch import ControllerBrokerRequestBatch
-from ..context import ControllerContext, Replica, Topic
+from ..context import ControllerContext, PartitionAndReplica, Topic
 from ..fenced_store import FencedStore
 from ..partitions.leadership_writer import PartitionOf
 from ..partitions.partition_state_machine import PartitionStateMachine
@@ -80,8 +80,8 @@ class TopicDeletion:
 
     async def _delete_replicas(self, topic: Topic) -> None:
         """Send each broker StopReplica; the deletion waits for brokers that are not there."""
-        here: list[Replica] = []
-        away: list[Replica] = []
+        here: list[PartitionAndReplica] = []
+        away: list[PartitionAndReplica] = []
         for replica in topic.replicas():
             status = self.context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
             if status in STOPPABLE:
@@ -95,10 +95,10 @@ class TopicDeletion:
 
     async def answered(self, broker_id: int, errors: PartitionErrors) -> None:
         """A broker says which of the replicas it was to delete are gone."""
-        deleted: list[Replica] = []
-        failed: list[Replica] = []
+        deleted: list[PartitionAndReplica] = []
+        failed: list[PartitionAndReplica] = []
         for topic_partition, code in errors.items():
-            replica = Replica(*topic_partition, broker_id)
+            replica = PartitionAndReplica(*topic_partition, broker_id)
             if self.context.status(replica) is not ReplicaStatus.DELETION_STARTED:
                 continue
             if code in DELETED:
@@ -113,7 +113,7 @@ class TopicDeletion:
             if topic is not None:
                 await self._finish(topic)
 
-    async def replicas_failed(self, replicas: Collection[Replica]) -> None:
+    async def replicas_failed(self, replicas: Collection[PartitionAndReplica]) -> None:
         """Replicas of topics being deleted are not there any more: their topics wait."""
         for replica in replicas:
             topic = self.context.any_topic(replica.topic)

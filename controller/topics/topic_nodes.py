@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ...common.partition_state import LeaderAndIsr
 from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, NoNode
-from ...metadata_store.store import Create, Delete, MetadataStore, Node, Operation, SetData
+from ...metadata_store.store import Create, Delete, MetadataStore, Operation, SetData, StoredNode
 from ...metadata_store.znodes import CorruptNode, TopicNode
 from ..context import Reassignment, Topic
 from ..fenced_store import FencedStore
@@ -164,7 +164,7 @@ async def _read_leaderships(store: MetadataStore, topics: Sequence[Topic]) -> No
             topic.leaderships[partition] = leadership
 
 
-def decode_leadership(topic: str, partition: int, node: Node | None) -> LeaderAndIsr | None:
+def decode_leadership(topic: str, partition: int, node: StoredNode | None) -> LeaderAndIsr | None:
     """What a partition's state node says; None where there is none, or nothing to be read."""
     if node is None:
         return None

@@ -17,7 +17,7 @@ from .assignment import Assignment
 from .planning import (
     CreatedTopic,
     NewPartitions,
-    NewTopic,
+    TopicCreation,
     TopicDefaults,
     TopicPlan,
     check_partition_limit,
@@ -51,7 +51,7 @@ class TopicOperations:
     # -- making ---------------------------------------------------------------------------
 
     async def create(
-        self, requests: Sequence[NewTopic], *, validate_only: bool = False
+        self, requests: Sequence[TopicCreation], *, validate_only: bool = False
     ) -> list[CreatedTopic]:
         """Make topics.
 
@@ -69,7 +69,7 @@ class TopicOperations:
         outcomes = [self._plan(request) for request in requests]
         return outcomes if validate_only else await self._make_all(outcomes)
 
-    def _plan(self, request: NewTopic) -> CreatedTopic:
+    def _plan(self, request: TopicCreation) -> CreatedTopic:
         try:
             plan = plan_topic(
                 request,

@@ -35,8 +35,8 @@ from .consumer.states import ConsumerGroupState
 from .consumer.topics import TopicsImage
 from .describing import (
     ConsumerGroupDescription,
-    GroupDescription,
-    GroupListing,
+    DescribedGroup,
+    ListedGroup,
     describe_classic_group,
     list_groups,
 )
@@ -333,7 +333,7 @@ class GroupCoordinator:
 
     # -- groups as a whole ----------------------------------------------------------------
 
-    def describe_group(self, group_id: str) -> GroupDescription:
+    def describe_group(self, group_id: str) -> DescribedGroup:
         """DescribeGroups, for one group: GROUP_ID_NOT_FOUND if it is not known."""
         group = self._shards.find_any(group_id)
         if isinstance(group, ClassicGroup):
@@ -341,7 +341,7 @@ class GroupCoordinator:
         message = f"Group {group_id} not found."
         if group is not None:
             message = f"Group {group_id} is not a classic group."
-        return GroupDescription(
+        return DescribedGroup(
             group_id,
             ErrorCode.GROUP_ID_NOT_FOUND,
             ClassicGroupState.DEAD.value,
@@ -353,7 +353,7 @@ class GroupCoordinator:
         _check_group_id(group_id)
         return self._consumer.describe(group_id)
 
-    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[GroupListing]:
+    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
         """ListGroups: the groups coordinated here, filtered by state and type."""
         if self._shards.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

@@ -18,10 +18,10 @@ CONSUMER = "consumer"
 """The types of groups, as ListGroups names them (KIP-848)."""
 
 
-def describe_classic_group(group: ClassicGroup) -> GroupDescription:
+def describe_classic_group(group: ClassicGroup) -> DescribedGroup:
     """All that DescribeGroups tells; protocol and metadata only while the group is stable."""
     protocol_name = group.protocol_name if group.state is ClassicGroupState.STABLE else None
-    return GroupDescription(
+    return DescribedGroup(
         group.group_id,
         ErrorCode.NONE,
         group.state.value,
@@ -43,7 +43,7 @@ def describe_classic_group(group: ClassicGroup) -> GroupDescription:
 
 def list_groups(
     groups: Iterable[ClassicGroup | ConsumerGroup], states: Iterable[str], types: Iterable[str]
-) -> list[GroupListing]:
+) -> list[ListedGroup]:
     """The groups in any of the states and of any of the types; no filter means all.
 
     Filters ignore case, as Kafka's do (KIP-518).
@@ -58,11 +58,11 @@ def list_groups(
     ]
 
 
-def _listing(group: ClassicGroup | ConsumerGroup) -> GroupListing:
+def _listing(group: ClassicGroup | ConsumerGroup) -> ListedGroup:
     if isinstance(group, ConsumerGroup):
         state = group.replicated_state.value
-        return GroupListing(group.group_id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER)
-    return GroupListing(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+        return ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER)
+    return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
 
 
 class DescribedMember(NamedTuple):
@@ -76,7 +76,7 @@ class DescribedMember(NamedTuple):
     assignment: bytes
 
 
-class GroupDescription(NamedTuple):
+class DescribedGroup(NamedTuple):
     """A group as DescribeGroups tells of it."""
 
     group_id: str
@@ -88,7 +88,7 @@ class GroupDescription(NamedTuple):
     error_message: str | None = None
 
 
-class GroupListing(NamedTuple):
+class ListedGroup(NamedTuple):
     """A group as ListGroups tells of it."""
 
     group_id: str

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from ...common.sentinels import NO_EPOCH, ZERO_UUID
 
 
-class InFlight:
+class PendingAppends:
     """Counts the appends of one group, which end in the order in which they began."""
 
     __slots__ = ("_begun", "_finished", "_waiting")
@@ -170,7 +170,7 @@ class OffsetsOwner(Protocol):
     """A group, as far as its offsets go."""
 
     offsets: GroupOffsets
-    in_flight: InFlight
+    in_flight: PendingAppends
 
 
 FindGroup = Callable[[str], OffsetsOwner | None]

@@ -24,9 +24,9 @@ from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
 from ...runtime.timers import Timer
 from .describing import (
-    TransactionDescription,
+    DescribedTransaction,
+    ListedTransaction,
     TransactionFilter,
-    TransactionListing,
     describe,
     passing,
     unknown_states,
@@ -69,7 +69,7 @@ class TransactionList(NamedTuple):
     """The answer to ListTransactions."""
 
     unknown_states: list[str]
-    transactions: list[TransactionListing]
+    transactions: list[ListedTransaction]
 
 
 class TransactionCoordinator:
@@ -401,7 +401,7 @@ class TransactionCoordinator:
 
     # -- DescribeTransactions and ListTransactions ------------------------------------------
 
-    def describe(self, transactional_id: str) -> TransactionDescription:
+    def describe(self, transactional_id: str) -> DescribedTransaction:
         """DescribeTransactions, for one id."""
         try:
             self._check_active()
@@ -409,9 +409,9 @@ class TransactionCoordinator:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
             known = self._states.find(transactional_id)
         except KafkaError as refusal:
-            return TransactionDescription(transactional_id, refusal.code)
+            return DescribedTransaction(transactional_id, refusal.code)
         if known is None:
-            return TransactionDescription(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+            return DescribedTransaction(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
         return describe(known, self._runtime.markers.missing(known.name))
 
     def list_transactions(self, requested: TransactionFilter) -> TransactionList:

@@ -19,7 +19,7 @@ NO_DURATION = -1
 """No filter by duration; so is any other negative number."""
 
 
-class TransactionDescription(NamedTuple):
+class DescribedTransaction(NamedTuple):
     """One transactional id, or why there is nothing to tell of it."""
 
     name: str
@@ -32,7 +32,7 @@ class TransactionDescription(NamedTuple):
     partitions: frozenset[TopicPartition] = NO_PARTITIONS
 
 
-class TransactionListing(NamedTuple):
+class ListedTransaction(NamedTuple):
     """One transactional id in a list."""
 
     name: str
@@ -58,7 +58,7 @@ class TransactionFilter(NamedTuple):
 
 def describe(
     known: TransactionMetadata, missing: frozenset[TopicPartition] | None
-) -> TransactionDescription:
+) -> DescribedTransaction:
     """A transactional id as it stands.
 
     Args:
@@ -66,7 +66,7 @@ def describe(
             still take part in the transaction.
     """
     now = known.transaction
-    return TransactionDescription(
+    return DescribedTransaction(
         known.name,
         ErrorCode.NONE,
         now.state.shown,
@@ -85,14 +85,14 @@ def unknown_states(requested: TransactionFilter) -> list[str]:
 
 def passing(
     ids: Iterable[TransactionMetadata], requested: TransactionFilter, now_ms: int
-) -> list[TransactionListing]:
+) -> list[ListedTransaction]:
     """The transactional ids that pass the filter."""
     states: set[TransactionState] = {
         BY_SHOWN[name] for name in requested.states if name in BY_SHOWN
     }
     producer_ids = set(requested.producer_ids)
     return [
-        TransactionListing(known.name, known.transaction.producer_id, known.transaction.state.shown)
+        ListedTransaction(known.name, known.transaction.producer_id, known.transaction.state.shown)
         for known in ids
         if (not requested.states or known.transaction.state in states)
         and (not producer_ids or known.transaction.producer_id in producer_ids)

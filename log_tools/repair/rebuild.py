@@ -31,7 +31,7 @@ from ...storage.io.files import Files
 from ...storage.log.log_config import LogConfig
 from ...storage.producer_state.producer_snapshot import encode_snapshot
 from ..verify.partition_verification import list_segments
-from ..verify.replay import Replay
+from ..verify.replay import ProducerStateReplay
 from ..verify.side_file_checks import SnapshotCheck, read_transactions
 from ..verify.walk import walk_batches
 
@@ -123,7 +123,7 @@ class PartitionRebuild:
         first = self._base_offsets[0] if self._base_offsets else 0
         snapshots = SnapshotCheck(self._files, self._directory)
         states = snapshots.states_at(first) if first not in plan.snapshots else None
-        replay = Replay(
+        replay = ProducerStateReplay(
             self._topic_partition, first, states or {}, is_complete=first == 0 or states is not None
         )
         self._snapshots_due = sorted(plan.snapshots)
@@ -136,7 +136,9 @@ class PartitionRebuild:
             self._write_epochs(replay)
         self._files.sync_directory(self._directory)
 
-    def _segment(self, base_offset: int, replay: Replay, snapshots: SnapshotCheck) -> None:
+    def _segment(
+        self, base_offset: int, replay: ProducerStateReplay, snapshots: SnapshotCheck
+    ) -> None:
         file = self._files.open(segment_path(self._directory, base_offset, ".log"))
         indexes = _SegmentIndexes(self._files, self._directory, base_offset)
         aborted: list[AbortedTxn] = []
@@ -155,7 +157,9 @@ class PartitionRebuild:
         if base_offset in self._plan.transactions:
             self._write_transactions(base_offset, aborted, replay)
 
-    def _take_snapshots(self, offset: int, replay: Replay, snapshots: SnapshotCheck) -> None:
+    def _take_snapshots(
+        self, offset: int, replay: ProducerStateReplay, snapshots: SnapshotCheck
+    ) -> None:
         if not replay.is_complete:
             replay.skip_to(offset)
             states = snapshots.states_at(replay.offset)
@@ -165,7 +169,7 @@ class PartitionRebuild:
             due = self._snapshots_due.pop(0)
             self._snapshot(due, replay, is_needed=due in self._base_offsets)
 
-    def _snapshot(self, offset: int, replay: Replay, *, is_needed: bool) -> None:
+    def _snapshot(self, offset: int, replay: ProducerStateReplay, *, is_needed: bool) -> None:
         """Write a snapshot, or remove it where its contents are not known or not needed."""
         path = snapshot_path(self._directory, offset)
         if replay.is_complete and is_needed:
@@ -174,7 +178,7 @@ class PartitionRebuild:
             self._files.remove(path)
 
     def _write_transactions(
-        self, base_offset: int, aborted: list[AbortedTxn], replay: Replay
+        self, base_offset: int, aborted: list[AbortedTxn], replay: ProducerStateReplay
     ) -> None:
         path = segment_path(self._directory, base_offset, TRANSACTION_INDEX_SUFFIX)
         entries: Mapping[int, AbortedTxn] = {entry.last_offset: entry for entry in aborted}
@@ -197,7 +201,7 @@ class PartitionRebuild:
             return {}
         return {entry.last_offset: entry for entry in entries if first <= entry.last_offset < end}
 
-    def _write_epochs(self, replay: Replay) -> None:
+    def _write_epochs(self, replay: ProducerStateReplay) -> None:
         path = os.path.join(self._directory, EPOCHS_FILE)
         epochs = [(epoch, max(offset, self._log_start_offset)) for epoch, offset in replay.epochs]
         # of several that began before the log does, the last is the one it begins with

@@ -16,7 +16,7 @@ from ...storage.io.files import Files
 from .batches import OffsetsCheck, SegmentBounds, check_records
 from .finding import Finding, FindingKind, unusable
 from .index_checks import IndexCheck, OffsetIndexCheck, TimeIndexCheck
-from .replay import Replay
+from .replay import ProducerStateReplay
 from .side_file_checks import EpochCheck, SnapshotCheck, TransactionIndexCheck
 from .walk import Stretch, walk_batches
 
@@ -85,7 +85,7 @@ class PartitionVerification:
         first = self.base_offsets[0] if self.base_offsets else 0
         self._snapshots = SnapshotCheck(files, directory)
         states = self._snapshots.states_at(first)
-        self.replay = Replay(
+        self.replay = ProducerStateReplay(
             topic_partition, first, states or {}, is_complete=first == 0 or states is not None
         )
         self.replay.has_gaps = options.is_compacted
@@ -236,7 +236,7 @@ class _SegmentChecks:
         self.damaged_end = None
 
     def finish(
-        self, replay: Replay, *, next_offset: int, is_closed: bool, is_live: bool
+        self, replay: ProducerStateReplay, *, next_offset: int, is_closed: bool, is_live: bool
     ) -> Iterator[Finding]:
         if is_live:
             return

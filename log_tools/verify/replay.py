@@ -15,7 +15,7 @@ from ...storage.producer_state.producer_state import ProducerState
 from ...storage.producer_state.producer_state_manager import ProducerStateManager
 
 
-class Replay:
+class ProducerStateReplay:
     """The state of a partition's producers after the batches so far.
 
     Args:

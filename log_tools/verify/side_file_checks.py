@@ -23,7 +23,7 @@ from ...storage.producer_state.producer_snapshot import (
 )
 from ...storage.producer_state.producer_state import ProducerState
 from .finding import Finding, FindingKind, without_path
-from .replay import Replay
+from .replay import ProducerStateReplay
 
 DIFFERENT_PRODUCERS_MAX = 5
 """Of one snapshot: after so many, the rest is not reported."""
@@ -79,7 +79,9 @@ class TransactionIndexCheck:
             return
         self._entries = {entry.last_offset: entry for entry in entries}
 
-    def aborted(self, expected: AbortedTxn, replay: Replay, *, may_miss: bool) -> Iterator[Finding]:
+    def aborted(
+        self, expected: AbortedTxn, replay: ProducerStateReplay, *, may_miss: bool
+    ) -> Iterator[Finding]:
         """A marker has aborted a transaction, which the index must know unless it `may_miss` it."""
         if not self._is_readable:
             return
@@ -100,7 +102,9 @@ class TransactionIndexCheck:
                 expected.last_offset,
             )
 
-    def finish(self, base_offset: int, next_offset: int, replay: Replay) -> Iterator[Finding]:
+    def finish(
+        self, base_offset: int, next_offset: int, replay: ProducerStateReplay
+    ) -> Iterator[Finding]:
         """The segment has ended: what is left names no transaction that was seen."""
         for entry in self._entries.values():
             if not base_offset <= entry.last_offset < next_offset:
@@ -116,7 +120,7 @@ class TransactionIndexCheck:
         return Finding(FindingKind.TRANSACTION_INDEX, self.path, message, offset)
 
 
-def _may_know_more(found: AbortedTxn, expected: AbortedTxn, replay: Replay) -> bool:
+def _may_know_more(found: AbortedTxn, expected: AbortedTxn, replay: ProducerStateReplay) -> bool:
     return (
         found.producer_id == expected.producer_id
         and (replay.has_gaps or not replay.is_complete)
@@ -151,12 +155,12 @@ class SnapshotCheck:
         except CorruptSnapshotError:
             return None
 
-    def before(self, offset: int, replay: Replay) -> Iterator[Finding]:
+    def before(self, offset: int, replay: ProducerStateReplay) -> Iterator[Finding]:
         """Look at the snapshots taken up to `offset`; the replay stands right before it."""
         while self._waiting and self._waiting[0] <= offset:
             yield from self._compare(self._waiting.pop(0), replay)
 
-    def finish(self, replay: Replay, *, may_be_behind: bool) -> Iterator[Finding]:
+    def finish(self, replay: ProducerStateReplay, *, may_be_behind: bool) -> Iterator[Finding]:
         """The log has ended; a snapshot from behind its end is of what is lost.
 
         Args:
@@ -169,7 +173,7 @@ class SnapshotCheck:
                 offset, f"the snapshot is of offset {offset}, but the log ends at {replay.offset}"
             )
 
-    def _compare(self, offset: int, replay: Replay) -> Iterator[Finding]:
+    def _compare(self, offset: int, replay: ProducerStateReplay) -> Iterator[Finding]:
         try:
             states = self._read(offset)
         except CorruptSnapshotError as error:

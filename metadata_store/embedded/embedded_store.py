@@ -26,10 +26,10 @@ from ..store import (
     SESSION_ENDED,
     SESSION_TIMEOUT_MS,
     MetadataStore,
-    Node,
     Operation,
     Result,
     SessionState,
+    StoredNode,
     WatchCallback,
 )
 from .node_table import Paths
@@ -243,7 +243,7 @@ class EmbeddedStore(MetadataStore):
 
     # -- the verbs ------------------------------------------------------------------
 
-    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
         """Read many nodes, None where there is none."""
         return await self._read(lambda: [self._file.table.get(path) for path in paths])
 

@@ -17,10 +17,10 @@ from ..store import (
     Check,
     Create,
     Delete,
-    Node,
     Operation,
     Result,
     SetData,
+    StoredNode,
     WatchEvent,
 )
 
@@ -102,13 +102,13 @@ class NodeTable:
 
     # -- reading --------------------------------------------------------------------
 
-    def get(self, path: str) -> Node | None:
+    def get(self, path: str) -> StoredNode | None:
         """The node at `path`, if there is one."""
         row = self._connection.execute(
             "SELECT data, version, creation_id FROM nodes WHERE parent = ? AND name = ?",
             split_path(path),
         ).fetchone()
-        return None if row is None else Node(*row)
+        return None if row is None else StoredNode(*row)
 
     def stamp(self, path: str) -> NodeStamp | None:
         """What changes whenever the node or the list of its children does."""

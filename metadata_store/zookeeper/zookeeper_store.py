@@ -26,10 +26,10 @@ from ..store import (
     SESSION_ENDED,
     SESSION_TIMEOUT_MS,
     MetadataStore,
-    Node,
     Operation,
     Result,
     SessionState,
+    StoredNode,
     WatchCallback,
 )
 from .operations import (
@@ -190,14 +190,14 @@ class ZooKeeperStore(MetadataStore):
 
     # -- the verbs ------------------------------------------------------------------
 
-    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
         """Read many nodes, None where there is none; many requests are in flight at a time."""
-        nodes: list[Node | None] = []
+        nodes: list[StoredNode | None] = []
         for start in range(0, len(paths), READS_IN_FLIGHT_MAX):
             nodes += await self._get_some(paths[start : start + READS_IN_FLIGHT_MAX])
         return nodes
 
-    async def _get_some(self, paths: Sequence[str]) -> list[Node | None]:
+    async def _get_some(self, paths: Sequence[str]) -> list[StoredNode | None]:
         while True:
             self._require_session()
             results = [self._client.get_async(path) for path in paths]
@@ -292,10 +292,10 @@ def _value_of(path: str, result: Any) -> Any:
     return result.value
 
 
-def _node_of(path: str, result: Any) -> Node | None:
+def _node_of(path: str, result: Any) -> StoredNode | None:
     try:
         data, stat = _value_of(path, result)
     except NoNode:
         return None
     # Kafka creates the nodes that only hold children without any data.
-    return Node(data or b"", stat.version, stat.czxid)
+    return StoredNode(data or b"", stat.version, stat.czxid)

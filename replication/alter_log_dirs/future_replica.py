@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...storage.log.log import Log
 from ..fetcher.fetch_state import InitialFetchState, ReplicaState
 from ..fetcher.fetcher import ReplicaFetcher
-from ..fetcher.plans import RequestPlan, Wait
+from ..fetcher.plans import RequestPlan, WaitPlan
 from ..fetcher.settings import FetcherSettings
 from ..fetcher.truncation import Truncation
 from ..partition.partition import Partition
@@ -78,7 +78,7 @@ class FutureReplica:
         )
         self.fetcher.add_partitions({self.topic_partition: begin})
 
-    def next_request(self, now_ms: int) -> RequestPlan | Wait:
+    def next_request(self, now_ms: int) -> RequestPlan | WaitPlan:
         """The next request to the log; see `ReplicaFetcher`."""
         if self._was_cut:
             self.begin()

@@ -18,7 +18,7 @@ from ...runtime.clock import Clock
 from ...runtime.offload import run_in_thread
 from ...runtime.timers import Timer, Timers
 from ...storage.errors import StorageError
-from ..fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, Wait
+from ..fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
 from ..fetcher.task import StartTask
 from .future_replica import FutureReplica
 from .future_replicas import FutureReplicas
@@ -113,7 +113,7 @@ class FutureReplicaTasks:
                 continue
             now_ms = self._clock.monotonic_ms()
             plan = move.next_request(now_ms)
-            if isinstance(plan, Wait):
+            if isinstance(plan, WaitPlan):
                 wait_ms = WAIT_AFTER_FAILURE_MS
                 move.ready_at_ms = now_ms + wait_ms if plan.until_ms is None else plan.until_ms
                 return

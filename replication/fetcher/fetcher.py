@@ -39,7 +39,7 @@ from .plans import (
     PlannedPartition,
     RequestedEpoch,
     RequestPlan,
-    Wait,
+    WaitPlan,
 )
 from .settings import FIRST_BACKOFF_MS, FetcherSettings
 from .truncation import Truncation, offset_truncation
@@ -187,7 +187,7 @@ class ReplicaFetcher:
 
     # -- requests -------------------------------------------------------------------------
 
-    def next_request(self, now_ms: int) -> RequestPlan | Wait:
+    def next_request(self, now_ms: int) -> RequestPlan | WaitPlan:
         """What to send; the next call comes after its response, or `request_failed`.
 
         Truncation comes first, then the fetch (Kafka's maybeTruncate and maybeFetch). Logs
@@ -244,7 +244,7 @@ class ReplicaFetcher:
         else:
             epochs[tp] = RequestedEpoch(state.current_leader_epoch, epoch)
 
-    def _build_fetch(self, now_ms: int) -> FetchPlan | Wait:
+    def _build_fetch(self, now_ms: int) -> FetchPlan | WaitPlan:
         """A fetch of all partitions that are ready for it, if any is (Kafka's buildFetch).
 
         Where that is every partition, and the quota can hold none back, the next fetch is the
@@ -293,7 +293,7 @@ class ReplicaFetcher:
         """Of one that is not in sync: others are fetched anyway, or the ISR would flap."""
         return self._quota.is_throttled(tp) and self._quota.is_quota_exceeded()
 
-    def _wait(self, now_ms: int, held_back: bool) -> Wait:
+    def _wait(self, now_ms: int, held_back: bool) -> WaitPlan:
         moments = [
             state.delayed_until_ms
             for state in self._states.values()
@@ -301,7 +301,7 @@ class ReplicaFetcher:
         ]
         if held_back:
             moments.append(now_ms + max(self.settings.fetch_backoff_ms, FIRST_BACKOFF_MS))
-        return Wait(min(moments, default=None))
+        return WaitPlan(min(moments, default=None))
 
     def request_abandoned(self) -> None:
         """The response is not waited for, and another connection is used from now on."""

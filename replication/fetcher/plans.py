@@ -104,7 +104,7 @@ class ListedOffset(NamedTuple):
     offset: int = NO_OFFSET
 
 
-class Wait(NamedTuple):
+class WaitPlan(NamedTuple):
     """There is nothing to send."""
 
     until_ms: int | None

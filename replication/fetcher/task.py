@@ -17,7 +17,7 @@ from ...client.errors import ClientError
 from ...runtime.clock import Clock
 from .fetcher import ReplicaFetcher
 from .leader_endpoint import LeaderEndpoint, decode_epochs, decode_fetch, decode_offsets
-from .plans import EpochsPlan, FetchPlan, RequestPlan, Wait
+from .plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class FetcherTask:
             self._has_news = trio.Event()
             now_ms = self._clock.monotonic_ms()
             plan = self._fetcher.next_request(now_ms)
-            if not isinstance(plan, Wait):
+            if not isinstance(plan, WaitPlan):
                 return plan
             if plan.until_ms is None and is_connected:
                 return None

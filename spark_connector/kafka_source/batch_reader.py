@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..errors import SparkConnectorError
-from .cluster import Cluster, Offsets
+from .cluster import KafkaOffsetReader, Offsets
 from .filters import PushedFilters
 from .offset_limits import OffsetLimit, TopicPartition
 from .offset_ranges import OffsetRange, divide
@@ -43,7 +43,7 @@ class KafkaBatchReader(DataSourceReader):
         """A range of offsets for each task."""
         filters = PushedFilters()
         filters.take(self._filters or ())
-        return list(planned_ranges(self._options, Cluster(self._options), filters))
+        return list(planned_ranges(self._options, KafkaOffsetReader(self._options), filters))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Runs in an executor; None stands for a plan without any range."""
@@ -62,7 +62,7 @@ def range_settings(options: ReadOptions, columns: tuple[str, ...]) -> RangeSetti
 
 
 def planned_ranges(
-    options: ReadOptions, cluster: Cluster, filters: PushedFilters
+    options: ReadOptions, cluster: KafkaOffsetReader, filters: PushedFilters
 ) -> list[OffsetRange]:
     """The ranges of a batch.
 
@@ -120,7 +120,7 @@ def _not_beyond(options: ReadOptions, latest: Offsets, ends: Offsets) -> Offsets
 
 
 def _not_before(
-    cluster: Cluster, timestamp_ms: int, requested: list[TopicPartition], starts: Offsets
+    cluster: KafkaOffsetReader, timestamp_ms: int, requested: list[TopicPartition], starts: Offsets
 ) -> Offsets:
     limit = OffsetLimit("timestamp", timestamp_ms=timestamp_ms, latest_if_none_as_late=True)
     found = cluster.resolved(limit, requested, is_start=True)

@@ -57,7 +57,7 @@ class UnansweredError(SparkConnectorError):
     """No broker answers, or not the one that could."""
 
 
-class Cluster:
+class KafkaOffsetReader:
     """A connection of the driver's, made at first use.
 
     Args:

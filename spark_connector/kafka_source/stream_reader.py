@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..errors import SparkConnectorError
 from .batch_reader import range_settings
-from .cluster import Cluster, Offsets, UnknownTopicError
+from .cluster import KafkaOffsetReader, Offsets, UnknownTopicError
 from .offset_ranges import OffsetRange, divide
 from .options import ReadOptions
 from .range_reader import read_range
@@ -42,7 +42,7 @@ class StreamPlan:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._cluster = Cluster(options)
+        self._cluster = KafkaOffsetReader(options)
         self._initial: Offsets | None = None
         self._delayed: DelayedBatches | None = None
         if options.min_offsets_per_trigger is not None:

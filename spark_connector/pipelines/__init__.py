@@ -12,11 +12,11 @@ none: they read.
 
 from .archive import ArchiveResult, ArchiveSettings, archive_topics, read_archive
 from .audit.audit import audit_topics
-from .audit.report import AuditReport, AuditSettings, Fault
+from .audit.report import AuditFault, AuditReport, AuditSettings
 from .mirror import MirrorSettings, mirror_topics
 from .progress import PipelineProgress
 from .replay import ReplaySettings, replay_archive
-from .replicas.report import Difference, ReplicaReport, VerifyReplicasSettings
+from .replicas.report import ReplicaDifference, ReplicaReport, VerifyReplicasSettings
 from .replicas.verify_replicas import verify_replicas
 from .topic_source import TopicSource
 from .topic_target import TopicTarget
@@ -25,14 +25,14 @@ from .transactional_copy import CopyResult
 __all__ = [
     "ArchiveResult",
     "ArchiveSettings",
+    "AuditFault",
     "AuditReport",
     "AuditSettings",
     "CopyResult",
-    "Difference",
-    "Fault",
     "MirrorSettings",
     "PipelineProgress",
     "ReplaySettings",
+    "ReplicaDifference",
     "ReplicaReport",
     "TopicSource",
     "TopicTarget",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SparkConnectorError
-from ..kafka_source.cluster import Cluster
+from ..kafka_source.cluster import KafkaOffsetReader
 from ..kafka_source.options import read_options
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class TopicSource(NamedTuple):
             options["subscribe"] = ",".join(self.topics)
         return options
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> KafkaOffsetReader:
         """What the driver asks of the cluster; it connects at its first question."""
-        return Cluster(read_options(self.options(), is_stream=False))
+        return KafkaOffsetReader(read_options(self.options(), is_stream=False))
 
     def client_settings(self) -> dict[str, str]:
         """The settings for clients of librdkafka."""

@@ -22,7 +22,7 @@ NOT_REQUIRED = VerificationGuard()
 """The guard of batches that need no verification."""
 
 
-class Verification:
+class VerificationStateEntry:
     """What is known of a producer while it is verified.
 
     Attributes:
@@ -59,7 +59,7 @@ class Verifications:
     __slots__ = ("_by_producer_id",)
 
     def __init__(self) -> None:
-        self._by_producer_id: dict[int, Verification] = {}
+        self._by_producer_id: dict[int, VerificationStateEntry] = {}
 
     def __len__(self) -> int:
         """How many there are."""
@@ -77,13 +77,17 @@ class Verifications:
         """The guard that a batch has to carry once its producer is verified."""
         verification = self._by_producer_id.get(producer_id)
         if verification is None:
-            verification = Verification(base_sequence, producer_epoch, supports_epoch_bump, now_ms)
+            verification = VerificationStateEntry(
+                base_sequence, producer_epoch, supports_epoch_bump, now_ms
+            )
             self._by_producer_id[producer_id] = verification
         else:
             verification.note(base_sequence, producer_epoch)
         return verification.guard
 
-    def check(self, producer_id: int, guard: VerificationGuard | None) -> Verification | None:
+    def check(
+        self, producer_id: int, guard: VerificationGuard | None
+    ) -> VerificationStateEntry | None:
         """Whether a producer without a transaction here may begin one.
 
         Returns:

@@ -54,7 +54,7 @@ def names_in(request: Request, broker: Broker) -> RequestNames:
         request: decoded.
         broker: knows topics' ids, and fetch sessions.
     """
-    reader = _Reader(broker)
+    reader = _NameCollector(broker)
     body = request.body
     if body is not None:
         reader.read(body, "", None)
@@ -100,7 +100,7 @@ def _note_nameable(struct: StructType, array: str, found: set[str]) -> None:
             _note_nameable(field.type.element, name, found)
 
 
-class _Reader:
+class _NameCollector:
     """Collects names from the structs of one request."""
 
     def __init__(self, broker: Broker) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ..control.verbs import HasControl
 from . import broker_state, topic_admin
 from .requests import Requests
-from .states import TransactionState
+from .states import InspectedTransaction
 
 if TYPE_CHECKING:
     from ..conditions import Condition
-    from .records import Record
+    from .records import ConsumerRecord
 
 
 class BrokerInspection(HasControl):
@@ -40,7 +40,7 @@ class BrokerInspection(HasControl):
         *,
         offset: int = 0,
         committed_only: bool = False,
-    ) -> list[Record]:
+    ) -> list[ConsumerRecord]:
         """The records of a topic that consumers could read now.
 
         Args:
@@ -63,7 +63,7 @@ class BrokerInspection(HasControl):
             )
         ]
 
-    def transaction(self, transactional_id: str) -> TransactionState | None:
+    def transaction(self, transactional_id: str) -> InspectedTransaction | None:
         """A transactional id as it is now; None: the broker does not know it."""
         found = [each for each in self.transactions() if each.transactional_id == transactional_id]
         return found[0] if found else None

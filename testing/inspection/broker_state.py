@@ -12,12 +12,12 @@ from ...common.topic_partition import TopicPartition
 from ..control.framing import VerbError
 from ..control.verbs import verb
 from .states import (
-    GroupState,
-    MemberState,
-    PartitionState,
-    ProducerState,
-    TopicState,
-    TransactionState,
+    InspectedGroup,
+    InspectedMember,
+    InspectedPartition,
+    InspectedProducer,
+    InspectedTopic,
+    InspectedTransaction,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def topics(target: ControlTarget, *, internal: bool = False) -> list[str]:
 
 
 @verb
-def topic(target: ControlTarget, name: str) -> TopicState:
+def topic(target: ControlTarget, name: str) -> InspectedTopic:
     """A topic and all of its partitions, as far as this broker knows them."""
     from ...runtime.rng import uuid_to_text
 
@@ -76,7 +76,7 @@ def topic(target: ControlTarget, name: str) -> TopicState:
     partitions = snapshot.partition_states.get(name)
     if partitions is None:
         raise VerbError(f"there is no topic {name}")
-    return TopicState(
+    return InspectedTopic(
         name,
         uuid_to_text(snapshot.topic_ids[name]),
         dict(snapshot.topic_configs.get(name, {})),
@@ -85,16 +85,16 @@ def topic(target: ControlTarget, name: str) -> TopicState:
 
 
 @verb
-def partition(target: ControlTarget, topic: str, partition: int) -> PartitionState:
+def partition(target: ControlTarget, topic: str, partition: int) -> InspectedPartition:
     """What this broker knows of a partition; offsets only where it has a replica."""
     return _partition(target.broker, topic, partition)
 
 
-def _partition(broker: Broker, topic: str, number: int) -> PartitionState:
+def _partition(broker: Broker, topic: str, number: int) -> InspectedPartition:
     cached = broker.metadata_cache.get_partition_info(topic, number)
-    state = PartitionState(number, -1, -1, (), ())
+    state = InspectedPartition(number, -1, -1, (), ())
     if cached is not None:
-        state = PartitionState(
+        state = InspectedPartition(
             number, cached.leader, cached.leader_epoch, tuple(cached.replicas), tuple(cached.isr)
         )
     hosted = broker.replica_manager.get_partition(TopicPartition(topic, number))
@@ -155,11 +155,11 @@ def records(
 
 
 @verb
-def producers(target: ControlTarget, topic: str, partition: int = 0) -> list[ProducerState]:
+def producers(target: ControlTarget, topic: str, partition: int = 0) -> list[InspectedProducer]:
     """The idempotent producers that a partition remembers."""
     hosted = hosted_partition(target, topic, partition)
     return [
-        ProducerState(
+        InspectedProducer(
             producer_id,
             state.producer_epoch,
             state.last_sequence,
@@ -182,7 +182,7 @@ def groups(target: ControlTarget) -> list[str]:
 
 
 @verb
-def group(target: ControlTarget, name: str) -> GroupState:
+def group(target: ControlTarget, name: str) -> InspectedGroup:
     """A group as it is now; its state is "Dead" where the broker coordinates no such group."""
     coordinator = target.broker.coordinators.group
     for classic in coordinator.groups:
@@ -191,12 +191,12 @@ def group(target: ControlTarget, name: str) -> GroupState:
     for consumer in coordinator.consumer_groups:
         if consumer.group_id == name:
             return _consumer_group(target.broker, consumer)
-    return GroupState(name)
+    return InspectedGroup(name)
 
 
-def _classic_group(broker: Broker, group: ClassicGroup) -> GroupState:
+def _classic_group(broker: Broker, group: ClassicGroup) -> InspectedGroup:
     offsets = _offsets(group)
-    return GroupState(
+    return InspectedGroup(
         group.group_id,
         "classic",
         group.state.value,
@@ -204,7 +204,7 @@ def _classic_group(broker: Broker, group: ClassicGroup) -> GroupState:
         group.generation_id,
         group.leader_id,
         tuple(
-            MemberState(
+            InspectedMember(
                 member.member_id,
                 member.client_id,
                 member.group_instance_id,
@@ -239,10 +239,10 @@ def _assigned(group: ClassicGroup, assignment: bytes) -> tuple[TopicPartition, .
     )
 
 
-def _consumer_group(broker: Broker, group: ConsumerGroup) -> GroupState:
+def _consumer_group(broker: Broker, group: ConsumerGroup) -> InspectedGroup:
     image = group.replicated()
     offsets = _offsets(group)
-    return GroupState(
+    return InspectedGroup(
         group.group_id,
         "consumer",
         image.state.value,
@@ -250,7 +250,7 @@ def _consumer_group(broker: Broker, group: ConsumerGroup) -> GroupState:
         image.epoch,
         None,
         tuple(
-            MemberState(
+            InspectedMember(
                 member.member_id,
                 member.client_id,
                 member.instance_id,
@@ -294,10 +294,10 @@ def _ends(broker: Broker, offsets: dict[TopicPartition, int]) -> dict[TopicParti
 
 
 @verb
-def transactions(target: ControlTarget) -> list[TransactionState]:
+def transactions(target: ControlTarget) -> list[InspectedTransaction]:
     """The transactional ids that the broker coordinates, in order."""
     return [
-        TransactionState(
+        InspectedTransaction(
             known.name,
             known.transaction.state.shown,
             known.transaction.producer_id,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import broker_state, topic_admin
-from .states import DEAD, GroupState, ProducerState, TopicState, TransactionState
+from .states import DEAD, InspectedGroup, InspectedProducer, InspectedTopic, InspectedTransaction
 
 if TYPE_CHECKING:
     from ..conditions import Condition
     from ..running_broker import Broker
-    from .records import Record
+    from .records import ConsumerRecord
 
 
 class ClusterInspection(ABC):
@@ -66,7 +66,7 @@ class ClusterInspection(ABC):
         """The names of the topics, in order."""
         return self.controller().topics(internal=internal)
 
-    def topic(self, name: str) -> TopicState:
+    def topic(self, name: str) -> InspectedTopic:
         """A topic and its partitions, as far as their leaders run as these see them."""
         known = self.controller().topic(name)
         led = {
@@ -86,12 +86,12 @@ class ClusterInspection(ABC):
         *,
         offset: int = 0,
         committed_only: bool = False,
-    ) -> list[Record]:
+    ) -> list[ConsumerRecord]:
         """The records of a topic that consumers could read now; see `BrokerInspection.read`."""
         numbers = [partition]
         if partition is None:
             numbers = [each.partition for each in self.controller().topic(topic).partitions]
-        found: list[Record] = []
+        found: list[ConsumerRecord] = []
         for number in numbers:
             leader = self.leader_of(topic, number or 0)
             found += leader.read(topic, number, offset=offset, committed_only=committed_only)
@@ -101,13 +101,13 @@ class ClusterInspection(ABC):
         """The ids of all groups, in order."""
         return sorted(name for broker in self.running() for name in broker.groups())
 
-    def group(self, name: str) -> GroupState:
+    def group(self, name: str) -> InspectedGroup:
         """A group as it is now; its state is "Dead" where there is no such group."""
         for broker in self.running():
             found = broker.group(name)
             if found.state != DEAD:
                 return found._replace(ends={each: self._end(*each) for each in found.offsets})
-        return GroupState(name)
+        return InspectedGroup(name)
 
     def _end(self, topic: str, partition: int) -> int:
         """How far readers can go."""
@@ -117,16 +117,16 @@ class ClusterInspection(ABC):
                 return state.high_watermark
         return 0
 
-    def transactions(self) -> list[TransactionState]:
+    def transactions(self) -> list[InspectedTransaction]:
         """All transactional ids, in order."""
         return sorted(each for broker in self.running() for each in broker.transactions())
 
-    def transaction(self, transactional_id: str) -> TransactionState | None:
+    def transaction(self, transactional_id: str) -> InspectedTransaction | None:
         """A transactional id as it is now; None: no broker knows it."""
         found = [each for each in self.transactions() if each.transactional_id == transactional_id]
         return found[0] if found else None
 
-    def producers(self, topic: str, partition: int = 0) -> list[ProducerState]:
+    def producers(self, topic: str, partition: int = 0) -> list[InspectedProducer]:
         """The idempotent producers that the leader of a partition remembers."""
         return self.leader_of(topic, partition).producers(topic, partition)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..control.client import ControlClient
 
 
-class Record(NamedTuple):
+class ConsumerRecord(NamedTuple):
     """A record, as a consumer would see it.
 
     Attributes:
@@ -41,7 +41,7 @@ def read_partition(
     *,
     offset: int = 0,
     committed_only: bool = False,
-) -> Iterator[Record]:
+) -> Iterator[ConsumerRecord]:
     """The records of a partition that a broker has, up to what consumers could read now.
 
     Args:
@@ -93,12 +93,14 @@ class _Aborted:
                 starts.pop()
 
 
-def _records(batch: RecordBatch, topic: str, partition: int, from_offset: int) -> Iterator[Record]:
+def _records(
+    batch: RecordBatch, topic: str, partition: int, from_offset: int
+) -> Iterator[ConsumerRecord]:
     from ...protocol.records.records import iter_records
 
     for record in iter_records(batch):
         if record.offset >= from_offset:
-            yield Record(
+            yield ConsumerRecord(
                 topic,
                 partition,
                 record.offset,

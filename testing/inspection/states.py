@@ -13,7 +13,7 @@ DEAD = "Dead"
 """The state of a group that is not there."""
 
 
-class PartitionState(NamedTuple):
+class InspectedPartition(NamedTuple):
     """A partition, as its leader sees it.
 
     Attributes:
@@ -39,7 +39,7 @@ class PartitionState(NamedTuple):
     is_leader: bool = False
 
 
-class TopicState(NamedTuple):
+class InspectedTopic(NamedTuple):
     """A topic.
 
     Attributes:
@@ -50,10 +50,10 @@ class TopicState(NamedTuple):
     name: str
     topic_id: str
     config: Mapping[str, str]
-    partitions: tuple[PartitionState, ...]
+    partitions: tuple[InspectedPartition, ...]
 
 
-class MemberState(NamedTuple):
+class InspectedMember(NamedTuple):
     """A member of a group."""
 
     member_id: str
@@ -63,7 +63,7 @@ class MemberState(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
-class GroupState(NamedTuple):
+class InspectedGroup(NamedTuple):
     """A group.
 
     Attributes:
@@ -81,7 +81,7 @@ class GroupState(NamedTuple):
     protocol: str = ""
     generation: int = 0
     leader: str | None = None
-    members: tuple[MemberState, ...] = ()
+    members: tuple[InspectedMember, ...] = ()
     offsets: Mapping[TopicPartition, int] = MappingProxyType({})
     ends: Mapping[TopicPartition, int] = MappingProxyType({})
 
@@ -96,7 +96,7 @@ class GroupState(NamedTuple):
         return {tp: max(self.ends.get(tp, 0) - offset, 0) for tp, offset in self.offsets.items()}
 
 
-class TransactionState(NamedTuple):
+class InspectedTransaction(NamedTuple):
     """A transactional id.
 
     Attributes:
@@ -115,7 +115,7 @@ class TransactionState(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
-class ProducerState(NamedTuple):
+class InspectedProducer(NamedTuple):
     """A producer that a partition remembers, since it is idempotent.
 
     Attributes:

@@ -11,7 +11,7 @@ from ..control.verbs import verb
 from .states import Snapshot
 
 if TYPE_CHECKING:
-    from ...controller.topics.planning import NewTopic
+    from ...controller.topics.planning import TopicCreation
     from ..control.target import ControlTarget
 
 logger = logging.getLogger(__name__)
@@ -35,23 +35,23 @@ async def create_topic(
         replication_factor: None: as the broker's settings say.
         config: the topic's own settings, by Kafka's names.
     """
-    from ...controller.topics.planning import NewTopic
+    from ...controller.topics.planning import TopicCreation
 
     configs = [(key, str(value)) for key, value in (config or {}).items()]
     factor = -1 if replication_factor is None else replication_factor
-    counts = await _create(target, [NewTopic(name, partitions, factor, configs=configs)])
+    counts = await _create(target, [TopicCreation(name, partitions, factor, configs=configs)])
     await _wait_until_led(target, counts)
 
 
 @verb
 async def create_topics(target: ControlTarget, names: list[str]) -> None:
     """Create topics with one partition each; returns when they are led."""
-    from ...controller.topics.planning import NewTopic
+    from ...controller.topics.planning import TopicCreation
 
-    await _wait_until_led(target, await _create(target, [NewTopic(name, 1) for name in names]))
+    await _wait_until_led(target, await _create(target, [TopicCreation(name, 1) for name in names]))
 
 
-async def _create(target: ControlTarget, topics: list[NewTopic]) -> list[tuple[str, int]]:
+async def _create(target: ControlTarget, topics: list[TopicCreation]) -> list[tuple[str, int]]:
     """Create topics; returns their names and numbers of partitions."""
     counts = []
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..control.client import ControlError, ControlTimeout
 from ..control.verbs import Verb
 from ..inspection import broker_state
-from ..inspection.states import PartitionState
+from ..inspection.states import InspectedPartition
 from ..waiting import NotReached, wait_until
 from . import connections, replicas
 
@@ -196,7 +196,7 @@ class ClusterOutages:
 
         _wait_for(is_back, SETTLE_SECONDS, f"broker {broker_id} is not in sync yet")
 
-    def _partition(self, broker: Broker, topic: str, partition: int) -> PartitionState:
+    def _partition(self, broker: Broker, topic: str, partition: int) -> InspectedPartition:
         """What a broker knows of a partition."""
         return broker_state.partition.on(broker.control())(topic, partition)
 

@@ -14,7 +14,7 @@ from typing import Any
 import trio
 
 
-class Link:
+class OutgoingLink:
     """All connections from this broker to one port.
 
     Attributes:
@@ -55,7 +55,7 @@ class CuttableStream(trio.abc.Stream):
     Its methods raise BrokenResourceError once the link was cut.
     """
 
-    def __init__(self, inner: trio.abc.Stream, link: Link) -> None:
+    def __init__(self, inner: trio.abc.Stream, link: OutgoingLink) -> None:
         self._inner = inner
         self._link = link
         self._cuts = link.cuts
@@ -99,7 +99,7 @@ class CuttableStream(trio.abc.Stream):
 class _Breakable:
     """A scope that ends when a link is cut."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: OutgoingLink) -> None:
         self._link = link
         self._scope = trio.CancelScope()
 
@@ -120,11 +120,11 @@ class Links:
     """The links from one broker, by the port of the other."""
 
     def __init__(self) -> None:
-        self._links: dict[int, Link] = {}
+        self._links: dict[int, OutgoingLink] = {}
 
-    def link(self, port: int) -> Link:
+    def link(self, port: int) -> OutgoingLink:
         """The link to a port."""
-        return self._links.setdefault(port, Link())
+        return self._links.setdefault(port, OutgoingLink())
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:
         """Open a stream to another broker. Raises OSError: nobody listens, or the link is cut."""

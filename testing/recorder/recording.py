@@ -102,7 +102,7 @@ class RecordedNote(NamedTuple):
     text: str
 
 
-class Listener(Protocol):
+class RecordingListener(Protocol):
     """Gets what is recorded, in the order in which it happened."""
 
     def opened(self, connection: RecordedConnection) -> None:
@@ -130,7 +130,7 @@ class Recording:
         failures: a sentence for each that failed; what it has written up to then is whole.
     """
 
-    def __init__(self, listeners: Iterable[Listener]) -> None:
+    def __init__(self, listeners: Iterable[RecordingListener]) -> None:
         self._listeners = list(listeners)
         self.connections_count = 0
         self.frames_count = 0
@@ -162,14 +162,14 @@ class Recording:
         """Something happens now."""
         self.noted(RecordedNote(time.time_ns(), text))
 
-    def _tell(self, what: Callable[[Listener], None]) -> None:
+    def _tell(self, what: Callable[[RecordingListener], None]) -> None:
         for listener in self._listeners:
             try:
                 what(listener)
             except Exception as error:  # as above
                 self._leave_out(listener, error)
 
-    def _leave_out(self, listener: Listener, error: Exception) -> None:
+    def _leave_out(self, listener: RecordingListener, error: Exception) -> None:
         self._listeners = [each for each in self._listeners if each is not listener]
         path = os.fspath(getattr(listener, "path", ""))
         if path and isinstance(error, OSError):

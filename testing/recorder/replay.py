@@ -220,7 +220,7 @@ class Mismatch(NamedTuple):
         return request, INDEX.sub("[]", self.path), self.expected, self.actual
 
 
-class Outcome(NamedTuple):
+class ReplaySummary(NamedTuple):
     """What came of a replay.
 
     Attributes:
@@ -275,7 +275,7 @@ class Replay:
         self._start: tuple[int, float] | None = None
         self._nursery: trio.Nursery | None = None
 
-    async def run(self, entries: Iterable[Entry]) -> Outcome:
+    async def run(self, entries: Iterable[Entry]) -> ReplaySummary:
         """Replay all of it.
 
         Args:
@@ -299,7 +299,7 @@ class Replay:
             nursery.cancel_scope.cancel()
         for connection in self._connections.values():
             await connection.close()
-        return Outcome(
+        return ReplaySummary(
             self._requests_count,
             self._compared_count,
             self._mismatches_count,
@@ -430,7 +430,7 @@ def replay(
     bootstrap: Address,
     on_mismatch: Callable[[Mismatch], None],
     **options: Any,
-) -> Outcome:
+) -> ReplaySummary:
     """Replay a capture in a loop of its own; see `Replay`.
 
     Raises:
@@ -439,7 +439,7 @@ def replay(
     """
     from .proxy import single_cause
 
-    async def run() -> Outcome:
+    async def run() -> ReplaySummary:
         return await Replay(bootstrap, on_mismatch, **options).run(entries)
 
     try:

@@ -18,7 +18,7 @@ from .capture_file import CaptureWriter
 from .pcapng import PcapngWriter
 from .proxied_connection import FRAME_BYTES_MAX
 from .proxy import ANY_PORT, Proxy, single_cause
-from .recording import Listener, Recording
+from .recording import Recording, RecordingListener
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
@@ -47,7 +47,7 @@ class Recorder:
         *,
         capture: str | os.PathLike[str] | None = None,
         pcap: str | os.PathLike[str] | None = None,
-        listener: Listener | None = None,
+        listener: RecordingListener | None = None,
         listen: str = str(ANY_PORT),
         frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:

@@ -26,7 +26,7 @@ LAST_SECONDS_MAX = 2.0
 Event = RecordedConnection | RecordedFrame | RecordedEnd | RecordedNote
 
 
-class Screen:
+class RecordingScreen:
     """Shows what is recorded: a `Listener`.
 
     Args:

@@ -10,7 +10,7 @@ import pytest
 from support.metrics_page import MetricsPage, scrape
 from support.selection import short
 
-from odradek.bench.cluster import NAME_PREFIX, Cluster
+from odradek.bench.cluster import NAME_PREFIX, TargetCluster
 from odradek.bench.errors import BenchError, Unavailable
 from odradek.bench.figures import UNITS
 from odradek.bench.loads import (
@@ -22,7 +22,7 @@ from odradek.bench.loads import (
 )
 from odradek.bench.loads.load import Load
 from odradek.bench.loads.loads import LOADS, load_named
-from odradek.bench.target import Target
+from odradek.bench.target import BenchTarget
 from odradek.protocol import messages
 from odradek.testing.process.broker_process import BrokerProcess
 
@@ -40,8 +40,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture
-def target(broker: BrokerProcess) -> Target:
-    return Target("127.0.0.1", broker.port, broker.pid)
+def target(broker: BrokerProcess) -> BenchTarget:
+    return BenchTarget("127.0.0.1", broker.port, broker.pid)
 
 
 @pytest.fixture
@@ -58,16 +58,16 @@ def counted(broker: BrokerProcess, api: str) -> int:
     return int(sum(v for labels, v in page.all_of(name).items() if ("request", api) in labels))
 
 
-def names_left(target: Target) -> list[str]:
+def names_left(target: BenchTarget) -> list[str]:
     """Topics and groups of loads that are there still."""
-    with Cluster(target) as cluster:
+    with TargetCluster(target) as cluster:
         groups = cluster.wire.ask(messages.ListGroupsRequest()).groups
         topics = cluster.topics_named(NAME_PREFIX)
     return topics + [each.group_id for each in groups if each.group_id.startswith(NAME_PREFIX)]
 
 
 @pytest.mark.parametrize("load", short(ON_A_BROKER, 8), ids=lambda load: load.name)
-def test_figures_hang_together_and_nothing_is_left(load: Load, target: Target) -> None:
+def test_figures_hang_together_and_nothing_is_left(load: Load, target: BenchTarget) -> None:
     figures = load.run(target, SECONDS)
     assert set(figures) <= set(UNITS)
     assert figures["requests"] >= 1
@@ -104,7 +104,7 @@ def test_figures_hang_together_and_nothing_is_left(load: Load, target: Target) -
     ],
 )
 def test_loader_counts_what_the_broker_counts(
-    broker: BrokerProcess, target: Target, cold: None, load: str, api: str, besides: int
+    broker: BrokerProcess, target: BenchTarget, cold: None, load: str, api: str, besides: int
 ) -> None:
     """`besides`: what is sent before the clock starts."""
     before = counted(broker, api)
@@ -112,26 +112,28 @@ def test_loader_counts_what_the_broker_counts(
     assert counted(broker, api) - before == requests + besides
 
 
-def test_bulk_rates_count_records_and_bytes(target: Target) -> None:
+def test_bulk_rates_count_records_and_bytes(target: BenchTarget) -> None:
     for load in ("bulk produce 1 KB, acks=1", "bulk fetch 1 KB"):
         figures = load_named(load).run(target, SECONDS)
         assert 1000 < figures["mb_s"] * 1e6 / figures["rate"] < 1040
 
 
 def test_figures_of_a_process_need_its_number(broker: BrokerProcess) -> None:
-    figures = load_named("Produce, 1 connection").run(Target("127.0.0.1", broker.port), SECONDS)
+    figures = load_named("Produce, 1 connection").run(
+        BenchTarget("127.0.0.1", broker.port), SECONDS
+    )
     assert "cpu_us" not in figures
     assert figures["requests"] > 0
 
 
 def test_process_that_is_gone_is_named(broker: BrokerProcess) -> None:
-    gone = Target("127.0.0.1", broker.port, 1 << 22)
+    gone = BenchTarget("127.0.0.1", broker.port, 1 << 22)
     with pytest.raises(BenchError, match="there is no process 4194304"):
         load_named("Produce, 1 connection").run(gone, SECONDS)
 
 
 def test_start_is_of_a_broker_of_its_own() -> None:
-    figures = load_named("start").run(Target("127.0.0.1", 1), SECONDS)
+    figures = load_named("start").run(BenchTarget("127.0.0.1", 1), SECONDS)
     assert set(figures) == {"ready_s", "memory_mb"}
     assert 0 < figures["ready_s"] < 30
     assert 5 < figures["memory_mb"] < 500
@@ -142,7 +144,7 @@ def test_load_that_the_broker_refuses_says_so_and_leaves_nothing(
 ) -> None:
     settings = {"message.max.bytes": "120", "transaction.max.timeout.ms": "1000"}
     with BrokerProcess(tmp_path / "data", settings=settings) as process:
-        refusing = Target("127.0.0.1", process.port)
+        refusing = BenchTarget("127.0.0.1", process.port)
         with pytest.raises(BenchError, match="answered Produce with MESSAGE_TOO_LARGE"):
             load_named("Produce, 16 connections").run(refusing, SECONDS)
         with pytest.raises(BenchError, match="InitProducerId with INVALID_TRANSACTION_TIMEOUT"):
@@ -152,7 +154,7 @@ def test_load_that_the_broker_refuses_says_so_and_leaves_nothing(
 
 def test_nobody_there_is_a_sentence() -> None:
     with pytest.raises(BenchError, match=r"no broker answers at 127\.0\.0\.1:1: "):
-        load_named("Produce, 1 connection").run(Target("127.0.0.1", 1), SECONDS)
+        load_named("Produce, 1 connection").run(BenchTarget("127.0.0.1", 1), SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_nobody_there_is_a_sentence() -> None:
     [("kafka", "kafka-python round trip"), ("confluent_kafka", "confluent-kafka round trip")],
 )
 def test_client_that_is_not_installed_is_named(
-    target: Target, monkeypatch: pytest.MonkeyPatch, module: str, load: str
+    target: BenchTarget, monkeypatch: pytest.MonkeyPatch, module: str, load: str
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, module, None)
     package = re.sub(" .*", "", load)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.bench.cluster import NAME_PREFIX, Cluster
+from odradek.bench.cluster import NAME_PREFIX, TargetCluster
 from odradek.bench.errors import Unavailable
 from odradek.bench.loads.loads import load_named
 from odradek.bench.loads.wire import Wire
-from odradek.bench.target import Target
+from odradek.bench.target import BenchTarget
 from odradek.client.network.api_version_ranges import ApiVersionRanges
 from odradek.protocol.api_keys import ApiKey
 from odradek.testing.process.broker_process import BrokerProcess
@@ -44,7 +44,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture
-def target(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Target:
+def target(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> BenchTarget:
     """The broker, as one that knows nothing newer."""
     ask = Wire._ask_versions
 
@@ -58,7 +58,7 @@ def target(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Target:
         )
 
     monkeypatch.setattr(Wire, "_ask_versions", asked)
-    return Target("127.0.0.1", broker.port)
+    return BenchTarget("127.0.0.1", broker.port)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def target(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Target:
         "transactions of 100 records",
     ],
 )
-def test_load_speaks_what_the_broker_knows(target: Target, name: str) -> None:
+def test_load_speaks_what_the_broker_knows(target: BenchTarget, name: str) -> None:
     assert load_named(name).run(target, SECONDS)["requests"] >= 1
-    with Cluster(target) as cluster:
+    with TargetCluster(target) as cluster:
         assert cluster.topics_named(NAME_PREFIX) == []
 
 
-def test_load_that_needs_a_newer_broker_says_so(target: Target) -> None:
+def test_load_that_needs_a_newer_broker_says_so(target: BenchTarget) -> None:
     with pytest.raises(Unavailable, match="the broker serves CONSUMER_GROUP_HEARTBEAT at versions"):
         load_named("heartbeats, consumer group").run(target, SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.bench.cluster import Topic
+from odradek.bench.cluster import LoadTopic
 from odradek.bench.errors import Unavailable
 from odradek.bench.loads.fetching import FetchRequest
 from odradek.bench.loads.prepared import Produce, answer_bytes, full_batch, one_record
@@ -14,7 +14,7 @@ from odradek.protocol import messages
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.records import RecordBatch, iter_records
 
-TOPIC = Topic("some-topic", b"0123456789abcdef", (0, 1, 2), "127.0.0.1", 1)
+TOPIC = LoadTopic("some-topic", b"0123456789abcdef", (0, 1, 2), "127.0.0.1", 1)
 PRODUCE, FETCH = 0, 1
 
 

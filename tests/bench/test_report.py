@@ -10,14 +10,14 @@ import pytest
 
 from odradek.bench.errors import BenchError
 from odradek.bench.plot import plot
-from odradek.bench.report import Report, columns, compared, is_loader_bound, number, read_loads
+from odradek.bench.report import BenchReport, columns, compared, is_loader_bound, number, read_loads
 
 LOADS = {"a": {"requests": 5.0, "rate": 100.0, "p50_ms": 2.0}, "b": {"ready_s": 0.5}}
 
 
 def saved(folder: Path, **changes: Any) -> Path:
     path = folder / "run.json"
-    Report("2026-01-01T00:00:00", "here", 1.0, 1, {"cores": "2"}, {}, LOADS).save(path)
+    BenchReport("2026-01-01T00:00:00", "here", 1.0, 1, {"cores": "2"}, {}, LOADS).save(path)
     content = json.loads(path.read_text()) | changes
     path.write_text(json.dumps(content))
     return path

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.bench.cluster import NAME_PREFIX, Cluster
+from odradek.bench.cluster import NAME_PREFIX, TargetCluster
 from odradek.bench.loads.loads import LOADS
 from odradek.bench.run.own_broker import FOLDER_PREFIX
-from odradek.bench.target import Target
+from odradek.bench.target import BenchTarget
 from odradek.testing import Broker
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.process.process_end import is_alive
@@ -33,7 +33,7 @@ SHORT = ("--quick", "--seconds", 0.05)
 
 
 def topics_of_loads(port: int) -> list[str]:
-    with Cluster(Target("127.0.0.1", port)) as cluster:
+    with TargetCluster(BenchTarget("127.0.0.1", port)) as cluster:
         return cluster.topics_named(NAME_PREFIX)
 
 

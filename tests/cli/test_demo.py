@@ -13,7 +13,7 @@ from pyarrow import parquet
 from odradek.spark_connector.demo.delays_check import compare_tables, expected_table
 from odradek.spark_connector.demo.delays_plot import summarise_airlines
 from odradek.spark_connector.demo.demo import DemoResult
-from odradek.spark_connector.pipelines import AuditReport, Fault
+from odradek.spark_connector.pipelines import AuditFault, AuditReport
 
 from .conftest import Odradek
 
@@ -87,7 +87,7 @@ def test_a_fault_that_the_audit_finds_ends_the_demo_with_an_error(
 ) -> None:
     right = expected_table(200)
     equal = compare_tables(right, right)
-    lost = Fault("lost", "flights-again", None, 2, ("numbers 7 to 8",))
+    lost = AuditFault("lost", "flights-again", None, 2, ("numbers 7 to 8",))
     result = DemoResult(
         flights=200,
         airlines=summarise_airlines(right),

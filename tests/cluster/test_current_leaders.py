@@ -20,7 +20,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.request.requests import Request
 from odradek.client import Fetcher, KafkaClient, Producer, open_connection
 from odradek.common.errors import ErrorCode
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata.metadata_waiting import partitions_are_led
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
@@ -255,7 +255,7 @@ async def test_who_fetches_in_an_older_epoch_is_told_of_the_leader_in_the_presen
 
 async def test_partitions_of_one_leader_name_its_address_once(cluster: Cluster) -> None:
     (created,) = await cluster.brokers[1].controller.create_topics(
-        [NewTopic("t", assignments=[(0, (2,)), (1, (1,)), (2, (2,))])]
+        [TopicCreation("t", assignments=[(0, (2,)), (1, (1,)), (2, (2,))])]
     )
     assert created.error is None
     await cluster.wait_until_shown(partitions_are_led([("t", 3)]))

@@ -10,9 +10,9 @@ from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
-from odradek.controller.context import Replica
+from odradek.controller.context import PartitionAndReplica
 from odradek.controller.partitions.states import PartitionStatus, ReplicaStatus
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata_store import znodes
 
 UNCLEAN = {"unclean.leader.election.enable": "true"}
@@ -204,7 +204,7 @@ async def test_what_a_broker_says_of_its_former_life_is_void(
     controller.channel.answer_all()
     await controller.settle()
     assert controller.active.context.offline_directories.get(2, set()) == set()
-    assert controller.active.context.status(Replica("t", 0, 2)) is ReplicaStatus.ONLINE
+    assert controller.active.context.status(PartitionAndReplica("t", 0, 2)) is ReplicaStatus.ONLINE
 
 
 async def test_a_broker_that_moved_is_told_of_to_everyone(controller: ElectedController) -> None:
@@ -300,7 +300,7 @@ async def test_corrupt_nodes_are_left_alone_and_named(
     assert await controller.state("good") == (1, 0, (1,))
     for what in ("'bad'", "worse-1", znodes.ISR_CHANGES, znodes.LOG_DIR_EVENTS):
         assert what in caplog.text
-    (refused,) = await controller.topics.create([NewTopic("bad", assignments=[(0, [1])])])
+    (refused,) = await controller.topics.create([TopicCreation("bad", assignments=[(0, [1])])])
     assert refused.error is not None
     assert refused.error.code is ErrorCode.TOPIC_ALREADY_EXISTS
 

@@ -21,7 +21,7 @@ from odradek.controller.topics.assignment import (
 )
 from odradek.controller.topics.planning import (
     NewPartitions,
-    NewTopic,
+    TopicCreation,
     TopicDefaults,
     TopicPlan,
     check_partition_limit,
@@ -113,11 +113,11 @@ def context() -> ControllerContext:
     return context
 
 
-def plan(wish: NewTopic, context: ControllerContext) -> TopicPlan:
+def plan(wish: TopicCreation, context: ControllerContext) -> TopicPlan:
     return plan_topic(wish, context, DEFAULTS, validate_topic_config, random.Random(1))
 
 
-def refusal_of(wish: NewTopic, context: ControllerContext) -> KafkaError:
+def refusal_of(wish: TopicCreation, context: ControllerContext) -> KafkaError:
     with pytest.raises(KafkaError) as refusal:
         plan(wish, context)
     assert refusal.value.message
@@ -125,53 +125,59 @@ def refusal_of(wish: NewTopic, context: ControllerContext) -> KafkaError:
 
 
 def test_a_topic_gets_what_it_asks_for(context: ControllerContext) -> None:
-    planned = plan(NewTopic("t", 6, 3, configs=[("retention.ms", "5")]), context)
+    planned = plan(TopicCreation("t", 6, 3, configs=[("retention.ms", "5")]), context)
     assert (planned.name, len(planned.assignment), planned.replication_factor) == ("t", 6, 3)
     assert planned.config == {"retention.ms": "5"}
     assert len(planned.topic_id) == 16
 
 
 def test_minus_one_is_the_brokers_default(context: ControllerContext) -> None:
-    planned = plan(NewTopic("t"), context)
+    planned = plan(TopicCreation("t"), context)
     assert (len(planned.assignment), planned.replication_factor) == (4, 2)
 
 
 def test_a_manual_assignment_is_kept_in_the_order_of_partitions(
     context: ControllerContext,
 ) -> None:
-    planned = plan(NewTopic("t", assignments=[(1, [3, 1]), (0, [2, 3])]), context)
+    planned = plan(TopicCreation("t", assignments=[(1, [3, 1]), (0, [2, 3])]), context)
     assert list(planned.assignment.items()) == [(0, (2, 3)), (1, (3, 1))]
 
 
 @pytest.mark.parametrize(
     ("wish", "code"),
     [
-        (NewTopic("a b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("is_there", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("is.there", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS),
-        (NewTopic("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("t", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("t", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("t", 0, 1), ErrorCode.INVALID_PARTITIONS),
-        (NewTopic("t", -2, 1), ErrorCode.INVALID_PARTITIONS),
-        (NewTopic("t", 1, -1, [(0, [1])]), ErrorCode.INVALID_REQUEST),
-        (NewTopic("t", -1, 1, [(0, [1])]), ErrorCode.INVALID_REQUEST),
-        (NewTopic("t", assignments=[(0, [1]), (2, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignments=[(-1, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignments=[(0, [1]), (0, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignments=[(0, [])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignments=[(0, [9])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", 1, 1, configs=[("retention.ms", None)]), ErrorCode.INVALID_CONFIG),
-        (NewTopic("t", 1, 1, configs=[("retention.ms", "x")]), ErrorCode.INVALID_CONFIG),
-        (NewTopic("t", 1, 1, configs=[("nope", "1")]), ErrorCode.INVALID_CONFIG),
+        (TopicCreation("a b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TopicCreation("is_there", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TopicCreation("is.there", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (TopicCreation("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (TopicCreation("t", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (TopicCreation("t", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (TopicCreation("t", 0, 1), ErrorCode.INVALID_PARTITIONS),
+        (TopicCreation("t", -2, 1), ErrorCode.INVALID_PARTITIONS),
+        (TopicCreation("t", 1, -1, [(0, [1])]), ErrorCode.INVALID_REQUEST),
+        (TopicCreation("t", -1, 1, [(0, [1])]), ErrorCode.INVALID_REQUEST),
+        (
+            TopicCreation("t", assignments=[(0, [1]), (2, [1])]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (TopicCreation("t", assignments=[(-1, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (
+            TopicCreation("t", assignments=[(0, [1]), (0, [1])]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (TopicCreation("t", assignments=[(0, [])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (TopicCreation("t", assignments=[(0, [9])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (TopicCreation("t", 1, 1, configs=[("retention.ms", None)]), ErrorCode.INVALID_CONFIG),
+        (TopicCreation("t", 1, 1, configs=[("retention.ms", "x")]), ErrorCode.INVALID_CONFIG),
+        (TopicCreation("t", 1, 1, configs=[("nope", "1")]), ErrorCode.INVALID_CONFIG),
         # With several faults, Kafka tells the name's, then the settings', then the numbers'.
-        (NewTopic("a b", 0, 0, configs=[("nope", "1")]), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("t", 0, 0, configs=[("nope", "1")]), ErrorCode.INVALID_CONFIG),
-        (NewTopic("t", 0, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (TopicCreation("a b", 0, 0, configs=[("nope", "1")]), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TopicCreation("t", 0, 0, configs=[("nope", "1")]), ErrorCode.INVALID_CONFIG),
+        (TopicCreation("t", 0, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
 def test_impossible_topics_are_refused_with_kafkas_code(
-    context: ControllerContext, wish: NewTopic, code: ErrorCode
+    context: ControllerContext, wish: TopicCreation, code: ErrorCode
 ) -> None:
     assert refusal_of(wish, context).code is code
 
@@ -183,16 +189,18 @@ def test_a_topic_whose_deletion_is_not_done_still_has_its_name(
     assert topic is not None
     topic.is_being_deleted = True
     assert context.topic("is.there") is None
-    assert refusal_of(NewTopic("is.there", 1, 1), context).code is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert (
+        refusal_of(TopicCreation("is.there", 1, 1), context).code is ErrorCode.TOPIC_ALREADY_EXISTS
+    )
     context.remove_topic(topic)
-    plan(NewTopic("is_there", 1, 1), context)
+    plan(TopicCreation("is_there", 1, 1), context)
 
 
 def test_ten_thousand_partitions_are_the_most_one_request_may_make() -> None:
-    assigned = NewTopic("c", assignments=[(0, [1])])
-    check_partition_limit([NewTopic("a", 9_995), NewTopic("b"), assigned], DEFAULTS)
+    assigned = TopicCreation("c", assignments=[(0, [1])])
+    check_partition_limit([TopicCreation("a", 9_995), TopicCreation("b"), assigned], DEFAULTS)
     with pytest.raises(KafkaError) as refusal:
-        check_partition_limit([NewTopic("a", 9_996), NewTopic("b"), assigned], DEFAULTS)
+        check_partition_limit([TopicCreation("a", 9_996), TopicCreation("b"), assigned], DEFAULTS)
     assert refusal.value.code is ErrorCode.POLICY_VIOLATION
 
 

@@ -7,10 +7,10 @@ from support.elected import ElectedController
 
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
-from odradek.controller.context import Replica
+from odradek.controller.context import PartitionAndReplica
 from odradek.controller.fenced_store import ControllerMoved
 from odradek.controller.partitions.states import PartitionStatus, ReplicaStatus
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.controller.topics.topic_nodes import remove_topic_nodes
 from odradek.metadata_store import znodes
 
@@ -29,7 +29,7 @@ def statuses(controller: ElectedController, name: str = "t") -> dict[int, Replic
     """How the replicas of partition 0 stand, by broker."""
     topic = controller.topic(name)
     return {
-        broker_id: controller.active.context.status(Replica(name, 0, broker_id))
+        broker_id: controller.active.context.status(PartitionAndReplica(name, 0, broker_id))
         for broker_id in topic.assignment[0]
     }
 
@@ -121,7 +121,7 @@ async def test_a_disk_that_cannot_delete_keeps_the_topic_until_its_broker_restar
     await delete(controller)
     assert statuses(controller) == {1: DONE, 2: INELIGIBLE}
     assert await controller.store.children(znodes.DELETE_TOPICS) == ["t"]
-    (refused,) = await controller.topics.create([NewTopic("t", 1, 1)])
+    (refused,) = await controller.topics.create([TopicCreation("t", 1, 1)])
     assert refused.error is not None
     assert refused.error.code is ErrorCode.TOPIC_ALREADY_EXISTS
     controller.channel.refusals.clear()

@@ -13,7 +13,7 @@ from odradek.common.partition_state import PartitionState
 from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata_store import znodes
 
 LOST = TopicPartition("t", 1)
@@ -46,7 +46,7 @@ async def test_the_only_replica_leaves_its_partition_without_a_leader(
     cluster: Cluster, autojump_clock: MockClock
 ) -> None:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("t", 2, 1)])
+        await controller.create_topics([TopicCreation("t", 2, 1)])
         before = known(cluster, 1)
         await lose(autojump_clock, cluster, controller, LOST)
         state = known(cluster, 1)
@@ -60,7 +60,7 @@ async def test_what_was_decided_is_in_the_store(
     cluster: Cluster, autojump_clock: MockClock
 ) -> None:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("t", 2, 1)])
+        await controller.create_topics([TopicCreation("t", 2, 1)])
         await lose(autojump_clock, cluster, controller, LOST)
         async with cluster.store("another") as store:
             node = await store.get(znodes.partition_state_path("t", 1))
@@ -72,7 +72,7 @@ async def test_another_failure_changes_only_what_is_new(
     cluster: Cluster, autojump_clock: MockClock
 ) -> None:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("t", 2, 1)])
+        await controller.create_topics([TopicCreation("t", 2, 1)])
         await lose(autojump_clock, cluster, controller, LOST)
         epoch = known(cluster, 1).leader_epoch
         await lose(autojump_clock, cluster, controller, TopicPartition("t", 0))
@@ -84,7 +84,7 @@ async def test_a_restart_without_the_directory_leads_the_rest(
     cluster: Cluster, autojump_clock: MockClock
 ) -> None:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("t", 2, 1)])
+        await controller.create_topics([TopicCreation("t", 2, 1)])
     async with cluster.store("broker-1") as store:
         controller = cluster.controller(store)
         cluster.channel.refusals[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
@@ -105,7 +105,7 @@ async def test_another_replica_in_sync_leads(cluster: Cluster, autojump_clock: M
         await cluster.register(others, 2)
         async with cluster.running() as controller:
             assignment = ((0, (1, 2)), (1, (1, 2)))
-            await controller.create_topics([NewTopic("t", assignments=assignment)])
+            await controller.create_topics([TopicCreation("t", assignments=assignment)])
             assert known(cluster, 1).isr == (1, 2)
             cluster.channel.refusals[1, LOST] = ErrorCode.KAFKA_STORAGE_ERROR
             await lose(autojump_clock, cluster, controller)
@@ -117,7 +117,7 @@ async def test_a_partition_that_is_back_is_not_offline_any_more(
     cluster: Cluster, autojump_clock: MockClock
 ) -> None:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("t", 2, 1)])
+        await controller.create_topics([TopicCreation("t", 2, 1)])
         await lose(autojump_clock, cluster, controller, LOST)
         cluster.channel.refusals.clear()
         await controller.log_directories_failed()

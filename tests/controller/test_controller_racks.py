@@ -20,7 +20,7 @@ from odradek.controller.topics.assignment import (
 )
 from odradek.controller.topics.planning import (
     NewPartitions,
-    NewTopic,
+    TopicCreation,
     TopicDefaults,
     plan_partitions,
     plan_topic,
@@ -119,7 +119,7 @@ def test_the_controller_knows_the_racks_of_its_brokers() -> None:
     context.live_brokers = {
         broker_id: LiveBroker(broker_id, (), rack) for broker_id, rack in DOCUMENTED.items()
     }
-    wish = NewTopic("t", 12, 3)
+    wish = TopicCreation("t", 12, 3)
     planned = plan_topic(wish, context, TopicDefaults(1, 1), validate_topic_config, random.Random())
     context.add_topic(topic := Topic("t", planned.topic_id, planned.assignment, {}))
     added = plan_partitions(NewPartitions("t", 24), topic, context)

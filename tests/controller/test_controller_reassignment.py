@@ -11,7 +11,7 @@ from support.elected import ElectedController, State, elected_controller
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import NO_LEADER
 from odradek.common.topic_partition import TopicPartition
-from odradek.controller.context import Reassignment, Replica
+from odradek.controller.context import PartitionAndReplica, Reassignment
 from odradek.controller.partitions.leader_elections import ElectionType
 from odradek.controller.partitions.states import ReplicaStatus
 from odradek.metadata_store.znodes import TopicNode
@@ -49,7 +49,7 @@ async def moving(controller: ElectedController) -> tuple[tuple[int, ...], ...]:
 
 
 def status(controller: ElectedController, broker_id: int) -> ReplicaStatus:
-    return controller.active.context.status(Replica("t", 0, broker_id))
+    return controller.active.context.status(PartitionAndReplica("t", 0, broker_id))
 
 
 # -- one whole way ------------------------------------------------------------

@@ -22,7 +22,7 @@ from odradek.controller.channel.channel import (
     StopReplica,
 )
 from odradek.controller.controller import Controller
-from odradek.controller.topics.planning import NewPartitions, NewTopic
+from odradek.controller.topics.planning import NewPartitions, TopicCreation
 from odradek.metadata.metadata_cache import MetadataCache, MetadataUpdate
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.timers import Timers
@@ -128,7 +128,7 @@ def folders(folder: Path) -> list[str]:
 async def test_a_topic_made_is_led_here_and_has_its_logs(cluster: Cluster, folder: Path) -> None:
     async with running(cluster, folder) as server:
         await server.controller.create_topics(
-            [NewTopic("t", 60, 1, configs=[("segment.bytes", "2000000")])]
+            [TopicCreation("t", 60, 1, configs=[("segment.bytes", "2000000")])]
         )
         assert len(folders(folder)) == 60
         partition = server.replicas.partition_or_error(TopicPartition("t", 59))
@@ -143,7 +143,7 @@ async def test_a_restart_leads_the_same_logs_in_the_next_epoch(
 ) -> None:
     async with running(cluster, folder) as server:
         await server.controller.create_topics(
-            [NewTopic("t", 2, 1, configs=[("segment.bytes", "2000000")])]
+            [TopicCreation("t", 2, 1, configs=[("segment.bytes", "2000000")])]
         )
         await server.controller.create_partitions([NewPartitions("t", 3)])
         topic_id = server.topic_id("t")
@@ -157,11 +157,13 @@ async def test_a_restart_leads_the_same_logs_in_the_next_epoch(
 
 async def test_a_deleted_topics_logs_are_gone(cluster: Cluster, folder: Path) -> None:
     async with running(cluster, folder) as server:
-        await server.controller.create_topics([NewTopic("gone", 2, 1), NewTopic("kept", 1, 1)])
+        await server.controller.create_topics(
+            [TopicCreation("gone", 2, 1), TopicCreation("kept", 1, 1)]
+        )
         await server.controller.delete_topics([server.topic_id("gone")])
         assert server.replicas.get_partition(TopicPartition("gone", 0)) is None
         assert folders(folder) == ["kept-0"]
-        await server.controller.create_topics([NewTopic("gone", 1, 1)])
+        await server.controller.create_topics([TopicCreation("gone", 1, 1)])
         assert folders(folder) == ["gone-0", "kept-0"]
 
 
@@ -169,7 +171,9 @@ async def test_a_deletion_cut_off_by_a_crash_deletes_the_logs_at_the_next_start(
     cluster: Cluster, folder: Path
 ) -> None:
     async with running(cluster, folder) as server:
-        await server.controller.create_topics([NewTopic("gone", 2, 1), NewTopic("kept", 1, 1)])
+        await server.controller.create_topics(
+            [TopicCreation("gone", 2, 1), TopicCreation("kept", 1, 1)]
+        )
     async with cluster.store("broker-1") as store:
         await store.create("/admin/delete_topics/gone")
     async with running(cluster, folder) as server:

@@ -14,7 +14,7 @@ from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
 from odradek.controller.registration import BrokerIdTaken, get_or_create_cluster_id, register_broker
-from odradek.controller.topics.planning import NewPartitions, NewTopic
+from odradek.controller.topics.planning import NewPartitions, TopicCreation
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.store import Operation, Result
 
@@ -81,7 +81,10 @@ async def test_each_registration_has_a_larger_epoch(cluster: Cluster) -> None:
 async def test_a_restart_leads_every_partition_again_in_the_next_epoch(cluster: Cluster) -> None:
     async with cluster.running() as controller:
         await controller.create_topics(
-            [NewTopic("orders", 3, 1, configs=[("retention.ms", "5")]), NewTopic("clicks", 1, 1)]
+            [
+                TopicCreation("orders", 3, 1, configs=[("retention.ms", "5")]),
+                TopicCreation("clicks", 1, 1),
+            ]
         )
         ids = {topic.name: topic.topic_id for topic in controller.active.context.topics()}
     async with cluster.running() as controller, cluster.store("reader") as reader:
@@ -106,7 +109,7 @@ async def test_partitions_led_by_others_are_left_alone(cluster: Cluster) -> None
     async with cluster.store("others") as others:
         await cluster.register(others, 2)
         async with cluster.running() as controller:
-            await controller.create_topics([NewTopic("t", assignments=[(0, [2, 1])])])
+            await controller.create_topics([TopicCreation("t", assignments=[(0, [2, 1])])])
         async with cluster.running():
             (state,) = led(cluster)["t"][:1]
             assert (state.leader, state.leader_epoch) == (2, 0)
@@ -121,7 +124,7 @@ async def test_a_partition_without_a_live_replica_in_sync_stays_without_a_leader
     async with cluster.store("others") as others:
         await cluster.register(others, 2)
         async with cluster.running() as controller:
-            await controller.create_topics([NewTopic("t", assignments=[(0, [2])])])
+            await controller.create_topics([TopicCreation("t", assignments=[(0, [2])])])
     async with cluster.running():
         assert led(cluster) == {}
         assert cluster.channel.cache.contains("t")
@@ -164,7 +167,7 @@ async def crashes(cluster: Cluster, verb: str, writes: int) -> bool:
             nursery.start_soon(controller.run)
             name = f"t{writes}"
             if verb != "create":
-                await controller.create_topics([NewTopic(name, 60, 1)])
+                await controller.create_topics([TopicCreation(name, 60, 1)])
             store.writes_left = writes
             await do(controller, verb, name)
             nursery.cancel_scope.cancel()
@@ -176,7 +179,7 @@ async def crashes(cluster: Cluster, verb: str, writes: int) -> bool:
 
 async def do(controller: Controller, verb: str, name: str) -> None:
     if verb == "create":
-        (outcome,) = await controller.create_topics([NewTopic(name, 120, 1)])
+        (outcome,) = await controller.create_topics([TopicCreation(name, 120, 1)])
         assert outcome.error is None
     elif verb == "add":
         await controller.create_partitions([NewPartitions(name, 180)])
@@ -222,7 +225,7 @@ async def test_a_deletion_that_was_cut_off_deletes_the_logs_at_the_next_start(
     cluster: Cluster,
 ) -> None:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("t", 2, 1)])
+        await controller.create_topics([TopicCreation("t", 2, 1)])
     async with cluster.store("admin") as store:
         await store.create("/admin/delete_topics/t")
         await store.create("/admin/delete_topics/never-was")
@@ -235,13 +238,13 @@ async def test_a_deletion_that_was_cut_off_deletes_the_logs_at_the_next_start(
         await trio.testing.wait_all_tasks_blocked()
         assert await cluster.controller_store.children("/admin/delete_topics") == []
         assert controller.active.context.topic("t") is None
-        outcomes = await controller.create_topics([NewTopic("t", 1, 1)])
+        outcomes = await controller.create_topics([TopicCreation("t", 1, 1)])
         assert outcomes[0].error is None
 
 
 async def test_a_deletion_that_fails_again_is_left_for_the_start_after(cluster: Cluster) -> None:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("t", 1, 1)])
+        await controller.create_topics([TopicCreation("t", 1, 1)])
     async with cluster.store("broker-1") as store:
         await store.create("/admin/delete_topics/t")
         controller = cluster.controller(store)
@@ -276,8 +279,8 @@ async def test_producer_ids_are_never_given_out_twice(cluster: Cluster) -> None:
 
 
 async def test_two_brokers_take_different_blocks(cluster: Cluster) -> None:
-    from odradek.controller.producer_ids import ProducerIds
+    from odradek.controller.producer_ids import ProducerIdManager
 
     async with cluster.store("one") as one, cluster.store("two") as two:
-        first, second = ProducerIds(1, one), ProducerIds(2, two)
+        first, second = ProducerIdManager(1, one), ProducerIdManager(2, two)
         assert [await first.take(), await second.take(), await first.take()] == [0, 1_000, 1]

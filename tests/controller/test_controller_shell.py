@@ -16,7 +16,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.controller.context import ControllerContext
 from odradek.controller.controller import Controller
 from odradek.controller.partitions.leader_elections import ElectionType
-from odradek.controller.topics.planning import NewPartitions, NewTopic
+from odradek.controller.topics.planning import NewPartitions, TopicCreation
 from odradek.controller.topics.topic_nodes import read_topics
 from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
@@ -41,7 +41,7 @@ async def elected(store: MetadataStore) -> tuple[int, int]:
 
 
 async def create(controller: Controller, name: str, **wish: object) -> ErrorCode:
-    wanted = NewTopic(name, assignments=wish.get("assignments", [(0, [1, 2])]))  # type: ignore[arg-type]  # as given
+    wanted = TopicCreation(name, assignments=wish.get("assignments", [(0, [1, 2])]))  # type: ignore[arg-type]  # as given
     (outcome,) = await controller.create_topics([wanted])
     return ErrorCode.NONE if outcome.error is None else outcome.error.code
 
@@ -114,7 +114,7 @@ async def test_verbs_of_a_broker_that_is_not_the_controller_say_so(
 ) -> None:
     async with cluster.running(1), cluster.running(2) as other:
         verbs: list[Callable[[], Awaitable[object]]] = [
-            lambda: other.create_topics([NewTopic("t", 1, 1)]),
+            lambda: other.create_topics([TopicCreation("t", 1, 1)]),
             lambda: other.ensure_topics(["t"]),
             lambda: other.delete_topics([b"t" * 16]),
             lambda: other.create_partitions([NewPartitions("t", 2)]),

@@ -10,7 +10,7 @@ from support.cluster import Cluster
 from support.elected import ElectedController, elected_controller
 
 from odradek.common.state_table import IllegalTransitionError
-from odradek.controller.context import Replica
+from odradek.controller.context import PartitionAndReplica
 from odradek.controller.partitions.leadership_writer import PartitionOf
 from odradek.controller.partitions.states import (
     PARTITION_TRANSITIONS,
@@ -95,7 +95,7 @@ async def test_the_machines_refuse_what_the_tables_do_not_know_and_do_nothing(
     controller: ElectedController,
 ) -> None:
     item = PartitionOf(controller.topic("t"), 0)
-    online, unknown = Replica("t", 0, 1), Replica("t", 0, 3)
+    online, unknown = PartitionAndReplica("t", 0, 1), PartitionAndReplica("t", 0, 3)
     with pytest.raises(IllegalTransitionError):
         controller.active.partitions.set_status([item], PartitionStatus.NEW)
     with pytest.raises(IllegalTransitionError):
@@ -136,7 +136,7 @@ Told = dict[int, tuple[str, ...]]
 async def test_a_follower_and_its_leader_are_told_of_its_way(
     controller: ElectedController, former: ReplicaStatus, target: ReplicaStatus, told: Told
 ) -> None:
-    replica = Replica("t", 0, 2)
+    replica = PartitionAndReplica("t", 0, 2)
     controller.active.context.replica_statuses[replica] = former
     await controller.active.replicas.change([replica], target)
     controller.active.batch.send()
@@ -157,7 +157,7 @@ async def test_a_replica_out_of_sync_that_goes_offline_is_still_told_of(
 ) -> None:
     await controller.change_isr((1,))
     controller.channel.sent.clear()
-    await controller.active.replicas.change([Replica("t", 0, 2)], ReplicaStatus.OFFLINE)
+    await controller.active.replicas.change([PartitionAndReplica("t", 0, 2)], ReplicaStatus.OFFLINE)
     controller.active.batch.send()
     assert controller.led(1) == []
     for broker_id in (1, 2, 3):

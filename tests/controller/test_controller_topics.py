@@ -13,7 +13,7 @@ from odradek.common.live_broker import LiveBroker
 from odradek.common.partition_state import LEADER_DURING_DELETE, StoppedReplica
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
-from odradek.controller.topics.planning import NewPartitions, NewTopic
+from odradek.controller.topics.planning import NewPartitions, TopicCreation
 from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.errors import NoNode
@@ -32,7 +32,7 @@ async def reader(cluster: Cluster) -> AsyncIterator[EmbeddedStore]:
         yield store
 
 
-async def create(controller: Controller, *wishes: NewTopic) -> list[ErrorCode]:
+async def create(controller: Controller, *wishes: TopicCreation) -> list[ErrorCode]:
     outcomes = await controller.create_topics(wishes)
     return [outcome.error.code if outcome.error else ErrorCode.NONE for outcome in outcomes]
 
@@ -50,7 +50,7 @@ async def test_a_topic_is_written_as_kafka_writes_it(
     controller: Controller, reader: EmbeddedStore
 ) -> None:
     (created,) = await controller.create_topics(
-        [NewTopic("orders", 2, 1, configs=[("retention.ms", "5000")])]
+        [TopicCreation("orders", 2, 1, configs=[("retention.ms", "5000")])]
     )
     assert created.error is None
     assert created.plan is not None
@@ -70,7 +70,7 @@ async def test_a_topic_is_written_as_kafka_writes_it(
 async def test_replicas_lead_before_clients_are_told(
     cluster: Cluster, controller: Controller
 ) -> None:
-    await create(controller, NewTopic("orders", 2, 1, configs=[("retention.ms", "5000")]))
+    await create(controller, TopicCreation("orders", 2, 1, configs=[("retention.ms", "5000")]))
     (_, first), (_, second) = cluster.channel.sent
     assert first == cluster.channel.leader_and_isr()[0]
     assert second == cluster.channel.update_metadata()[0]
@@ -96,15 +96,15 @@ async def test_replicas_lead_before_clients_are_told(
 async def test_topics_of_one_request_fare_each_on_its_own_and_are_told_at_once(
     cluster: Cluster, controller: Controller
 ) -> None:
-    await create(controller, NewTopic("there", 1, 1))
+    await create(controller, TopicCreation("there", 1, 1))
     cluster.channel.sent.clear()
     codes = await create(
         controller,
-        NewTopic("a", 1, 1),
-        NewTopic("there", 1, 1),
-        NewTopic("b", 1, 7),
-        NewTopic("c", 1, 1, configs=[("nope", "1")]),
-        NewTopic("d", 1, 1),
+        TopicCreation("a", 1, 1),
+        TopicCreation("there", 1, 1),
+        TopicCreation("b", 1, 7),
+        TopicCreation("c", 1, 1, configs=[("nope", "1")]),
+        TopicCreation("d", 1, 1),
     )
     assert codes == [
         ErrorCode.NONE,
@@ -118,19 +118,21 @@ async def test_topics_of_one_request_fare_each_on_its_own_and_are_told_at_once(
 
 
 async def test_names_that_differ_in_dots_only_collide(controller: Controller) -> None:
-    await create(controller, NewTopic("a.b_c", 1, 1))
-    assert await create(controller, NewTopic("a_b.c", 1, 1)) == [ErrorCode.INVALID_TOPIC_EXCEPTION]
+    await create(controller, TopicCreation("a.b_c", 1, 1))
+    assert await create(controller, TopicCreation("a_b.c", 1, 1)) == [
+        ErrorCode.INVALID_TOPIC_EXCEPTION
+    ]
 
 
 async def test_validate_only_makes_nothing(
     cluster: Cluster, controller: Controller, reader: EmbeddedStore
 ) -> None:
-    (outcome,) = await controller.create_topics([NewTopic("t", 3, 1)], validate_only=True)
+    (outcome,) = await controller.create_topics([TopicCreation("t", 3, 1)], validate_only=True)
     assert outcome.plan is not None
     assert len(outcome.plan.assignment) == 3
     assert await reader.children("/brokers/topics") == []
     assert cluster.channel.sent == []
-    (refused,) = await controller.create_topics([NewTopic("t", 0, 1)], validate_only=True)
+    (refused,) = await controller.create_topics([TopicCreation("t", 0, 1)], validate_only=True)
     assert refused.error is not None
 
 
@@ -139,7 +141,7 @@ async def test_a_request_that_will_not_wait_gets_nothing_done(
     controller: Controller, timeout_ms: int
 ) -> None:
     for attempt in (
-        lambda: controller.create_topics([NewTopic("t", 1, 1)], timeout_ms=timeout_ms),
+        lambda: controller.create_topics([TopicCreation("t", 1, 1)], timeout_ms=timeout_ms),
         lambda: controller.delete_topics([bytes(16)], timeout_ms=timeout_ms),
         lambda: controller.create_partitions([NewPartitions("t", 2)], timeout_ms=timeout_ms),
     ):
@@ -154,10 +156,10 @@ async def test_waiting_for_a_turn_is_bounded_and_what_has_begun_is_finished(
 ) -> None:
     store_answers = cluster.controller_store.hold()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(create, controller, NewTopic("slow", 1, 1))
+        nursery.start_soon(create, controller, TopicCreation("slow", 1, 1))
         await trio.testing.wait_all_tasks_blocked()
         with pytest.raises(KafkaError) as refusal:
-            await controller.create_topics([NewTopic("late", 1, 1)], timeout_ms=500)
+            await controller.create_topics([TopicCreation("late", 1, 1)], timeout_ms=500)
         assert refusal.value.code is ErrorCode.REQUEST_TIMED_OUT
         assert trio.current_time() == pytest.approx(0.5)
         store_answers.set()
@@ -167,7 +169,7 @@ async def test_waiting_for_a_turn_is_bounded_and_what_has_begun_is_finished(
 async def test_a_topic_of_more_partitions_than_one_transaction_takes(
     cluster: Cluster, controller: Controller, reader: EmbeddedStore
 ) -> None:
-    assert await create(controller, NewTopic("wide", 1_201, 1)) == [ErrorCode.NONE]
+    assert await create(controller, TopicCreation("wide", 1_201, 1)) == [ErrorCode.NONE]
     assert len(await reader.children("/brokers/topics/wide/partitions")) == 1_201
     assert cluster.channel.cache.partition_count("wide") == 1_201
     assert (await reader.get("/brokers/topics/wide/partitions/1200/state")).version == 0
@@ -177,7 +179,7 @@ async def test_a_broker_that_cannot_take_a_partition_up_is_logged(
     cluster: Cluster, controller: Controller, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster.channel.refusals[TopicPartition("t", 0)] = ErrorCode.KAFKA_STORAGE_ERROR
-    assert await create(controller, NewTopic("t", 1, 1)) == [ErrorCode.NONE]
+    assert await create(controller, TopicCreation("t", 1, 1)) == [ErrorCode.NONE]
     await trio.testing.wait_all_tasks_blocked()
     assert "broker 1 cannot use the log directory of t-0" in caplog.text
 
@@ -187,7 +189,7 @@ async def test_replicas_go_to_all_brokers_there_are(cluster: Cluster) -> None:
         await cluster.register(others, 2, 3)
         async with cluster.running() as controller:
             cluster.channel.sent.clear()
-            assert await create(controller, NewTopic("t", 3, 2)) == [ErrorCode.NONE]
+            assert await create(controller, TopicCreation("t", 3, 2)) == [ErrorCode.NONE]
             told = {b: r for b, r in cluster.channel.sent if r in cluster.channel.leader_and_isr()}
             assert sorted(told) == [1, 2, 3]
             for broker_id, request in told.items():
@@ -242,7 +244,7 @@ async def test_simultaneous_first_uses_share_one_creation(
 async def test_of_the_topics_first_used_those_that_cannot_be_made_say_why(
     cluster: Cluster, controller: Controller
 ) -> None:
-    await create(controller, NewTopic("there", 1, 1))
+    await create(controller, TopicCreation("there", 1, 1))
     refusals = await controller.ensure_topics(["a b", "there", "new"])
     assert {name: refusal.code for name, refusal in refusals.items()} == {
         "a b": ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -256,7 +258,7 @@ async def test_of_the_topics_first_used_those_that_cannot_be_made_say_why(
 async def test_deletion_tells_clients_then_replicas_and_removes_every_node(
     cluster: Cluster, controller: Controller, reader: EmbeddedStore
 ) -> None:
-    await create(controller, NewTopic("orders", 2, 1), NewTopic("kept", 1, 1))
+    await create(controller, TopicCreation("orders", 2, 1), TopicCreation("kept", 1, 1))
     deleted = topic_id(controller, "orders")
     cluster.channel.sent.clear()
     assert await controller.delete_topics([deleted]) == {deleted: None}
@@ -275,10 +277,10 @@ async def test_deletion_tells_clients_then_replicas_and_removes_every_node(
 
 
 async def test_a_topic_made_again_has_another_id(cluster: Cluster, controller: Controller) -> None:
-    await create(controller, NewTopic("orders", 1, 1))
+    await create(controller, TopicCreation("orders", 1, 1))
     first = topic_id(controller, "orders")
     await controller.delete_topics([first])
-    assert await create(controller, NewTopic("orders", 2, 1)) == [ErrorCode.NONE]
+    assert await create(controller, TopicCreation("orders", 2, 1)) == [ErrorCode.NONE]
     assert topic_id(controller, "orders") != first
     assert cluster.channel.cache.topic_id("orders") == topic_id(controller, "orders")
 
@@ -292,20 +294,22 @@ async def test_deleting_an_unknown_id_is_told(controller: Controller) -> None:
 async def test_a_log_that_cannot_be_deleted_keeps_the_mark_for_later(
     cluster: Cluster, controller: Controller, reader: EmbeddedStore
 ) -> None:
-    await create(controller, NewTopic("stuck", 1, 1))
+    await create(controller, TopicCreation("stuck", 1, 1))
     stuck = topic_id(controller, "stuck")
     cluster.channel.refusals[TopicPartition("stuck", 0)] = ErrorCode.KAFKA_STORAGE_ERROR
     # The client is told of the mark, which no failure undoes, and not of the disk.
     assert await controller.delete_topics([stuck]) == {stuck: None}
     assert await reader.children("/admin/delete_topics") == ["stuck"]
-    assert await create(controller, NewTopic("stuck", 1, 1)) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+    assert await create(controller, TopicCreation("stuck", 1, 1)) == [
+        ErrorCode.TOPIC_ALREADY_EXISTS
+    ]
     assert not cluster.channel.cache.contains("stuck")
 
 
 async def test_deletion_is_answered_when_the_logs_are_gone_or_time_is_up(
     cluster: Cluster, controller: Controller, autojump_clock: trio.testing.MockClock
 ) -> None:
-    await create(controller, NewTopic("slow", 1, 1), NewTopic("slower", 1, 1))
+    await create(controller, TopicCreation("slow", 1, 1), TopicCreation("slower", 1, 1))
     answered: list[str] = []
 
     async def delete(name: str, timeout_ms: int) -> None:
@@ -332,7 +336,7 @@ async def test_deletion_is_answered_when_the_logs_are_gone_or_time_is_up(
 async def test_added_partitions_are_written_led_and_told(
     cluster: Cluster, controller: Controller, reader: EmbeddedStore
 ) -> None:
-    await create(controller, NewTopic("t", 1, 1, configs=[("retention.ms", "5")]))
+    await create(controller, TopicCreation("t", 1, 1, configs=[("retention.ms", "5")]))
     cluster.channel.sent.clear()
     assert await controller.create_partitions([NewPartitions("t", 3)]) == {"t": None}
     topic = znodes.decode_topic((await reader.get("/brokers/topics/t")).data)
@@ -348,7 +352,7 @@ async def test_added_partitions_are_written_led_and_told(
 async def test_impossible_additions_leave_the_others_alone(
     cluster: Cluster, controller: Controller
 ) -> None:
-    await create(controller, NewTopic("a", 1, 1), NewTopic("b", 2, 1))
+    await create(controller, TopicCreation("a", 1, 1), TopicCreation("b", 2, 1))
     outcomes = await controller.create_partitions(
         [NewPartitions("a", 2), NewPartitions("b", 2), NewPartitions("absent", 2)]
     )
@@ -362,14 +366,14 @@ async def test_impossible_additions_leave_the_others_alone(
 
 
 async def test_too_many_added_partitions_are_against_the_policy(controller: Controller) -> None:
-    await create(controller, NewTopic("t", 1, 1))
+    await create(controller, TopicCreation("t", 1, 1))
     with pytest.raises(KafkaError) as refusal:
         await controller.create_partitions([NewPartitions("t", 10_002)])
     assert refusal.value.code is ErrorCode.POLICY_VIOLATION
 
 
 async def test_validate_only_adds_nothing(cluster: Cluster, controller: Controller) -> None:
-    await create(controller, NewTopic("t", 1, 1))
+    await create(controller, TopicCreation("t", 1, 1))
     outcomes = await controller.create_partitions([NewPartitions("t", 3)], validate_only=True)
     assert outcomes == {"t": None}
     assert cluster.channel.cache.partition_count("t") == 1
@@ -378,7 +382,7 @@ async def test_validate_only_adds_nothing(cluster: Cluster, controller: Controll
 async def test_an_addition_that_raced_another_writer_is_refused_and_leaves_no_trace(
     controller: Controller, reader: EmbeddedStore
 ) -> None:
-    await create(controller, NewTopic("t", 1, 1))
+    await create(controller, TopicCreation("t", 1, 1))
     node = await reader.get("/brokers/topics/t")
     await reader.set("/brokers/topics/t", node.data)
     topic = controller.active.context.topic("t")
@@ -395,7 +399,7 @@ async def test_an_addition_that_raced_another_writer_is_refused_and_leaves_no_tr
 async def test_new_partitions_are_told_the_settings_that_a_topic_has_by_then(
     cluster: Cluster, controller: Controller
 ) -> None:
-    await create(controller, NewTopic("t", 1, 1, configs=[("retention.ms", "5")]))
+    await create(controller, TopicCreation("t", 1, 1, configs=[("retention.ms", "5")]))
     controller.topic_config_changed("t", {"retention.ms": "6"})
     controller.topic_config_changed("absent", {"retention.ms": "6"})
     await controller.create_partitions([NewPartitions("t", 2)])
@@ -408,7 +412,7 @@ async def test_what_another_writer_wrote_of_a_topic_is_read_after_it_was_in_the_
     reader: EmbeddedStore,
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    await create(controller, NewTopic("t", 1, 1))
+    await create(controller, TopicCreation("t", 1, 1))
     topic = znodes.decode_topic((await reader.get("/brokers/topics/t")).data)
     grown = topic._replace(assignment={0: (1,), 1: (1,)})
     await reader.set("/brokers/topics/t", znodes.encode_topic(grown))
@@ -428,7 +432,7 @@ async def test_a_broker_that_was_not_elected_refuses_to_decide(
     async with cluster.running() as controller:
         assert not controller.is_active
         with pytest.raises(KafkaError) as refusal:
-            await controller.create_topics([NewTopic("t", 1, 1)])
+            await controller.create_topics([TopicCreation("t", 1, 1)])
         assert refusal.value.code is ErrorCode.NOT_CONTROLLER
         assert (await reader.get("/brokers/ids/1")).data
         assert await controller.producer_ids.take() == 0
@@ -442,7 +446,7 @@ async def test_the_store_lost_is_told_as_no_controller(
     with pytest.raises(NoNode):
         await reader.get("/controller")
     try:  # it may have noticed before it was asked
-        codes = await create(controller, NewTopic("t", 1, 1))
+        codes = await create(controller, TopicCreation("t", 1, 1))
     except KafkaError as refusal:
         codes = [refusal.code]
     assert codes == [ErrorCode.NOT_CONTROLLER]

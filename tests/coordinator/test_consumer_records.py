@@ -21,7 +21,7 @@ from odradek.coordinator.group.consumer.records import (
     replay,
 )
 from odradek.coordinator.group.consumer.states import ConsumerGroupState, MemberState
-from odradek.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
+from odradek.coordinator.group.consumer.topics import TopicMetadata, group_hash, topic_hash
 from odradek.coordinator.log import CoordinatorRecord
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.internal.versioned import CONSUMER_OFFSETS
@@ -135,7 +135,7 @@ def test_the_metadata_hash_is_what_kafka_kept(kafkas: list[CoordinatorRecord]) -
         topic_id for group in groups for target in group.targets.values() for topic_id in target
     }
     hashes = {group.metadata_hash for group in groups} - {0}
-    topic = Topic("g2-abc", topic_id, ((),) * 6)
+    topic = TopicMetadata("g2-abc", topic_id, ((),) * 6)
     assert hashes == {group_hash({"g2-abc": topic_hash(topic)})}
 
 

@@ -13,8 +13,8 @@ from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
 from odradek.coordinator.group.consumer.topics import (
     NO_TOPICS_HASH,
     MetadataTopics,
-    Topic,
     TopicHashes,
+    TopicMetadata,
     topic_hash,
     xxh3,
 )
@@ -154,26 +154,29 @@ class Image:
 
     version = 1
 
-    def __init__(self, *topics: Topic) -> None:
+    def __init__(self, *topics: TopicMetadata) -> None:
         self._topics = {topic.name: topic for topic in topics}
         self.found: list[str] = []
 
     def names(self) -> list[str]:
         return list(self._topics)
 
-    def find(self, name: str) -> Topic | None:
+    def find(self, name: str) -> TopicMetadata | None:
         return self._topics.get(name)
 
     def name_of(self, topic_id: bytes) -> str | None:
         return None
 
 
-def group_hash_of(*topics: Topic, reads: Sequence[str] = ("orders", "payments")) -> int:
+def group_hash_of(*topics: TopicMetadata, reads: Sequence[str] = ("orders", "payments")) -> int:
     return TopicHashes(lambda: Image(*topics)).metadata_hash(reads)
 
 
 def test_the_hash_tells_every_change_that_needs_another_assignment() -> None:
-    orders, payments = Topic("orders", ORDERS, [(), ()]), Topic("payments", PAYMENTS, [()])
+    orders, payments = (
+        TopicMetadata("orders", ORDERS, [(), ()]),
+        TopicMetadata("payments", PAYMENTS, [()]),
+    )
     variants = [
         (orders, payments),
         (orders,),
@@ -190,28 +193,31 @@ def test_the_hash_tells_every_change_that_needs_another_assignment() -> None:
 
 
 def test_the_hash_does_not_depend_on_any_order() -> None:
-    orders, payments = Topic("orders", ORDERS, [("b", "a")]), Topic("payments", PAYMENTS, [()])
+    orders, payments = (
+        TopicMetadata("orders", ORDERS, [("b", "a")]),
+        TopicMetadata("payments", PAYMENTS, [()]),
+    )
     assert group_hash_of(orders, payments) == group_hash_of(
         payments, orders._replace(racks=[("a", "b")]), reads=("payments", "orders")
     )
 
 
 def test_topics_that_are_not_there_do_not_count() -> None:
-    orders = Topic("orders", ORDERS, [()])
+    orders = TopicMetadata("orders", ORDERS, [()])
     assert group_hash_of(orders) == group_hash_of(orders, reads=("orders",))
     assert group_hash_of(reads=("orders",)) == NO_TOPICS_HASH
     assert group_hash_of(orders, reads=()) == NO_TOPICS_HASH
 
 
 def test_a_hash_is_of_the_topic_as_it_is_now() -> None:
-    topics = [Topic("orders", ORDERS, [()])]
+    topics = [TopicMetadata("orders", ORDERS, [()])]
     hashes = TopicHashes(lambda: Image(*topics))
     before = hashes.metadata_hash(["orders"])
     topics[0] = topics[0]._replace(racks=[(), ()])
     assert hashes.metadata_hash(["orders"]) != before
     topics.clear()
     assert hashes.metadata_hash(["orders"]) == NO_TOPICS_HASH
-    topics.append(Topic("orders", ORDERS, [()]))
+    topics.append(TopicMetadata("orders", ORDERS, [()]))
     assert hashes.metadata_hash(["orders"]) == before
 
 
@@ -223,5 +229,5 @@ def test_xxh3_has_the_published_values() -> None:
 
 
 def test_a_topics_hash_is_the_one_that_kafka_computed() -> None:
-    topic = Topic("foo", bytes(range(16)), [("a", "b"), ("c",)])
+    topic = TopicMetadata("foo", bytes(range(16)), [("a", "b"), ("c",)])
     assert topic_hash(topic) == -7257059602912857437

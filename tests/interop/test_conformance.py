@@ -12,7 +12,7 @@ import pytest
 from odradek.tools.conformance.brokers import start_kafka, start_odradek
 from odradek.tools.conformance.command import DIFFERENCES, chosen
 from odradek.tools.conformance.explanations import Explained, read_explanations
-from odradek.tools.conformance.report import Report
+from odradek.tools.conformance.report import ConformanceReport
 from odradek.tools.conformance.runner import play_all
 from odradek.tools.conformance.scenario import all_scenarios
 
@@ -29,5 +29,5 @@ def test_answers_are_those_of_apache_kafka(kafka_libs: Path, tmp_path: Path) -> 
         start_odradek(tmp_path / "odradek") as odradek,
     ):
         results = play_all(runs, kafka.bootstrap, odradek.bootstrap)
-    report = Report(results, Explained(read_explanations(DIFFERENCES)), is_whole=False)
+    report = ConformanceReport(results, Explained(read_explanations(DIFFERENCES)), is_whole=False)
     assert report.is_conformant, "\n".join(report.lines())

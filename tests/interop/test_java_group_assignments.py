@@ -10,7 +10,7 @@ from support.random_groups import AskedGroup, random_group
 
 from odradek.coordinator.group.assignor import find_assignors
 from odradek.coordinator.group.assignor.assignor import NewAssignment
-from odradek.coordinator.group.consumer.topics import Topic, group_hash, topic_hash
+from odradek.coordinator.group.consumer.topics import TopicMetadata, group_hash, topic_hash
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -87,7 +87,7 @@ def test_our_hash_of_a_topic_is_kafkas(java: Java) -> None:
             for _ in range(chance.choice((1, 1, 2, 3, 10, 100, 1000)))
         ]
         name = chance.choice(("t", "topic-", "ä.b_c")) * chance.randint(1, 60)
-        topics.append(Topic(name, chance.randbytes(16), racks))
+        topics.append(TopicMetadata(name, chance.randbytes(16), racks))
     lines = [
         f"hash|{topic.name}|{topic.topic_id.hex()}|{'/'.join(','.join(r) for r in topic.racks)}"
         for topic in topics

@@ -11,7 +11,12 @@ from odradek.common.live_broker import EndPoint, LiveBroker
 from odradek.common.partition_state import LEADER_DURING_DELETE, PartitionState
 from odradek.common.sentinels import ZERO_UUID
 from odradek.common.topic_partition import TopicPartition
-from odradek.metadata.metadata_cache import MetadataCache, MetadataSnapshot, MetadataUpdate, Node
+from odradek.metadata.metadata_cache import (
+    BrokerNode,
+    MetadataCache,
+    MetadataSnapshot,
+    MetadataUpdate,
+)
 
 ORDERS_ID = bytes(range(16))
 CLICKS_ID = bytes(range(16, 32))
@@ -192,11 +197,11 @@ def test_replica_endpoints_are_those_of_the_listener_and_of_the_living(
     update(cache, state("orders", 0, replicas=(1, 2, 3)), brokers=brokers)
     partition = TopicPartition("orders", 0)
     assert cache.get_partition_replica_endpoints(partition, "PLAINTEXT") == {
-        1: Node(1, "plaintext1", 9001, "r1"),
-        2: Node(2, "plaintext2", 9002, None),
+        1: BrokerNode(1, "plaintext1", 9001, "r1"),
+        2: BrokerNode(2, "plaintext2", 9002, None),
     }
     assert cache.get_partition_replica_endpoints(partition, "INTERNAL") == {
-        1: Node(1, "internal1", 9001, "r1")
+        1: BrokerNode(1, "internal1", 9001, "r1")
     }
     assert cache.get_partition_replica_endpoints(TopicPartition("orders", 9), "PLAINTEXT") == {}
 
@@ -232,9 +237,9 @@ def test_each_query_is_answered_from_one_snapshot() -> None:
 
 def test_brokers_are_found_by_listener(cache: MetadataCache) -> None:
     update(cache, brokers=[broker(1, "PLAINTEXT", "INTERNAL", rack="r1"), broker(2, "OTHER")])
-    assert cache.get_alive_broker_node(1, "INTERNAL") == Node(1, "internal1", 9001, "r1")
+    assert cache.get_alive_broker_node(1, "INTERNAL") == BrokerNode(1, "internal1", 9001, "r1")
     assert [cache.has_alive_broker(broker_id) for broker_id in (1, 2, 3)] == [True, True, False]
-    assert cache.get_alive_broker_node(2, "OTHER") == Node(2, "other2", 9002, None)
+    assert cache.get_alive_broker_node(2, "OTHER") == BrokerNode(2, "other2", 9002, None)
     assert cache.get_alive_broker_node(2, "PLAINTEXT") is None
     assert cache.get_alive_broker_node(3, "PLAINTEXT") is None
 

@@ -37,7 +37,7 @@ from odradek.replication.fetcher.plans import (
     FetchPlan,
     ListedOffset,
     OffsetsPlan,
-    Wait,
+    WaitPlan,
 )
 from odradek.replication.fetcher.settings import FIRST_BACKOFF_MS, FetcherSettings
 from odradek.replication.fetcher.truncation import Truncation
@@ -190,7 +190,7 @@ def test_requests_and_bytes_are_counted(cluster: MakeCluster) -> None:
 
 
 def test_nothing_to_follow_is_nothing_to_ask(cluster: MakeCluster) -> None:
-    assert cluster().fetcher.next_request(0) == Wait(None)
+    assert cluster().fetcher.next_request(0) == WaitPlan(None)
 
 
 def test_records_of_a_later_epoch_are_left_and_the_rest_is_taken(cluster: MakeCluster) -> None:
@@ -323,7 +323,7 @@ def test_a_leader_that_has_not_heard_of_it_is_asked_again_soon_and_then_later(
         both.leader.answer(both.fetcher, both.fetch(now_ms), now_ms)
         both.leader.answer(both.fetcher, both.fetch(now_ms), now_ms)  # it leaves the session
         waiting = both.fetcher.next_request(now_ms)
-        assert isinstance(waiting, Wait)
+        assert isinstance(waiting, WaitPlan)
         assert waiting.until_ms is not None
         pauses.append(waiting.until_ms - now_ms)
         now_ms = waiting.until_ms
@@ -334,7 +334,7 @@ def test_a_leader_that_has_not_heard_of_it_is_asked_again_soon_and_then_later(
     both.leader.errors[T0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
     both.leader.answer(both.fetcher, both.fetch(now_ms), now_ms)
     both.leader.answer(both.fetcher, both.fetch(now_ms), now_ms)
-    assert both.fetcher.next_request(now_ms) == Wait(now_ms + 50)
+    assert both.fetcher.next_request(now_ms) == WaitPlan(now_ms + 50)
 
 
 def test_a_fenced_partition_fails_and_comes_back_with_the_next_epoch(cluster: MakeCluster) -> None:
@@ -435,7 +435,7 @@ def test_a_log_that_cannot_be_cut_fails_its_partition(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr("os.ftruncate", refuse)
-    assert both.fetcher.next_request(0) == Wait(None)
+    assert both.fetcher.next_request(0) == WaitPlan(None)
     assert both.fetcher.failed == {T0}
 
 
@@ -445,7 +445,7 @@ def test_records_without_a_whole_batch_are_not_asked_for_all_the_time(cluster: M
     plan = both.fetch()
     cut = FetchedPartition(ErrorCode.NONE, 5, 0, b"0123456789")
     both.fetcher.fetch_answered(plan, FetchAnswer(ErrorCode.NONE, 1, {T0: cut}), 0)
-    assert both.fetcher.next_request(0) != Wait(None)
+    assert both.fetcher.next_request(0) != WaitPlan(None)
     assert both.state().is_delayed(BACKOFF_MS - 1)
 
 
@@ -464,7 +464,7 @@ def test_after_a_lost_connection_everything_waits_and_is_named_anew(cluster: Mak
     both.leader.answer(both.fetcher, both.fetch())
     assert both.fetch().session_epoch == 1
     both.fetcher.request_failed(10)
-    assert both.fetcher.next_request(10) == Wait(10 + FIRST_BACKOFF_MS)
+    assert both.fetcher.next_request(10) == WaitPlan(10 + FIRST_BACKOFF_MS)
     plan = both.fetch(now_ms=10 + FIRST_BACKOFF_MS)
     assert plan.session_epoch == 0
     assert set(plan.to_send) == {T0, T1}
@@ -478,7 +478,7 @@ def test_pauses_between_connections_grow_until_one_is_answered(cluster: MakeClus
         both.fetch(now_ms)
         both.fetcher.request_failed(now_ms)
         waiting = both.fetcher.next_request(now_ms)
-        assert isinstance(waiting, Wait)
+        assert isinstance(waiting, WaitPlan)
         assert waiting.until_ms is not None
         pauses.append(waiting.until_ms - now_ms)
         now_ms = waiting.until_ms
@@ -486,7 +486,7 @@ def test_pauses_between_connections_grow_until_one_is_answered(cluster: MakeClus
     both.leader.answer(both.fetcher, both.fetch(now_ms), now_ms)
     both.fetch(now_ms)
     both.fetcher.request_failed(now_ms)
-    assert both.fetcher.next_request(now_ms) == Wait(now_ms + 50)
+    assert both.fetcher.next_request(now_ms) == WaitPlan(now_ms + 50)
 
 
 def test_a_forgotten_session_is_opened_again_at_once(cluster: MakeCluster) -> None:
@@ -498,7 +498,7 @@ def test_a_forgotten_session_is_opened_again_at_once(cluster: MakeCluster) -> No
     assert (both.fetch().session_id, both.fetch().session_epoch) == (0, 0)
     # A leader that refuses a new one, too, is given some time.
     both.leader.answer(both.fetcher, both.fetch())
-    assert both.fetcher.next_request(0) == Wait(BACKOFF_MS)
+    assert both.fetcher.next_request(0) == WaitPlan(BACKOFF_MS)
 
 
 @pytest.mark.parametrize(
@@ -512,7 +512,7 @@ def test_any_other_refusal_of_a_whole_fetch_makes_it_wait(
     both.leader.answer(both.fetcher, both.fetch())
     both.leader.session_error = error
     both.leader.answer(both.fetcher, both.fetch())
-    assert both.fetcher.next_request(0) == Wait(BACKOFF_MS)
+    assert both.fetcher.next_request(0) == WaitPlan(BACKOFF_MS)
     assert both.fetch(now_ms=BACKOFF_MS).session_epoch == 0
 
 
@@ -663,7 +663,7 @@ def test_with_nothing_else_to_fetch_the_quota_is_looked_at_again_later(
     quota.exceeded = True
     both = cluster(quota=quota)
     both.followers.follow(0)
-    assert both.fetcher.next_request(7) == Wait(7 + BACKOFF_MS)
+    assert both.fetcher.next_request(7) == WaitPlan(7 + BACKOFF_MS)
 
 
 # -- states -----------------------------------------------------------------------------------

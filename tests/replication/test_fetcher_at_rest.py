@@ -9,7 +9,7 @@ from support.scripted_leader import Followers, Replica, ScriptedLeader, tp
 
 from odradek.common.errors import ErrorCode
 from odradek.replication.fetcher.fetcher import UNCHANGED_MS_MAX
-from odradek.replication.fetcher.plans import FetchAnswer, FetchedPartition, FetchPlan, Wait
+from odradek.replication.fetcher.plans import FetchAnswer, FetchedPartition, FetchPlan, WaitPlan
 from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 
@@ -115,7 +115,7 @@ def test_a_fetcher_that_follows_nothing_any_more_asks_nothing(resting: Resting) 
     resting.rest()
     resting.fetcher.remove_all_partitions()
     assert len(resting.fetch_without_news().to_forget) == PARTITIONS
-    assert isinstance(resting.fetcher.next_request(0), Wait)
+    assert isinstance(resting.fetcher.next_request(0), WaitPlan)
 
 
 def test_a_session_that_is_lost_is_opened_with_all_partitions(resting: Resting) -> None:

@@ -16,7 +16,7 @@ from support.scripted_leader import (
     tp,
 )
 
-from odradek.replication.fetcher.plans import Wait
+from odradek.replication.fetcher.plans import WaitPlan
 from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.fetcher.truncation import Truncation
 
@@ -57,7 +57,7 @@ class History:
         following = self.following(replica)
         for _ in range(self.random.randint(0, 6)):
             plan = following.fetcher.next_request(0)
-            if isinstance(plan, Wait):
+            if isinstance(plan, WaitPlan):
                 break
             leader.answer(following.fetcher, plan)
         assert following.fetcher.failed == set()

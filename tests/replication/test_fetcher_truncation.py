@@ -19,7 +19,7 @@ from support.scripted_leader import (
 
 from odradek.common.errors import ErrorCode
 from odradek.replication.fetcher.fetch_state import ReplicaState
-from odradek.replication.fetcher.plans import EpochEnd, EpochsPlan, FetchPlan, Wait
+from odradek.replication.fetcher.plans import EpochEnd, EpochsPlan, FetchPlan, WaitPlan
 from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.fetcher.truncation import Truncation
 
@@ -72,7 +72,7 @@ def test_a_follower_that_restarts_does_not_lose_what_its_leader_has(
     restarted.follow(0)
     # The leader dies before it answers: the follower leads now, and has both.
     asked = restarted.fetcher.next_request(0)
-    assert not isinstance(asked, Wait)
+    assert not isinstance(asked, WaitPlan)
     assert follower.values == [b"a", b"b"]
     restarted.catch_up(ScriptedLeader({T0: leader}, 0))
     assert follower.values == [b"a", b"b"]
@@ -265,7 +265,7 @@ def test_epochs_that_are_not_told_are_asked_again_after_a_pause(replica, answere
     plan = behind.plan(now_ms=10)
     behind.fetcher.epochs_answered(plan, answered, 10)
     pause_ms = 50 if answered else 1000
-    assert behind.fetcher.next_request(10) == Wait(10 + pause_ms)
+    assert behind.fetcher.next_request(10) == WaitPlan(10 + pause_ms)
     assert isinstance(behind.fetcher.next_request(10 + pause_ms), EpochsPlan)
 
 

@@ -15,7 +15,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.replication.alter_log_dirs.future_replica import FutureReplica
 from odradek.replication.alter_log_dirs.local_leader import read
-from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, Wait
+from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, WaitPlan
 from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.partition.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
@@ -148,7 +148,7 @@ class Life:
             move.fetcher.fetch_answered(plan, answer, now_ms)
         elif isinstance(plan, EpochsPlan):
             move.fetcher.epochs_answered(plan, move.leader.epochs(plan), now_ms)
-        elif not isinstance(plan, Wait):
+        elif not isinstance(plan, WaitPlan):
             move.fetcher.offsets_answered(plan, move.leader.offsets(plan), now_ms)
 
     # --- starting and looking ----------------------------------------------------------

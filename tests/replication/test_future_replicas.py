@@ -17,7 +17,7 @@ from odradek.replication.alter_log_dirs.future_replica_tasks import FutureReplic
 from odradek.replication.alter_log_dirs.future_replicas import MoveQuota
 from odradek.replication.alter_log_dirs.local_leader import read
 from odradek.replication.append import PartitionResponse
-from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, Wait
+from odradek.replication.fetcher.plans import EpochsPlan, FetchPlan, WaitPlan
 from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.partition.partition import FetchIsolation, Partition
 from odradek.replication.read.fetch import FetchParams, FetchPartition, FetchResults
@@ -147,7 +147,7 @@ def step(move: FutureReplica, clock: ManualClock) -> None:
     """One request of the copy's fetcher and its answer."""
     now_ms = clock.monotonic_ms()
     plan = move.next_request(now_ms)
-    assert not isinstance(plan, Wait)
+    assert not isinstance(plan, WaitPlan)
     if isinstance(plan, FetchPlan):
         answer = move.leader.answer(read(move.leader.find(plan)))
         move.fetcher.fetch_answered(plan, answer, now_ms)

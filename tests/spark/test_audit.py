@@ -17,9 +17,9 @@ from confluent_kafka import Producer
 from odradek.protocol.records import iter_batches
 from odradek.spark_connector import SparkConnectorError
 from odradek.spark_connector.pipelines import (
+    AuditFault,
     AuditReport,
     AuditSettings,
-    Fault,
     PipelineProgress,
     TopicSource,
     audit_topics,
@@ -139,11 +139,11 @@ def report(spark: Any, bootstrap: str, progress: list[PipelineProgress]) -> Audi
     return audit_topics(spark, settings, progress.append)
 
 
-def faults_in(report: AuditReport, name: str) -> list[Fault]:
+def faults_in(report: AuditReport, name: str) -> list[AuditFault]:
     return [fault for fault in report.faults if fault.topic == f"{PREFIX}{name}"]
 
 
-def only_fault(report: AuditReport, name: str) -> Fault:
+def only_fault(report: AuditReport, name: str) -> AuditFault:
     (fault,) = faults_in(report, name)
     return fault
 

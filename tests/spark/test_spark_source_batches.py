@@ -30,7 +30,7 @@ from support.spark_rows import (
 
 from odradek.spark_connector import SparkConnectorError, register
 from odradek.spark_connector.kafka_source.batch_reader import planned_ranges
-from odradek.spark_connector.kafka_source.cluster import Cluster
+from odradek.spark_connector.kafka_source.cluster import KafkaOffsetReader
 from odradek.spark_connector.kafka_source.filters import PushedFilters
 from odradek.spark_connector.kafka_source.options import read_options
 
@@ -327,4 +327,4 @@ def test_both_sources_refuse(
 def plan(options: dict[str, str]) -> None:
     """What our source does before it reads; through Spark only the last line would be other."""
     ours = read_options(options, is_stream=False)
-    planned_ranges(ours, Cluster(ours), PushedFilters())
+    planned_ranges(ours, KafkaOffsetReader(ours), PushedFilters())

@@ -22,7 +22,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.protocol.records import RecordBatch, build_batch, iter_batches, iter_records
 from odradek.protocol.records.builder import write_crc
 from odradek.spark_connector import SparkConnectorError
-from odradek.spark_connector.pipelines import Difference, ReplicaReport, VerifyReplicasSettings
+from odradek.spark_connector.pipelines import (
+    ReplicaDifference,
+    ReplicaReport,
+    VerifyReplicasSettings,
+)
 from odradek.spark_connector.pipelines.replicas.verify_replicas import verify_replicas
 from odradek.storage.io.read_only_files import keep_brokers_out
 from odradek.testing import Cluster
@@ -214,7 +218,7 @@ def settings_for(folders: list[Path], **more: Any) -> VerifyReplicasSettings:
     return VerifyReplicasSettings(tuple(map(str, folders)), names, **more)
 
 
-def found_in(report: ReplicaReport, topic: str) -> list[Difference]:
+def found_in(report: ReplicaReport, topic: str) -> list[ReplicaDifference]:
     return [each for each in report.differences if each.topic == topic]
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from odradek.spark_connector import SparkConnectorError
-from odradek.spark_connector.pipelines import AuditReport, AuditSettings, Fault, TopicSource
+from odradek.spark_connector.pipelines import AuditFault, AuditReport, AuditSettings, TopicSource
 from odradek.spark_connector.pipelines.archive_files import ArchiveFolder, noted_partitions
-from odradek.spark_connector.pipelines.audit.gaps import Run, holes
+from odradek.spark_connector.pipelines.audit.gaps import OffsetSpan, holes
 from odradek.spark_connector.pipelines.audit.html import as_html
 from odradek.spark_connector.pipelines.audit.report import Bar, PartitionAudit, Plot
 from odradek.spark_connector.pipelines.partitioners import by_crc32, by_murmur2, murmur2
@@ -51,12 +51,12 @@ def marker(offset: int) -> BatchHeader:
 def test_what_no_batch_explains_is_a_hole(
     runs: list[tuple[int, int]], batches: list[BatchHeader], found: list[tuple[int, int]]
 ) -> None:
-    holed = holes([Run(*run) for run in runs], batches, compacted=False)
+    holed = holes([OffsetSpan(*run) for run in runs], batches, compacted=False)
     assert [tuple(hole) for hole in holed] == found
 
 
 def test_a_compacted_topic_has_no_holes() -> None:
-    assert list(holes([Run(2, 5)], [], compacted=True)) == []
+    assert list(holes([OffsetSpan(2, 5)], [], compacted=True)) == []
 
 
 # --- Partitioners ------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_a_page_shows_hostile_keys_as_text() -> None:
     audit = PartitionAudit(
         "<t>", 0, 0, 5, 5, 0, 0, 10, 0, 0, 5, None, None, 0, 0, (2, 2, 2, 2), None, 0
     )
-    fault = Fault("key moved", "<t>", None, 1, ("key '<script>alert(1)</script>'",))
+    fault = AuditFault("key moved", "<t>", None, 1, ("key '<script>alert(1)</script>'",))
     plot = Plot("Records", "records", (Bar("<b>", 5), Bar("none", 0)))
     page = as_html(AuditReport("h:1", 0, 1.0, (audit,), (fault,), ("a <note>",), (plot,)))
     assert "<script>" not in page

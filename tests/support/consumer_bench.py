@@ -10,7 +10,7 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
-from odradek.coordinator.group.consumer.topics import Topic
+from odradek.coordinator.group.consumer.topics import TopicMetadata
 from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
@@ -31,11 +31,11 @@ class Topics:
 
     def __init__(self) -> None:
         self.version = 1
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicMetadata] = {}
 
     def put(self, name: str, topic_id: bytes, partitions: int) -> None:
         self.version += 1
-        self._topics[name] = Topic(name, topic_id, [()] * partitions)
+        self._topics[name] = TopicMetadata(name, topic_id, [()] * partitions)
 
     def drop(self, name: str) -> None:
         self.version += 1
@@ -44,7 +44,7 @@ class Topics:
     def names(self) -> Collection[str]:
         return self._topics.keys()
 
-    def find(self, name: str) -> Topic | None:
+    def find(self, name: str) -> TopicMetadata | None:
         return self._topics.get(name)
 
     def name_of(self, topic_id: bytes) -> str | None:

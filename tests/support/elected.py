@@ -20,7 +20,7 @@ from odradek.controller.event_queue import Event
 from odradek.controller.partitions.leader_elections import LeaderElections
 from odradek.controller.registration import register_broker, stand_for_election
 from odradek.controller.topics.assignment import Assignment
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.controller.topics.topic_operations import TopicOperations
 from odradek.metadata_store import znodes
 from odradek.metadata_store.store import MetadataStore, ensure_paths
@@ -125,7 +125,7 @@ class ElectedController:
     ) -> Topic:
         """Make a topic; what was sent for it is forgotten."""
         configs = list((config or {}).items())
-        wish = NewTopic(name, assignments=list(assignment.items()), configs=configs)
+        wish = TopicCreation(name, assignments=list(assignment.items()), configs=configs)
         (created,) = await self.topics.create([wish])
         assert created.error is None, created.error.message
         await self.settle()

@@ -14,7 +14,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
 from odradek.controller.controller import Controller
 from odradek.controller.partitions.leader_elections import ElectionType
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata.metadata_cache import MetadataSnapshot
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 
@@ -89,7 +89,7 @@ class InProcessCluster:
     async def create(self, *replicas: int) -> None:
         """Topic t with one partition, known to every informed broker."""
         (created,) = await self.controller.create_topics(
-            [NewTopic("t", assignments=[(0, replicas)])]
+            [TopicCreation("t", assignments=[(0, replicas)])]
         )
         assert created.error is None
         await self.wait_until_shown(partitions_are_led([("t", 1)]))

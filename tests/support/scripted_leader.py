@@ -25,7 +25,7 @@ from odradek.replication.fetcher.plans import (
     PlannedPartition,
     RequestedEpoch,
     RequestPlan,
-    Wait,
+    WaitPlan,
 )
 from odradek.replication.fetcher.settings import FetcherSettings
 from odradek.replication.partition.partition import Partition
@@ -239,7 +239,7 @@ class Followers:
         for _ in range(ROUNDS_MAX):
             before = self._progress()
             plan = self.fetcher.next_request(now_ms)
-            if isinstance(plan, Wait):
+            if isinstance(plan, WaitPlan):
                 return plans
             plans.append(plan)
             watch(plan)
@@ -254,5 +254,5 @@ class Followers:
     def plan(self, now_ms: int = 0) -> RequestPlan:
         """The next request; there is one."""
         plan = self.fetcher.next_request(now_ms)
-        assert not isinstance(plan, Wait), plan
+        assert not isinstance(plan, WaitPlan), plan
         return plan

@@ -24,11 +24,11 @@ from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.errors import StoreUnreachable
 from odradek.metadata_store.store import (
     ANY_VERSION,
-    Node,
     Operation,
     Result,
     SessionListener,
     SessionState,
+    StoredNode,
     WatchCallback,
 )
 from odradek.runtime.clock import SystemClock
@@ -122,12 +122,12 @@ class RemoteStore:
         )
         return made
 
-    async def get(self, path: str) -> Node:
-        node: Node = await self._ask("get", path)
+    async def get(self, path: str) -> StoredNode:
+        node: StoredNode = await self._ask("get", path)
         return node
 
-    async def get_many(self, paths: list[str]) -> list[Node | None]:
-        nodes: list[Node | None] = await self._ask("get_many", paths)
+    async def get_many(self, paths: list[str]) -> list[StoredNode | None]:
+        nodes: list[StoredNode | None] = await self._ask("get_many", paths)
         return nodes
 
     async def set(self, path: str, data: bytes, expected_version: int = ANY_VERSION) -> int:

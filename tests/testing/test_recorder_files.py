@@ -43,7 +43,7 @@ from odradek.testing.recorder.recording import (
     Recording,
 )
 from odradek.testing.recorder.redaction import redacted
-from odradek.testing.recorder.screen import Screen, lines_of
+from odradek.testing.recorder.screen import RecordingScreen, lines_of
 
 NOW = 1_700_000_000_000_000_000
 
@@ -203,7 +203,7 @@ def test_a_full_disk_ends_the_capture_with_a_whole_entry_and_nothing_else(
     writer = CaptureWriter(tmp_path / "capture")
     notes: list[RecordedNote] = []
 
-    class Notes(Screen):
+    class Notes(RecordingScreen):
         def noted(self, note: RecordedNote) -> None:
             notes.append(note)
 
@@ -421,7 +421,7 @@ def test_hostile_messages_are_shown_in_bounded_text() -> None:
 
 async def test_a_screen_that_stands_still_keeps_nobody_waiting() -> None:
     lines: list[str] = []
-    screen = Screen(lines.append)
+    screen = RecordingScreen(lines.append)
     frame = recorded_frame(bytes(1 << 20), 999)
     for _ in range(100):
         screen.passed(frame)

@@ -35,7 +35,7 @@ from odradek.testing.recorder.recording import (
     RecordedEnd,
     RecordedFrame,
 )
-from odradek.testing.recorder.replay import Mismatch, Outcome, ReplayError, replay
+from odradek.testing.recorder.replay import Mismatch, ReplayError, ReplaySummary, replay
 from odradek.testing.recorder.running_recorder import Recorder
 
 NOW = 1_700_000_000_000_000_000
@@ -44,7 +44,7 @@ MILLISECOND = 1_000_000
 
 def replayed(
     entries: CaptureReader | list[Entry], bootstrap: str, **options: float
-) -> tuple[Outcome, list[Mismatch]]:
+) -> tuple[ReplaySummary, list[Mismatch]]:
     found: list[Mismatch] = []
     outcome = replay(entries, Address.parse(bootstrap), found.append, **options)
     assert outcome.mismatches_count == len(found)

@@ -29,9 +29,9 @@ from odradek.tools.conformance.explanations import (
     ExplanationError,
     read_explanations,
 )
-from odradek.tools.conformance.report import Report
+from odradek.tools.conformance.report import ConformanceReport
 from odradek.tools.conformance.requests import batch
-from odradek.tools.conformance.runner import Run, play_all
+from odradek.tools.conformance.runner import ScenarioRun, play_all
 from odradek.tools.conformance.scenario import all_scenarios
 from odradek.tools.conformance.talk import served_versions
 
@@ -240,14 +240,14 @@ def unlike_broker() -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-def some_runs() -> list[Run]:
+def some_runs() -> list[ScenarioRun]:
     return chosen(all_scenarios(), ["deleted", "topic"], newest_only=True)
 
 
 def test_two_brokers_of_one_kind_do_not_differ(two_brokers: tuple[str, str]) -> None:
     runs = some_runs()
     results = play_all(runs, *two_brokers, "same-")
-    report = Report(results, Explained([]), is_whole=True)
+    report = ConformanceReport(results, Explained([]), is_whole=True)
     assert report.unexplained == []
     assert report.is_conformant
     assert sum(result.answers for result in results) >= len(runs) > 3
@@ -261,7 +261,7 @@ def test_planted_difference_is_found_until_it_is_explained(
 ) -> None:
     runs = chosen(all_scenarios(), ["topic is created", "v7"])
     results = play_all(runs, two_brokers[0], unlike_broker, "planted-")
-    report = Report(results, Explained([]), is_whole=False)
+    report = ConformanceReport(results, Explained([]), is_whole=False)
     assert not report.is_conformant
     found = {(each.difference.field, *each.difference[1:]) for each in report.unexplained}
     assert PLANTED in found
@@ -270,13 +270,13 @@ def test_planted_difference_is_found_until_it_is_explained(
         Explanation("CreateTopics", *each, "planted by this test", line)
         for line, each in enumerate(found)
     ]
-    assert Report(results, Explained(rows), is_whole=True).is_conformant
+    assert ConformanceReport(results, Explained(rows), is_whole=True).is_conformant
 
 
 def test_explanation_that_nothing_needs_is_told(two_brokers: tuple[str, str]) -> None:
     row = Explanation("Metadata", "topics[].name", "a", "b", "for no reason", 1)
     results = play_all(some_runs()[:1], *two_brokers, "unneeded-")
-    report = Report(results, Explained([row]), is_whole=True)
+    report = ConformanceReport(results, Explained([row]), is_whole=True)
     assert not report.is_conformant
     assert any(line.startswith("no scenario needs") for line in report.lines())
-    assert Report(results, Explained([row]), is_whole=False).is_conformant
+    assert ConformanceReport(results, Explained([row]), is_whole=False).is_conformant

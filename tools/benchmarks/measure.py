@@ -12,7 +12,7 @@ from ...bench.run.own_broker import OwnBroker, own_broker, target_of
 from ...protocol.records import build_batch
 
 
-class BrokerUnderTest:
+class MeasuredBroker:
     """A running `odradek serve` and what the operating system says of it.
 
     Args:
@@ -36,7 +36,7 @@ class BrokerUnderTest:
 
 
 @contextmanager
-def broker(*settings: str) -> Iterator[BrokerUnderTest]:
+def broker(*settings: str) -> Iterator[MeasuredBroker]:
     """A broker on a free port and a fresh data folder, stopped at the end.
 
     Args:
@@ -44,7 +44,7 @@ def broker(*settings: str) -> Iterator[BrokerUnderTest]:
     """
     given = dict(setting.split("=", 1) for setting in settings)
     with own_broker(given) as process:
-        yield BrokerUnderTest(process)
+        yield MeasuredBroker(process)
 
 
 def machine() -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...bench.run.calibration import calibrate
 from ...protocol.records import RecordBatch
-from .measure import BrokerUnderTest, broker, machine, summary
+from .measure import MeasuredBroker, broker, machine, summary
 
 MICROSECONDS_MAX = 30
 TOPIC = "load"
@@ -47,7 +47,7 @@ def records_on_disk(data: Path) -> int:
     return count
 
 
-def run(loader: str, running: BrokerUnderTest, acks: int, options: argparse.Namespace) -> dict:  # type: ignore[type-arg]  # JSON
+def run(loader: str, running: MeasuredBroker, acks: int, options: argparse.Namespace) -> dict:  # type: ignore[type-arg]  # JSON
     """One slot of load; the loader's figures and the CPU time of each request."""
     before = running.cpu_seconds()
     printed = subprocess.run(

@@ -23,10 +23,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .measure import BrokerUnderTest, broker, machine
+from .measure import MeasuredBroker, broker, machine
 from .profiling.account import Account, Counted, Figures, account_of, filled_page, load, save
 from .profiling.flame import flame_graph
-from .profiling.loads import LOADS, Broker, Load
+from .profiling.loads import LOADS, BrokerAddress, ProfiledLoad
 from .profiling.samples import Sampling, Stacks, py_spy
 from .profiling.stages import in_microseconds
 
@@ -60,7 +60,7 @@ def packages(commit: str | None) -> Iterator[dict[str, Path]]:
 
 
 @contextmanager
-def broker_of(package: Path) -> Iterator[BrokerUnderTest]:
+def broker_of(package: Path) -> Iterator[MeasuredBroker]:
     """A broker that runs the package in that folder."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(package)
@@ -81,11 +81,11 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
 
 
 def profile(
-    load: Load, package: Path, seconds: float
+    load: ProfiledLoad, package: Path, seconds: float
 ) -> tuple[Account, dict[tuple[str, ...], float]]:
     """Put a broker under a load, first to measure, then to sample; the cost of each stack, too."""
     with broker_of(package) as running:
-        where, pid = Broker(running.host, running.port), running.process.pid
+        where, pid = BrokerAddress(running.host, running.port), running.process.pid
         load.prepare(where)
         load.run(where, time.monotonic() + WARM_UP_SECONDS)
         began, before = time.monotonic(), cpu_seconds(pid)
@@ -99,7 +99,7 @@ def profile(
     return account_of(load.title, exchanges / took, sum(stacks.values()), costs), costs
 
 
-def sample(load: Load, where: Broker, pid: int, seconds: float) -> Stacks:
+def sample(load: ProfiledLoad, where: BrokerAddress, pid: int, seconds: float) -> Stacks:
     """The broker's stacks while the load goes on."""
     until = time.monotonic() + seconds + 2 * WARM_UP_SECONDS
     failures: list[BaseException] = []

@@ -29,12 +29,12 @@ from rich.console import Console
 
 from .compared import report
 from .compared.loads import ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
-from .compared.loads.load import Load, Tools
+from .compared.loads.load import ComparedLoad, Tools
 from .compared.makes import ApacheKafka, Kfake, Odradek
 from .compared.peers import Peer
 from .compared.plot import plot
 from .compared.rounds import Turns
-from .compared.slots import Run, load_run, medians
+from .compared.slots import ComparedRun, load_run, medians
 from .compared.time_left import TimeLeft
 from .compared.watching import Shown
 from .measure import machine
@@ -60,7 +60,7 @@ class Stage(NamedTuple):
     brokers: int
     starts: int
     start_name: str
-    groups: list[list[Load]]
+    groups: list[list[ComparedLoad]]
 
 
 def main() -> int:
@@ -83,7 +83,7 @@ def main() -> int:
     return 0 if reached else 1
 
 
-def measured(options: argparse.Namespace, console: Console) -> Run:
+def measured(options: argparse.Namespace, console: Console) -> ComparedRun:
     """Ask all peers, and keep the figures."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # which ends the peers, too
     _raise_limit_of_descriptors()
@@ -118,7 +118,7 @@ def measured(options: argparse.Namespace, console: Console) -> Run:
     )
     failures = [f"{load} is left out: {why}" for load, why in turns.left_out.items()]
     failures += [f"{load} on {peer} failed: {why}" for (load, peer), why in turns.failures.items()]
-    run = Run(machine(), versions(), turns.slots, failures)
+    run = ComparedRun(machine(), versions(), turns.slots, failures)
     options.out.mkdir(parents=True, exist_ok=True)
     run.save(options.out / "bench.json")
     plot(options.out / "bench.png", medians(run.slots), chosen, run.machine)
@@ -147,7 +147,7 @@ def run_stage(stage: Stage, peers: Sequence[Peer], turns: Turns, shown: Shown, r
 
 
 def _stages(options: argparse.Namespace) -> list[Stage]:
-    def chosen(loads: Sequence[Load]) -> list[Load]:
+    def chosen(loads: Sequence[ComparedLoad]) -> list[ComparedLoad]:
         return [load for load in loads if re.search(options.only, load.name)]
 
     one = [group for group in (chosen(ONE_BROKER), chosen(SPARK)) if group]
@@ -207,7 +207,7 @@ def _run(command: list[str], folder: Path, needs: str) -> None:
         raise SystemExit(f"{command[0]} failed in {folder}; what it said is above.") from None
 
 
-def _run_of(path: Path) -> Run:
+def _run_of(path: Path) -> ComparedRun:
     try:
         return load_run(path)
     except ValueError as error:

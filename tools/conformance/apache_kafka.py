@@ -14,7 +14,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.messages import ApiVersionsRequest
 from ...testing.process.broker_process import BrokerProcess, BrokerStartError
 from ...testing.process.held_port import HeldPort
-from .connection import Connection, ConnectionClosedError
+from .connection import BlockingConnection, ConnectionClosedError
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 ONE_BROKER_SETTINGS = {
@@ -93,7 +93,7 @@ class KafkaProcess(BrokerProcess):
                 raise BrokerStartError(self._failure("ended"))
             with (
                 contextlib.suppress(OSError, ConnectionClosedError, ProtocolError),
-                Connection(self.bootstrap) as connection,
+                BlockingConnection(self.bootstrap) as connection,
             ):
                 connection.send(ApiVersionsRequest(), 0)
                 connection.receive(ApiKey.API_VERSIONS, 0)

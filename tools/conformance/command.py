@@ -12,8 +12,8 @@ from pathlib import Path
 from ...testing.process.broker_process import BrokerStartError
 from .brokers import start_kafka, start_odradek
 from .explanations import Explained, ExplanationError, read_explanations
-from .report import Report
-from .runner import Run, play_all
+from .report import ConformanceReport
+from .runner import ScenarioRun, play_all
 from .scenario import Scenario, all_scenarios
 
 ROOT = Path(__file__).parents[2]
@@ -49,14 +49,14 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     is_whole = not options.words and not options.newest
-    report = Report(results, Explained(rows), is_whole=is_whole)
+    report = ConformanceReport(results, Explained(rows), is_whole=is_whole)
     print("\n".join(report.lines()))
     return 0 if report.is_conformant else 1
 
 
 def chosen(
     scenarios: Sequence[Scenario], words: Sequence[str] = (), *, newest_only: bool = False
-) -> list[Run]:
+) -> list[ScenarioRun]:
     """The runs of scenarios in whose names every one of some words stands.
 
     Args:
@@ -65,7 +65,7 @@ def chosen(
         newest_only: whether to play each scenario in its newest version alone.
     """
     runs = [
-        Run(scenario, version)
+        ScenarioRun(scenario, version)
         for scenario in scenarios
         for version in (scenario.versions[-1:] if newest_only else scenario.versions)
     ]

@@ -23,7 +23,7 @@ class ConnectionClosedError(Exception):
     """The broker closed the connection instead of answering."""
 
 
-class Connection:
+class BlockingConnection:
     """A connection to a broker; a context manager that closes it.
 
     Args:
@@ -98,7 +98,7 @@ class Connection:
         """Close the connection."""
         self._socket.close()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> BlockingConnection:
         return self
 
     def __exit__(

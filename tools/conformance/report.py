@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...protocol.api_keys import ApiKey
 from .explanations import Explained, Explanation, api_name
-from .runner import Found, Result
+from .runner import AnswerDifference, Result
 
 SLOW_SECONDS = 2.0
 SLOW_MAX = 10
@@ -26,7 +26,7 @@ class Counts(NamedTuple):
     unexplained: int
 
 
-class Report:
+class ConformanceReport:
     """What came of all runs.
 
     Args:
@@ -37,8 +37,8 @@ class Report:
 
     def __init__(self, results: Sequence[Result], explained: Explained, *, is_whole: bool) -> None:
         self._results = results
-        self._explained: list[Found] = []
-        self._unexplained: list[Found] = []
+        self._explained: list[AnswerDifference] = []
+        self._unexplained: list[AnswerDifference] = []
         for result in results:
             for found in result.found:
                 row = explained.find(found.api_key, found.difference)
@@ -46,7 +46,7 @@ class Report:
         self.unneeded: list[Explanation] = list(explained.unneeded()) if is_whole else []
 
     @property
-    def unexplained(self) -> list[Found]:
+    def unexplained(self) -> list[AnswerDifference]:
         """The differences that no row explains."""
         return self._unexplained
 
@@ -97,7 +97,7 @@ class Report:
         ]
 
     def _complaints(self) -> list[str]:
-        alike: dict[tuple[str, str, str, str], list[Found]] = defaultdict(list)
+        alike: dict[tuple[str, str, str, str], list[AnswerDifference]] = defaultdict(list)
         for found in self._unexplained:
             difference = found.difference
             key = (api_name(found.api_key), difference.field, *difference[1:])

@@ -21,7 +21,7 @@ EXCHANGES = "(exchanges)"
 WHOLE_SCENARIO = "(scenario)"
 
 
-class Run(NamedTuple):
+class ScenarioRun(NamedTuple):
     """A scenario in one version."""
 
     scenario: Scenario
@@ -32,10 +32,10 @@ class Run(NamedTuple):
         return f"{api} v{self.version}, {self.scenario.title}"
 
 
-class Found(NamedTuple):
+class AnswerDifference(NamedTuple):
     """A difference and the answer that it stands in."""
 
-    run: Run
+    run: ScenarioRun
     api_key: ApiKey
     version: int
     difference: Difference
@@ -51,14 +51,14 @@ class Result(NamedTuple):
         seconds: how long it took, with Kafka and with odradek.
     """
 
-    run: Run
+    run: ScenarioRun
     answers: int
-    found: list[Found]
+    found: list[AnswerDifference]
     seconds: tuple[float, float]
 
 
 def play_all(
-    runs: Sequence[Run], expected_at: str, actual_at: str, prefix: str = ""
+    runs: Sequence[ScenarioRun], expected_at: str, actual_at: str, prefix: str = ""
 ) -> list[Result]:
     """Play every run to both brokers, which work at the same time, and compare.
 
@@ -100,7 +100,7 @@ def warm_up(address: str) -> None:
         talk.settled(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
 
 
-def play(run: Run, address: str, prefix: str = "") -> Transcript:
+def play(run: ScenarioRun, address: str, prefix: str = "") -> Transcript:
     """Play a scenario to one broker: what was said, and why it ended early if it failed."""
     transcript = Transcript()
     began = time.monotonic()
@@ -116,23 +116,23 @@ def play(run: Run, address: str, prefix: str = "") -> Transcript:
     return transcript
 
 
-def compare_transcripts(run: Run, expected: Transcript, actual: Transcript) -> Result:
+def compare_transcripts(run: ScenarioRun, expected: Transcript, actual: Transcript) -> Result:
     """What differs between what two brokers said in one run; a script that failed differs, too."""
     mapping = IdMapping()
-    found: list[Found] = []
+    found: list[AnswerDifference] = []
     pairs = list(zip(expected.exchanges, actual.exchanges, strict=False))
     for before, after in pairs:
         for difference in _compare(before, after, mapping):
-            found.append(Found(run, before.api_key, before.version, difference))
+            found.append(AnswerDifference(run, before.api_key, before.version, difference))
     counts = len(expected.exchanges), len(actual.exchanges)
     if counts[0] != counts[1]:
         difference = Difference(EXCHANGES, *map(str, counts))
-        found.append(Found(run, run.scenario.api_key, run.version, difference))
+        found.append(AnswerDifference(run, run.scenario.api_key, run.version, difference))
     if expected.failure or actual.failure:
         difference = Difference(
             WHOLE_SCENARIO, expected.failure or "played", actual.failure or "played"
         )
-        found.append(Found(run, run.scenario.api_key, run.version, difference))
+        found.append(AnswerDifference(run, run.scenario.api_key, run.version, difference))
     return Result(run, len(pairs), found, (expected.seconds, actual.seconds))
 
 

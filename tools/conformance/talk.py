@@ -17,7 +17,7 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.codec.message import Message
 from ...protocol.errors import ProtocolError
-from .connection import Connection, ConnectionClosedError
+from .connection import BlockingConnection, ConnectionClosedError
 from .requests import BY_ID_FROM, LATEST, batch, metadata_of, numbered, offset_listing, production
 from .transcript import CLOSED, SILENT, Transcript, errors_of
 
@@ -67,7 +67,7 @@ class Talk:
         self._address = address
         self._title = title
         self._transcript = transcript
-        self._connection: Connection | None = None
+        self._connection: BlockingConnection | None = None
         self._waiting: tuple[int, int] | None = None
         self._others: list[Talk] = []
 
@@ -188,10 +188,10 @@ class Talk:
     # -- the connection --------------------------------------------------------------------
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> BlockingConnection:
         """The connection, made when it is first used."""
         if self._connection is None:
-            self._connection = Connection(self._address)
+            self._connection = BlockingConnection(self._address)
         return self._connection
 
     def reconnect(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from ....common.errors import ErrorCode, KafkaError
 from ....runtime.timers import Timer
 from ..consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from ..offsets import GroupOffsets, InFlight
+from ..offsets import GroupOffsets, PendingAppends
 from .member import ClassicGroupMember
 from .messages import (
     UNKNOWN_MEMBER_ID,
@@ -91,7 +91,7 @@ class ClassicGroup:
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
         self.offsets = GroupOffsets()
-        self.in_flight = InFlight()
+        self.in_flight = PendingAppends()
 
     # -- state ----------------------------------------------------------------------
 

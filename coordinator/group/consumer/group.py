@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..offsets import GroupOffsets, InFlight
+from ..offsets import GroupOffsets, PendingAppends
 from .in_flight_writes import GroupImage, InFlightWrites, preferred_assignor
 from .member import (
     NO_TARGET,
@@ -100,7 +100,7 @@ class ConsumerGroup:
         self.is_conversion_open = False
         self.timers: dict[str, MemberTimers] = {}
         self.offsets = GroupOffsets()
-        self.in_flight = InFlight()
+        self.in_flight = PendingAppends()
         self.writes = InFlightWrites()
         self._lagging: set[str] = set()
         self._lagging_epoch: int | None = None

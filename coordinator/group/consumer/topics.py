@@ -27,7 +27,7 @@ _int32 = struct.Struct("<i").pack
 _int64 = struct.Struct("<q").pack
 
 
-class Topic(NamedTuple):
+class TopicMetadata(NamedTuple):
     """One topic.
 
     Attributes:
@@ -54,14 +54,14 @@ class TopicsImage(Protocol):
     def names(self) -> Collection[str]:
         """The names of all topics."""
 
-    def find(self, name: str) -> Topic | None:
+    def find(self, name: str) -> TopicMetadata | None:
         """A topic, None if there is none of that name."""
 
     def name_of(self, topic_id: bytes) -> str | None:
         """The name of the topic with that id."""
 
 
-def topic_hash(topic: Topic) -> int:
+def topic_hash(topic: TopicMetadata) -> int:
     """The hash of one topic, a signed number of 64 bits."""
     topic_id = topic.topic_id
     parts = [
@@ -94,7 +94,7 @@ class TopicHashes:
 
     def __init__(self, image: Callable[[], TopicsImage]) -> None:
         self._image = image
-        self._known: dict[str, tuple[Topic, int]] = {}
+        self._known: dict[str, tuple[TopicMetadata, int]] = {}
 
     def metadata_hash(self, topics: Iterable[str]) -> int:
         """The hash of a group that reads these topics; those that are not there do not count."""
@@ -147,7 +147,7 @@ class SnapshotTopics:
         self._snapshot = snapshot
         self._racks = racks
         self._version = version
-        self._found: dict[str, Topic] = {}
+        self._found: dict[str, TopicMetadata] = {}
 
     @property
     def version(self) -> int:
@@ -158,14 +158,14 @@ class SnapshotTopics:
         """The names of all topics."""
         return self._snapshot.partition_states.keys()
 
-    def find(self, name: str) -> Topic | None:
+    def find(self, name: str) -> TopicMetadata | None:
         """A topic, None if there is none of that name."""
         topic = self._found.get(name)
         if topic is None:
             states = self._snapshot.partition_states.get(name)
             if states is None:
                 return None
-            topic = Topic(name, self._snapshot.topic_ids[name], self._racks_of(states))
+            topic = TopicMetadata(name, self._snapshot.topic_ids[name], self._racks_of(states))
             self._found[name] = topic
         return topic
 

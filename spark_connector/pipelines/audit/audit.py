@@ -13,7 +13,7 @@ from .frames import Facts, missing_ranges, narrow, partition_facts
 from .gaps import explained_gaps
 from .keys import key_faults
 from .plots import plots_of
-from .report import FAULTS, AuditReport, AuditSettings, Fault, PartitionAudit
+from .report import FAULTS, AuditFault, AuditReport, AuditSettings, PartitionAudit
 from .sequence import sequence_faults
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Audit:
         self._ends = cluster.latest(self._partitions)
         self._offsets = sum(self._ends[each] - self._starts[each] for each in self._partitions)
         self._notes: list[str] = []
-        self._unexplained: list[Fault] = []
+        self._unexplained: list[AuditFault] = []
 
     def report(self) -> AuditReport:
         clock = StepClock("auditing", self._tell)
@@ -166,18 +166,18 @@ class _Audit:
 
     # --- Faults --------------------------------------------------------------------------------
 
-    def _faults_in(self, facts: Facts) -> Iterator[Fault]:
+    def _faults_in(self, facts: Facts) -> Iterator[AuditFault]:
         for where, row in sorted(facts.totals.items()):
             if row["future"]:
                 first = row["future_sample"]
                 ahead_s = (first["ms"] - self._at_ms) / 1000
                 sample = f"offset {first['offset']} is {ahead_s:,.0f} s ahead"
-                yield Fault("future", *where, row["future"], (sample,))
+                yield AuditFault("future", *where, row["future"], (sample,))
             if row["poison"]:
                 sample = f"offset {row['poison_sample']} is the first"
-                yield Fault("poison", *where, row["poison"], (sample,))
+                yield AuditFault("poison", *where, row["poison"], (sample,))
 
-    def _key_faults(self, frame: DataFrame) -> Iterator[Fault]:
+    def _key_faults(self, frame: DataFrame) -> Iterator[AuditFault]:
         counts: dict[str, int] = {}
         for topic, _ in self._partitions:
             counts[topic] = counts.get(topic, 0) + 1

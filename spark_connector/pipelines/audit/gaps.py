@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..replicas.batch_headers import BatchHeader, batch_headers
-from .report import SAMPLES_MAX, Fault
+from .report import SAMPLES_MAX, AuditFault
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,7 +20,7 @@ Partition = tuple[str, int]
 EXPLAINED = "topic STRING, partition INT, explained BIGINT, holes BIGINT, samples ARRAY<STRING>"
 
 
-class Run(NamedTuple):
+class OffsetSpan(NamedTuple):
     """Offsets that follow each other."""
 
     begin: int
@@ -32,7 +32,9 @@ class Run(NamedTuple):
         return f"offset {last}" if last == self.begin else f"offsets {self.begin} to {last}"
 
 
-def holes(runs: Iterable[Run], batches: Iterable[BatchHeader], compacted: bool) -> Iterator[Run]:
+def holes(
+    runs: Iterable[OffsetSpan], batches: Iterable[BatchHeader], compacted: bool
+) -> Iterator[OffsetSpan]:
     """The parts of runs of missing offsets that no batch explains.
 
     Args:
@@ -50,21 +52,21 @@ def holes(runs: Iterable[Run], batches: Iterable[BatchHeader], compacted: bool) 
             while batch is not None and batch.last_offset < position:
                 batch = next(following, None)
             if batch is None or batch.base_offset >= run.until:
-                yield Run(position, run.until)
+                yield OffsetSpan(position, run.until)
                 break
             if batch.base_offset > position:
-                yield Run(position, batch.base_offset)
+                yield OffsetSpan(position, batch.base_offset)
                 position = batch.base_offset
             end = min(run.until, batch.last_offset + 1)
             if not (batch.is_control or batch.is_transactional):
                 # A batch of plain records has each of its offsets, unless it was compacted.
-                yield Run(position, end)
+                yield OffsetSpan(position, end)
             position = end
 
 
 def explained_gaps(
     missing: DataFrame, bootstrap_servers: str, compacted: Mapping[str, bool]
-) -> Iterator[tuple[Partition, int, Fault | None]]:
+) -> Iterator[tuple[Partition, int, AuditFault | None]]:
     """For each partition with missing offsets: how many are explained, and a fault for the rest.
 
     Args:
@@ -79,7 +81,7 @@ def explained_gaps(
 
         rows = table.sort_by("begin").to_pylist()
         topic, partition = rows[0]["topic"], rows[0]["partition"]
-        runs = [Run(row["begin"], row["until"]) for row in rows]
+        runs = [OffsetSpan(row["begin"], row["until"]) for row in rows]
         batches = batch_headers(bootstrap_servers, topic, partition, runs[0].begin, runs[-1].until)
         found: list[str] = []
         count = 0
@@ -96,5 +98,7 @@ def explained_gaps(
     by_partition = missing.groupBy("topic", "partition")
     for row in sorted(by_partition.applyInArrow(explain, EXPLAINED).collect()):
         where = (row["topic"], row["partition"])
-        fault = Fault("gap", *where, row["holes"], tuple(row["samples"])) if row["holes"] else None
+        fault = (
+            AuditFault("gap", *where, row["holes"], tuple(row["samples"])) if row["holes"] else None
+        )
         yield where, row["explained"], fault

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from .report import AuditReport, Fault, PartitionAudit, Plot
+from .report import AuditFault, AuditReport, PartitionAudit, Plot
 
 WIDTH = 860
 HEIGHT = 180
@@ -68,7 +68,7 @@ def moment(ms: int | None) -> str:
         return f"{ms} ms"
 
 
-def _faults(faults: Sequence[Fault]) -> Iterable[str]:
+def _faults(faults: Sequence[AuditFault]) -> Iterable[str]:
     if not faults:
         return
     yield "<h2>Faults</h2><ul>"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..partitioners import PARTITIONERS
-from .report import SAMPLES_MAX, Fault
+from .report import SAMPLES_MAX, AuditFault
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,7 +16,7 @@ KEY_BYTES_SHOWN = 40
 
 def key_faults(
     frame: DataFrame, partitioner: str, partition_counts: Mapping[str, int]
-) -> Iterator[Fault]:
+) -> Iterator[AuditFault]:
     """Keys in wrong partitions, by topic.
 
     Args:
@@ -44,7 +44,7 @@ def key_faults(
     wrong = wrong.persist()
     for row in sorted(wrong.groupBy("topic").count().collect()):
         samples = wrong.where(F.col("topic") == row["topic"]).orderBy("key").limit(SAMPLES_MAX)
-        yield Fault(
+        yield AuditFault(
             "key moved",
             row["topic"],
             None,

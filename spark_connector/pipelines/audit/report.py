@@ -66,7 +66,7 @@ class AuditSettings(NamedTuple):
         return self
 
 
-class Fault(NamedTuple):
+class AuditFault(NamedTuple):
     """Something that must not be."""
 
     kind: str
@@ -159,7 +159,7 @@ class AuditReport(NamedTuple):
     at_ms: int
     seconds: float
     partitions: tuple[PartitionAudit, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[AuditFault, ...]
     notes: tuple[str, ...]
     plots: tuple[Plot, ...]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .report import SAMPLES_MAX, AuditSettings, Fault
+from .report import SAMPLES_MAX, AuditFault, AuditSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PIECE = 100_000
 
 
-def sequence_faults(frame: DataFrame, settings: AuditSettings) -> Iterator[Fault]:
+def sequence_faults(frame: DataFrame, settings: AuditSettings) -> Iterator[AuditFault]:
     """What is wrong with the numbers of a frame that `narrow` made."""
     from pyspark.sql import functions as F
 
@@ -43,14 +43,14 @@ def sequence_faults(frame: DataFrame, settings: AuditSettings) -> Iterator[Fault
         places.unpersist()
 
 
-def _duplicated(numbers: DataFrame) -> Iterator[Fault]:
+def _duplicated(numbers: DataFrame) -> Iterator[AuditFault]:
     from pyspark.sql import functions as F
 
     more = numbers.where("copies > 1")
     counts = more.groupBy("topic").agg(F.sum(F.col("copies") - 1).alias("count")).collect()
     for row in sorted(counts):
         samples = more.where(F.col("topic") == row["topic"]).orderBy("scope", "number")
-        yield Fault(
+        yield AuditFault(
             "duplicated",
             row["topic"],
             None,
@@ -72,7 +72,7 @@ def _of(scope: str) -> str:
     return f" of {scope}" if scope else ""
 
 
-def _lost(numbers: DataFrame, settings: AuditSettings) -> Iterator[Fault]:
+def _lost(numbers: DataFrame, settings: AuditSettings) -> Iterator[AuditFault]:
     """Runs of missing numbers: within a piece, between two pieces, and at the ends."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -108,7 +108,7 @@ def _lost(numbers: DataFrame, settings: AuditSettings) -> Iterator[Fault]:
     counts = runs.groupBy("topic").agg(F.sum(F.col("until") - F.col("begin")).alias("count"))
     for row in sorted(counts.collect()):
         samples = runs.where(F.col("topic") == row["topic"]).orderBy("scope", "begin")
-        yield Fault(
+        yield AuditFault(
             "lost",
             row["topic"],
             None,
@@ -124,7 +124,7 @@ def _run(row: Any) -> str:
     return f"{numbers}{_of(row['scope'])}"
 
 
-def _swapped(places: DataFrame) -> Iterator[Fault]:
+def _swapped(places: DataFrame) -> Iterator[AuditFault]:
     """Numbers less than the one before them; a copy counts where its number first stands."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -139,7 +139,7 @@ def _swapped(places: DataFrame) -> Iterator[Fault]:
     for row in sorted(counts):
         here = (F.col("topic") == row["topic"]) & (F.col("partition") == row["partition"])
         samples = back.where(here).orderBy("offset").limit(SAMPLES_MAX).collect()
-        yield Fault(
+        yield AuditFault(
             "swapped",
             row["topic"],
             row["partition"],

@@ -17,7 +17,7 @@ from ...log_source.folders import PartitionLog, partition_logs
 from ...log_source.options import log_options
 
 
-class Replica(NamedTuple):
+class ReplicaLog(NamedTuple):
     """A partition's log in one folder."""
 
     folder: str
@@ -38,7 +38,7 @@ class ReplicatedPartition(NamedTuple):
 
     topic: str
     partition: int
-    replicas: tuple[Replica, ...]
+    replicas: tuple[ReplicaLog, ...]
 
     @property
     def begin(self) -> int:
@@ -72,7 +72,7 @@ def replicated_partitions(
     options = {"paths": _as_json(folders)}
     if names := ",".join(topics):
         options["subscribe"] = names
-    found: dict[tuple[str, int], list[Replica]] = {}
+    found: dict[tuple[str, int], list[ReplicaLog]] = {}
     for log in partition_logs(log_options(options)):
         found.setdefault((log.topic, log.partition), []).append(_replica(log))
     return [ReplicatedPartition(*where, tuple(found[where])) for where in sorted(found)]
@@ -84,7 +84,7 @@ def _as_json(folders: Sequence[str]) -> str:
     return json.dumps(list(folders))
 
 
-def _replica(log: PartitionLog) -> Replica:
+def _replica(log: PartitionLog) -> ReplicaLog:
     beside = os.path.join(os.path.dirname(log.path), CLEANER_OFFSETS_FILE)
     try:
         cleaned = read_offsets(READ_ONLY_FILES, beside)
@@ -92,7 +92,7 @@ def _replica(log: PartitionLog) -> Replica:
     except (CheckpointError, LogDirectoryError, OSError) as error:
         raise SparkConnectorError(f"{log.path} cannot be read: {error}") from None
     last = log.segments[-1].base_offset if log.segments else 0
-    return Replica(
+    return ReplicaLog(
         log.folder,
         log.log_start_offset,
         max(last, log.log_start_offset),

@@ -24,7 +24,7 @@ class VerifyReplicasSettings(NamedTuple):
     like a difference."""
 
 
-class Difference(NamedTuple):
+class ReplicaDifference(NamedTuple):
     """Something in which replicas of a partition are not the same."""
 
     kind: str
@@ -83,7 +83,7 @@ class ReplicaReport(NamedTuple):
     """All that was found."""
 
     partitions: tuple[ComparedPartition, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[ReplicaDifference, ...]
     notes: tuple[str, ...]
     seconds: float
 

@@ -24,7 +24,13 @@ from .frames import (
     records_of,
 )
 from .plan import ReplicatedPartition, replicated_partitions
-from .report import KINDS, ComparedPartition, Difference, ReplicaReport, VerifyReplicasSettings
+from .report import (
+    KINDS,
+    ComparedPartition,
+    ReplicaDifference,
+    ReplicaReport,
+    VerifyReplicasSettings,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +78,7 @@ class _Verification:
         self._settings = settings
         self._tell = on_progress
         self._notes: list[str] = []
-        self._differences: list[Difference] = []
+        self._differences: list[ReplicaDifference] = []
 
     def report(self) -> ReplicaReport:
         clock = StepClock("comparing", self._tell)
@@ -97,13 +103,13 @@ class _Verification:
             clock.seconds,
         )
 
-    def _of_folders(self, found: ReplicatedPartition) -> Iterator[Difference]:
+    def _of_folders(self, found: ReplicatedPartition) -> Iterator[ReplicaDifference]:
         """What the folders tell without their logs."""
         where = (found.topic, found.partition)
         replicas = self._settings.replicas
         if replicas is not None and len(found.replicas) < replicas:
             folders = ", ".join(each.folder for each in found.replicas)
-            yield Difference(
+            yield ReplicaDifference(
                 "absent", *where, replicas - len(found.replicas), (f"it is only in {folders}",)
             )
         ids = Counter(each.topic_id for each in found.replicas if each.topic_id is not None)
@@ -111,7 +117,7 @@ class _Verification:
             usual, _ = ids.most_common(1)[0]
             others = [each for each in found.replicas if each.topic_id not in (usual, None)]
             samples = tuple(f"that in {each.folder} has another topic id" for each in others)
-            yield Difference("other topic", *where, len(others), samples)
+            yield ReplicaDifference("other topic", *where, len(others), samples)
 
     def _compared(self, several: list[ReplicatedPartition]) -> list[Compared]:
         batches = batches_of(
@@ -169,7 +175,7 @@ class _Verification:
 
     def _record_differences(
         self, ranges: dict[Partition, tuple[int, int]], plan: DataFrame
-    ) -> Iterator[Difference]:
+    ) -> Iterator[ReplicaDifference]:
         records = records_of(self._session, self._settings.folders, ranges)
         count = sum(until - begin for begin, until in ranges.values())
         rows = self._step("comparing records", count, lambda: differing_records(records, plan))
@@ -179,7 +185,7 @@ class _Verification:
             groups.setdefault(key, []).append(row)
         for (topic, partition, kind, total), members in groups.items():
             samples = tuple(_sample(row) for row in sorted(members, key=lambda row: row["offset"]))
-            yield Difference(kind, topic, partition, total, samples)
+            yield ReplicaDifference(kind, topic, partition, total, samples)
 
     def _step(self, name: str, rows: int, work: Callable[[], Any]) -> Any:
         return with_jobs_watched(self._session, work, rows, StepClock(name, self._tell))
@@ -190,17 +196,17 @@ class _Verification:
         return ComparedPartition(*each[:2], folders, each.begin, each.until, ends)
 
 
-def _short(compared: Compared) -> Iterator[Difference]:
+def _short(compared: Compared) -> Iterator[ReplicaDifference]:
     short = [(folder, end) for folder, end in compared.ends if end < compared.until]
     if short:
         samples = tuple(
             f"that in {folder} ends at {end}, and the high watermark is {compared.until}"
             for folder, end in short
         )
-        yield Difference("short", compared.topic, compared.partition, len(short), samples)
+        yield ReplicaDifference("short", compared.topic, compared.partition, len(short), samples)
 
 
-def _damaged(rows: list[Any]) -> Iterator[Difference]:
+def _damaged(rows: list[Any]) -> Iterator[ReplicaDifference]:
     for row in sorted(rows, key=lambda row: (row["topic"], row["partition"], row["folder"])):
         if row["damaged"]:
             first = row["first"]
@@ -208,7 +214,9 @@ def _damaged(rows: list[Any]) -> Iterator[Difference]:
                 f"offsets {first['baseOffset']} to {first['lastOffset']} in {row['folder']},"
                 f" segment {first['segment']}, are the first"
             )
-            yield Difference("damaged", row["topic"], row["partition"], row["damaged"], (sample,))
+            yield ReplicaDifference(
+                "damaged", row["topic"], row["partition"], row["damaged"], (sample,)
+            )
 
 
 def _sample(row: Any) -> str:

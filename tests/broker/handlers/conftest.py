@@ -16,7 +16,7 @@ from odradek.broker.request.authorization import Authorize
 from odradek.broker.start import make_broker
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
@@ -86,7 +86,7 @@ class Bench:
         """Make a topic; returns its id."""
         configs = tuple((key.replace("_", "."), value) for key, value in config.items())
         (created,) = await self.broker.controller.create_topics(
-            [NewTopic(name, partitions, 1, configs=configs)]
+            [TopicCreation(name, partitions, 1, configs=configs)]
         )
         assert created.error is None, created.error
         shown = partitions_are_led([(name, partitions)])

@@ -23,7 +23,7 @@ import odradek.broker.handlers.delete_topics
 import odradek.broker.handlers.init_producer_id  # noqa: F401  # registers itself
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import ZERO_UUID
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import (
     CreatePartitionsRequest,
@@ -41,7 +41,10 @@ def cluster(tmp_path: Path) -> Cluster:
 async def client(cluster: Cluster, nursery: trio.Nursery) -> AsyncIterator[Client]:
     async with cluster.running() as controller:
         await controller.create_topics(
-            [NewTopic("orders", 3, 1, configs=[("retention.ms", "5000")]), NewTopic("clicks", 1, 1)]
+            [
+                TopicCreation("orders", 3, 1, configs=[("retention.ms", "5000")]),
+                TopicCreation("clicks", 1, 1),
+            ]
         )
         yield Client(ServedBroker(cluster, controller, nursery))
 
@@ -250,7 +253,7 @@ async def test_topics_not_named_clearly_are_not_deleted(client: Client) -> None:
 async def test_deletion_may_be_switched_off(cluster: Cluster, nursery: trio.Nursery) -> None:
     cluster.configure(delete_topic_enable="false")
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("orders", 1, 1)])
+        await controller.create_topics([TopicCreation("orders", 1, 1)])
         client = Client(ServedBroker(cluster, controller, nursery))
         for version, code in [
             (2, ErrorCode.INVALID_REQUEST),

@@ -19,7 +19,7 @@ import odradek.broker.handlers.describe_topic_partitions
 import odradek.broker.handlers.metadata  # noqa: F401  # registers itself
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import ZERO_UUID
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata.metadata_cache import MetadataSnapshot
 from odradek.metadata.metadata_waiting import wait_for_metadata
 from odradek.protocol.api_keys import ApiKey
@@ -40,7 +40,9 @@ def cluster(tmp_path: Path) -> Cluster:
 @pytest.fixture
 async def client(cluster: Cluster, nursery: trio.Nursery) -> AsyncIterator[Client]:
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("orders", 3, 1), NewTopic("clicks", 1, 1)])
+        await controller.create_topics(
+            [TopicCreation("orders", 3, 1), TopicCreation("clicks", 1, 1)]
+        )
         yield Client(ServedBroker(cluster, controller, nursery))
 
 
@@ -215,7 +217,10 @@ async def test_partitions_without_a_living_leader_say_so(cluster: Cluster) -> No
         await controller.start()
         nursery.start_soon(controller.run)
         await controller.create_topics(
-            [NewTopic("only", assignments=[(0, [2])]), NewTopic("both", assignments=[(0, [1, 2])])]
+            [
+                TopicCreation("only", assignments=[(0, [2])]),
+                TopicCreation("both", assignments=[(0, [1, 2])]),
+            ]
         )
         client = Client(ServedBroker(cluster, controller, nursery))
         await others.close()
@@ -391,7 +396,7 @@ async def test_the_brokers_own_limit_bounds_the_clients(
 ) -> None:
     cluster.configure(max_request_partition_size_limit="2")
     async with cluster.running() as controller:
-        await controller.create_topics([NewTopic("orders", 3, 1)])
+        await controller.create_topics([TopicCreation("orders", 3, 1)])
         client = Client(ServedBroker(cluster, controller, nursery))
         assert told(await pages(client, 2_000)) == [("orders", [0, 1])]
 

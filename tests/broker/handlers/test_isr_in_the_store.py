@@ -15,7 +15,7 @@ from odradek.broker.start import make_broker
 from odradek.common.partition_state import PartitionState
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata.metadata_cache import MetadataSnapshot
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.metadata_store import znodes
@@ -50,7 +50,7 @@ async def broker(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Broker]
     ready = trio.Event()
     nursery.start_soon(broker.run, lambda advertised: ready.set())
     await ready.wait()
-    await broker.controller.create_topics([NewTopic("t", 1, 1)])
+    await broker.controller.create_topics([TopicCreation("t", 1, 1)])
     assert await wait_for_metadata(broker.metadata_cache, partitions_are_led([("t", 1)]), 10_000)
     yield broker
     nursery.cancel_scope.cancel()

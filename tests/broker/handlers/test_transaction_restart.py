@@ -19,7 +19,7 @@ from odradek.common.errors import ErrorCode
 from odradek.common.internal_topics import TRANSACTION_STATE
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
-from odradek.controller.topics.planning import NewTopic
+from odradek.controller.topics.planning import TopicCreation
 from odradek.coordinator.transaction.marker_sender import MarkersToWrite, MarkersWritten
 from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.protocol.records.batch import RecordBatch, iter_batches
@@ -83,7 +83,7 @@ def answered(broker: Broker, ask: Callable[[Answer], object]) -> Answer:
 async def decide(folder: Path, *, commit: bool, client_version: int) -> tuple[int, int]:
     """Run a broker until a transaction in two partitions is decided; returns its producer."""
     async with running(folder) as broker:
-        await broker.controller.create_topics([NewTopic("orders", 2, 1)])
+        await broker.controller.create_topics([TopicCreation("orders", 2, 1)])
         await ensure_topics(broker, [TRANSACTION_STATE])
         shown = partitions_are_led([("orders", 2)])
         assert await wait_for_metadata(broker.metadata_cache, shown, 60_000)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.bench.run.calibration import TRIES_MAX, Calibration
-from odradek.tools.benchmarks.compared.loads.load import Figures, LeftOut, Load, Tools
+from odradek.tools.benchmarks.compared.loads.load import ComparedLoad, Figures, LeftOut, Tools
 from odradek.tools.benchmarks.compared.peers import Failed, Peer
 from odradek.tools.benchmarks.compared.rounds import WARM_UP_SLOTS_MAX, Turns
 
@@ -85,11 +85,11 @@ def turns_of(heard: Heard, calibrations: Iterator[float] | None = None) -> Turns
     return Turns(tools, heard, calibration)
 
 
-def load_of(name: str, rate: Callable[[Peer], float]) -> Load:
+def load_of(name: str, rate: Callable[[Peer], float]) -> ComparedLoad:
     def run(peer: Peer, tools: Tools) -> Figures:
         return {"rate": rate(peer)}
 
-    return Load(name, run)
+    return ComparedLoad(name, run)
 
 
 def test_every_peer_has_its_turn_and_another_begins_each_round(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from odradek.tools.benchmarks.compared.slots import (
-    Change,
-    Run,
-    Slot,
+    ComparedRun,
+    ComparedSlot,
+    MedianChange,
     changes,
     figures_of,
     load_run,
@@ -19,8 +19,8 @@ from odradek.tools.benchmarks.compared.slots import (
 )
 
 
-def rated(load: str, peer: str, *rates: float) -> list[Slot]:
-    return [Slot(load, peer, {"rate": rate}, 0.1, 10.0, 20.0) for rate in rates]
+def rated(load: str, peer: str, *rates: float) -> list[ComparedSlot]:
+    return [ComparedSlot(load, peer, {"rate": rate}, 0.1, 10.0, 20.0) for rate in rates]
 
 
 def test_a_median_is_of_one_load_and_peer() -> None:
@@ -36,7 +36,10 @@ def test_a_median_is_of_one_load_and_peer() -> None:
 
 
 def test_a_figure_that_one_slot_lacks_has_no_median() -> None:
-    slots = [Slot("a", "x", {"rate": 1, "cpu_us": 2}, 0.1), Slot("a", "x", {"rate": 3}, 0.1)]
+    slots = [
+        ComparedSlot("a", "x", {"rate": 1, "cpu_us": 2}, 0.1),
+        ComparedSlot("a", "x", {"rate": 3}, 0.1),
+    ]
     assert medians(slots) == {"a": {"x": {"rate": 2}}}
 
 
@@ -58,13 +61,13 @@ def test_a_change_is_the_later_over_the_earlier_where_both_have_it() -> None:
     earlier = {"a": {"x": {"rate": 4.0, "cpu_us": 0.0}, "gone": {"rate": 1.0}}, "old": {}}
     later = {"a": {"x": {"rate": 6.0, "cpu_us": 2.0, "p50_ms": 1.0}}, "new": {"x": {"rate": 1.0}}}
     assert changes(earlier, later) == [
-        Change("a", "rate", "x", 4.0, 6.0, 1.5),
-        Change("a", "cpu_us", "x", 0.0, 2.0, None),
+        MedianChange("a", "rate", "x", 4.0, 6.0, 1.5),
+        MedianChange("a", "cpu_us", "x", 0.0, 2.0, None),
     ]
 
 
 def test_a_run_is_read_as_it_was_saved(tmp_path: Path) -> None:
-    run = Run("a machine", {"odradek": "1"}, rated("a", "x", 1, 2), ["b on x failed: no"])
+    run = ComparedRun("a machine", {"odradek": "1"}, rated("a", "x", 1, 2), ["b on x failed: no"])
     run.save(tmp_path / "bench.json")
     assert load_run(tmp_path / "bench.json") == run
 
@@ -73,7 +76,9 @@ def test_a_run_without_memory_and_failures_is_read(tmp_path: Path) -> None:
     slot = {"load": "a", "peer": "x", "figures": {"rate": 5}, "calibration": 0.1}
     content = {"machine": "m", "versions": {}, "slots": [slot]}
     (tmp_path / "old.json").write_text(json.dumps(content))
-    assert load_run(tmp_path / "old.json") == Run("m", {}, [Slot("a", "x", {"rate": 5}, 0.1)], [])
+    assert load_run(tmp_path / "old.json") == ComparedRun(
+        "m", {}, [ComparedSlot("a", "x", {"rate": 5}, 0.1)], []
+    )
 
 
 @pytest.mark.parametrize(

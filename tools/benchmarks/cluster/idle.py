@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from ....bench.target import Target
+from ....bench.target import BenchTarget
 from ..measure import machine, verdict
 from .clusters import in_one_process, wake_ups
 from .create_topics import create
@@ -33,7 +33,7 @@ def main() -> int:
             create(cluster, 1, options.partitions)
         time.sleep(REST_SECONDS)
         process = cluster.processes[1]
-        target = Target("127.0.0.1", process.port, process.pid)
+        target = BenchTarget("127.0.0.1", process.port, process.pid)
         began, cpu, woken = time.perf_counter(), target.cpu_seconds(), wake_ups(process.pid)
         time.sleep(options.seconds)
         seconds = time.perf_counter() - began

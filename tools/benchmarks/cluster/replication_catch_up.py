@@ -48,7 +48,7 @@ SETTLE_SECONDS = 3.0
 LIST_OFFSETS_VERSION = 5
 
 
-class SteadyProducer:
+class LatencyProbe:
     """A thread that sends a record every few milliseconds; a context manager.
 
     Attributes:
@@ -80,7 +80,7 @@ class SteadyProducer:
             self._producer.poll(PAUSE_SECONDS)
         self._producer.flush(SECONDS_MAX)
 
-    def __enter__(self) -> SteadyProducer:
+    def __enter__(self) -> LatencyProbe:
         self._thread.start()
         return self
 
@@ -123,7 +123,7 @@ def write(bootstrap: str, megabytes: int) -> None:
     assert producer.flush(SECONDS_MAX) == 0, "not everything was acknowledged"
 
 
-class Run(NamedTuple):
+class CatchUp(NamedTuple):
     """One run: MB/s of the follower, of disk or loopback, and how many times the producer's
     latency was what it is else."""
 
@@ -132,7 +132,7 @@ class Run(NamedTuple):
     latency_times: float
 
 
-def catch_up(megabytes: int) -> Run:
+def catch_up(megabytes: int) -> CatchUp:
     """Have a follower miss so much, and see."""
     with in_three_processes() as cluster:
         bootstrap = ",".join(cluster.addresses.values())
@@ -148,7 +148,7 @@ def catch_up(megabytes: int) -> Run:
         write(bootstrap, megabytes)
         disk, loopback = disk_speed(megabytes), loopback_speed(megabytes)
         os.sync()
-        with SteadyProducer(bootstrap) as steady:
+        with LatencyProbe(bootstrap) as steady:
             time.sleep(SETTLE_SECONDS)
             before_ms = steady.take()
             cluster.processes[LATE].start()
@@ -164,7 +164,7 @@ def catch_up(megabytes: int) -> Run:
             f"{loopback:.0f}; the producer's median latency "
             f"{before_ms:.1f} ms before, {during_ms:.1f} ms meanwhile"
         )
-        return Run(megabytes / seconds, min(disk, loopback), during_ms / before_ms)
+        return CatchUp(megabytes / seconds, min(disk, loopback), during_ms / before_ms)
 
 
 def disk_speed(megabytes: int) -> float:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ....bench.run.calibration import Calibration
-from .loads.load import LeftOut, Load, Tools
+from .loads.load import ComparedLoad, LeftOut, Tools
 from .peers import Failed, Peer
-from .slots import Slot
+from .slots import ComparedSlot
 
 WARM_UP_SLOTS_MAX = 12
 WARM_UP_SLOTS_MIN = 3
 STILL_FASTER = 1.03
 
 
-class Watcher(Protocol):
+class TurnsWatcher(Protocol):
     """Hears what goes on."""
 
     def say(self, line: str) -> None:
@@ -48,9 +48,9 @@ class Turns:
     """
 
     def __init__(
-        self, tools: Tools, watcher: Watcher, calibration: Calibration | None = None
+        self, tools: Tools, watcher: TurnsWatcher, calibration: Calibration | None = None
     ) -> None:
-        self.slots: list[Slot] = []
+        self.slots: list[ComparedSlot] = []
         self.calibration = calibration or Calibration()
         self.failures: dict[tuple[str, str], str] = {}
         self.left_out: dict[str, str] = {}
@@ -81,11 +81,11 @@ class Turns:
                     peer.end()
                     continue
                 figures = {"ready_s": peer.ready_seconds, "memory_mb": memory}
-                self.slots.append(Slot(name, peer.name, figures, 0.0, memory, memory))
+                self.slots.append(ComparedSlot(name, peer.name, figures, 0.0, memory, memory))
                 if number < times - 1:
                     peer.end()
 
-    def warm_up(self, load: Load, peer: Peer) -> None:
+    def warm_up(self, load: ComparedLoad, peer: Peer) -> None:
         """Run a load until its rate rises no more; one that fails warms nothing."""
         best = 0.0
         for number in range(WARM_UP_SLOTS_MAX):
@@ -103,7 +103,7 @@ class Turns:
                 return
             best = max(best, rate)
 
-    def run(self, loads: Sequence[Load], peers: Sequence[Peer], rounds: int) -> None:
+    def run(self, loads: Sequence[ComparedLoad], peers: Sequence[Peer], rounds: int) -> None:
         """Every load on every peer, `rounds` times; who begins changes with each round.
 
         A load that a peer fails is not run on it again; the others go on.
@@ -119,7 +119,7 @@ class Turns:
                     for peer in peers:
                         self._watcher.no_more(load.name, peer.name)
 
-    def _turn(self, load: Load, peer: Peer, where: str) -> None:
+    def _turn(self, load: ComparedLoad, peer: Peer, where: str) -> None:
         began = time.perf_counter()
         what = f"{where}: {load.name} on {peer.name}"
         self._watcher.at(what)
@@ -139,11 +139,11 @@ class Turns:
             self._watcher.took(load.name, peer.name, time.perf_counter() - began)
             self.slots.append(slot)
 
-    def _slot(self, load: Load, peer: Peer) -> Slot:
-        def measure() -> Slot:
+    def _slot(self, load: ComparedLoad, peer: Peer) -> ComparedSlot:
+        def measure() -> ComparedSlot:
             memory = peer.resident_mb()
             figures = load.run(peer, self._tools)
-            return Slot(load.name, peer.name, figures, 0.0, memory, peer.resident_mb())
+            return ComparedSlot(load.name, peer.name, figures, 0.0, memory, peer.resident_mb())
 
         slot, slowed_by = self.calibration.least_slowed(measure)
         return slot._replace(calibration=slowed_by)

@@ -13,7 +13,7 @@ Medians = dict[str, dict[str, dict[str, float]]]
 """Each figure's median, by load, peer and figure."""
 
 
-class Slot(NamedTuple):
+class ComparedSlot(NamedTuple):
     """One load on one peer, once.
 
     Attributes:
@@ -34,7 +34,7 @@ class Slot(NamedTuple):
     memory_after_mb: float = 0.0
 
 
-class Run(NamedTuple):
+class ComparedRun(NamedTuple):
     """All slots of one run, and where they come from.
 
     Attributes:
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
     machine: str
     versions: dict[str, str]
-    slots: list[Slot]
+    slots: list[ComparedSlot]
     failures: list[str]
 
     def save(self, path: Path) -> None:
@@ -55,7 +55,7 @@ class Run(NamedTuple):
         path.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def load_run(path: Path) -> Run:
+def load_run(path: Path) -> ComparedRun:
     """A run that was saved.
 
     Raises:
@@ -65,19 +65,19 @@ def load_run(path: Path) -> Run:
         content = json.loads(path.read_text())
         slots = [_slot(each) for each in content["slots"]]
         failures = [str(each) for each in content.get("failures", [])]
-        return Run(str(content["machine"]), dict(content["versions"]), slots, failures)
+        return ComparedRun(str(content["machine"]), dict(content["versions"]), slots, failures)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not a file of figures that make bench wrote") from error
 
 
-def _slot(content: Mapping[str, Any]) -> Slot:
+def _slot(content: Mapping[str, Any]) -> ComparedSlot:
     figures = {str(name): float(value) for name, value in content["figures"].items()}
-    return Slot(**{**content, "figures": figures})
+    return ComparedSlot(**{**content, "figures": figures})
 
 
-def medians(slots: Sequence[Slot]) -> Medians:
+def medians(slots: Sequence[ComparedSlot]) -> Medians:
     """By load and peer, the median of each figure that all its slots have."""
     found: defaultdict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for slot in slots:
@@ -102,7 +102,7 @@ def ratio(over: float | None, under: float | None) -> float | None:
     return over / under if over is not None and under else None
 
 
-class Change(NamedTuple):
+class MedianChange(NamedTuple):
     """One median of a run beside that of an earlier one.
 
     Attributes:
@@ -117,10 +117,10 @@ class Change(NamedTuple):
     times: float | None
 
 
-def changes(earlier: Medians, later: Medians) -> list[Change]:
+def changes(earlier: Medians, later: Medians) -> list[MedianChange]:
     """All that both runs have."""
     return [
-        Change(load, name, peer, before[name], after, ratio(after, before[name]))
+        MedianChange(load, name, peer, before[name], after, ratio(after, before[name]))
         for load, by_peer in later.items()
         for peer, figures in by_peer.items()
         for before in [earlier.get(load, {}).get(peer, {})]

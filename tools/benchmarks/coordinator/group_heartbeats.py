@@ -22,8 +22,8 @@ from collections.abc import Sequence
 
 from ....bench.run.calibration import calibrate
 from ....protocol import messages
-from ..measure import BrokerUnderTest, broker, machine, summary, verdict
-from .group_rebalance import SECONDS_MAX, Member, check, join_all, members_of
+from ..measure import MeasuredBroker, broker, machine, summary, verdict
+from .group_rebalance import SECONDS_MAX, MemberConnection, check, join_all, members_of
 
 CPU_PERCENT_GOAL = 10
 MEMBERS_PER_GROUP = 3
@@ -46,7 +46,7 @@ class Beats:
     """
 
     def __init__(
-        self, members: Sequence[Member], frames: Sequence[bytes], interval_seconds: float
+        self, members: Sequence[MemberConnection], frames: Sequence[bytes], interval_seconds: float
     ) -> None:
         self.answered = 0
         self._members = members
@@ -81,7 +81,7 @@ class Beats:
         self.answered += 1
 
 
-def classic_frames(members: list[Member]) -> list[bytes]:
+def classic_frames(members: list[MemberConnection]) -> list[bytes]:
     """Let classic groups form; returns the members' heartbeats."""
     join_all(members)
     return [
@@ -94,9 +94,9 @@ def classic_frames(members: list[Member]) -> list[bytes]:
     ]
 
 
-def consumer_frames(members: list[Member]) -> list[bytes]:
+def consumer_frames(members: list[MemberConnection]) -> list[bytes]:
     """Let consumer groups form and reconcile; returns the members' heartbeats."""
-    owned: dict[Member, list[Owned]] = {}
+    owned: dict[MemberConnection, list[Owned]] = {}
     for member in members:
         member.id, member.generation = str(uuid.uuid4()), 0
         member.send(
@@ -119,7 +119,9 @@ def consumer_frames(members: list[Member]) -> list[bytes]:
     return [member.frame(_beat(member, None)) for member in members]
 
 
-def _beat(member: Member, owned: list[Owned] | None) -> messages.ConsumerGroupHeartbeatRequest:
+def _beat(
+    member: MemberConnection, owned: list[Owned] | None
+) -> messages.ConsumerGroupHeartbeatRequest:
     return messages.ConsumerGroupHeartbeatRequest(
         group_id=member.group,
         member_id=member.id,
@@ -128,7 +130,7 @@ def _beat(member: Member, owned: list[Owned] | None) -> messages.ConsumerGroupHe
     )
 
 
-def _follow(member: Member, owned: dict[Member, list[Owned]]) -> None:
+def _follow(member: MemberConnection, owned: dict[MemberConnection, list[Owned]]) -> None:
     """Take an answer, and what it assigns."""
     answer = member.receive()
     check(answer.error_code == 0, answer)
@@ -140,7 +142,9 @@ def _follow(member: Member, owned: dict[Member, list[Owned]]) -> None:
         ]
 
 
-def _have_settled(members: list[Member], owned: dict[Member, list[Owned]]) -> bool:
+def _have_settled(
+    members: list[MemberConnection], owned: dict[MemberConnection, list[Owned]]
+) -> bool:
     """Whether each group has one epoch, and each member its share of the partitions."""
     epochs: dict[str, set[int]] = defaultdict(set)
     for member in members:
@@ -152,7 +156,7 @@ def _have_settled(members: list[Member], owned: dict[Member, list[Owned]]) -> bo
     )
 
 
-def measured(running: BrokerUnderTest, beats: Beats, options: argparse.Namespace) -> list[float]:
+def measured(running: MeasuredBroker, beats: Beats, options: argparse.Namespace) -> list[float]:
     """Percent of a core that the broker takes, of each run."""
     beats.run(REST_SECONDS)
     percents, rates = [], []
@@ -167,7 +171,7 @@ def measured(running: BrokerUnderTest, beats: Beats, options: argparse.Namespace
     return percents
 
 
-def create_topic(member: Member) -> None:
+def create_topic(member: MemberConnection) -> None:
     """The topic that consumer groups read."""
     topic = messages.CreateTopicsRequest.CreatableTopic(
         name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
@@ -206,7 +210,7 @@ def main() -> int:
     return 0 if good else 1
 
 
-def _interval_seconds(member: Member) -> float:
+def _interval_seconds(member: MemberConnection) -> float:
     member.send(_beat(member, None))
     answer = member.receive()
     check(answer.error_code == 0, answer)

@@ -33,7 +33,7 @@ ASSIGNMENT = (
 MEMBER_ID_REQUIRED = 79
 
 
-class Member:
+class MemberConnection:
     """One connection, and what the group knows of who is behind it.
 
     Attributes:
@@ -130,10 +130,10 @@ def check(holds: bool, otherwise: object) -> None:
 
 
 @contextmanager
-def members_of(address: str, groups: Iterable[str]) -> Iterator[list[Member]]:
+def members_of(address: str, groups: Iterable[str]) -> Iterator[list[MemberConnection]]:
     """A connection for each group id named, where the groups' coordinator is ready."""
     with ExitStack() as stack:
-        members = [Member(address, group) for group in groups]
+        members = [MemberConnection(address, group) for group in groups]
         for member in members:
             stack.callback(member.socket.close)
         keys = sorted({member.group for member in members})
@@ -147,7 +147,7 @@ def members_of(address: str, groups: Iterable[str]) -> Iterator[list[Member]]:
         yield members
 
 
-def join_all(members: list[Member]) -> None:
+def join_all(members: list[MemberConnection]) -> None:
     """Let members without ids join their groups, and sync."""
     for member in members:
         member.send_join()
@@ -163,7 +163,7 @@ def join_all(members: list[Member]) -> None:
         member.take_sync()
 
 
-def rebalance(members: list[Member]) -> float:
+def rebalance(members: list[MemberConnection]) -> float:
     """Seconds from the last member's JoinGroup to the last answer to SyncGroup.
 
     The last member has left, and asks for an id: the others wait for it.
@@ -199,10 +199,10 @@ def rebalance(members: list[Member]) -> float:
     return seconds
 
 
-def wait_until_joining(member: Member, ids: set[str]) -> None:
+def wait_until_joining(member: MemberConnection, ids: set[str]) -> None:
     """Wait until the group rebalances, and all others of it wait for this member."""
     host, port = member.socket.getpeername()
-    other = Member(f"{host}:{port}", member.group)
+    other = MemberConnection(f"{host}:{port}", member.group)
     deadline = time.monotonic() + SECONDS_MAX
     while True:
         other.send(messages.DescribeGroupsRequest(groups=[member.group]))

@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ....bench.run.calibration import calibrate
-from ..measure import BrokerUnderTest, broker, machine, summary, verdict
+from ..measure import MeasuredBroker, broker, machine, summary, verdict
 
 RECORDS = 100
 RECORD_BYTES = 100
@@ -91,7 +91,7 @@ WAYS = {"outside transactions": outside, "in transactions": in_transactions}
 
 
 @contextmanager
-def server(address: str | None) -> Iterator[tuple[str, BrokerUnderTest | None]]:
+def server(address: str | None) -> Iterator[tuple[str, MeasuredBroker | None]]:
     """A broker of our own, or the one at an address."""
     if address:
         yield address, None
@@ -101,7 +101,7 @@ def server(address: str | None) -> Iterator[tuple[str, BrokerUnderTest | None]]:
 
 
 def measure(
-    address: str, running: BrokerUnderTest | None, batch_records: int, options: argparse.Namespace
+    address: str, running: MeasuredBroker | None, batch_records: int, options: argparse.Namespace
 ) -> float:
     """Print what batches of one size come to; returns the share of transactions in the rate."""
     topic = f"transactions-rate-{os.getpid()}-{batch_records}"

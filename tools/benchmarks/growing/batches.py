@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..measure import BrokerUnderTest
+from ..measure import MeasuredBroker
 from .connections import BUSY, TOPIC
 from .loading import loaded, member_of
 from .requests import create_topics, fetches, produces
@@ -15,7 +15,7 @@ FILL_SECONDS = 0.5
 BY_SIZE = "bytes are received, checked and written, or sent"
 
 
-def produced(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def produced(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Produce with so many records of 100 bytes in its batch."""
     with member_of(running) as member:
         create_topics(member, [TOPIC], 1, {"retention.bytes": "100000000"})
@@ -25,7 +25,7 @@ def produced(running: BrokerUnderTest, values: Sequence[int], seconds: float) ->
         yield loaded(running, requests, BUSY, seconds)
 
 
-def fetched(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def fetched(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Fetch of so many bytes, out of batches of 10 records."""
     with member_of(running) as member:
         create_topics(member, [TOPIC], 1)

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from ..measure import BrokerUnderTest
+from ..measure import MeasuredBroker
 from .loading import loaded, member_of
 from .requests import create_topics, produces
 from .series import Figures, Series
@@ -18,7 +18,7 @@ ANSWER_BYTES_MAX = 8192
 CONNECT_SECONDS_MAX = 60
 
 
-def busy(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def busy(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many connections, each with one small Produce in flight."""
     with member_of(running) as member:
         create_topics(member, [TOPIC], 1)
@@ -27,7 +27,7 @@ def busy(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
         yield loaded(running, produces(TOPIC), value, seconds)
 
 
-def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def idle(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many connections that have sent one request, and 16 that keep sending."""
     with ExitStack() as stack:
         create_topics(stack.enter_context(member_of(running)), [TOPIC], 1)
@@ -40,7 +40,7 @@ def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
             yield loaded(running, produces(TOPIC), BUSY, seconds)
 
 
-def _connected(running: BrokerUnderTest) -> socket.socket:
+def _connected(running: MeasuredBroker) -> socket.socket:
     sock = socket.create_connection((running.host, running.port), CONNECT_SECONDS_MAX)
     sock.sendall(API_VERSIONS)
     if not sock.recv(ANSWER_BYTES_MAX):

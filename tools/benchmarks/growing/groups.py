@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from ....bench.loads.wire import frame_of
 from ....protocol import messages
-from ..coordinator.group_rebalance import SUBSCRIPTION, Member, check
-from ..measure import BrokerUnderTest
+from ..coordinator.group_rebalance import SUBSCRIPTION, MemberConnection, check
+from ..measure import MeasuredBroker
 from .connections import BUSY, TOPIC
-from .loading import Requests, loaded, member_of
+from .loading import EncodedRequests, loaded, member_of
 from .requests import (
     CONSUMER_HEARTBEAT_ERROR_AT,
     CONSUMER_HEARTBEAT_VERSION,
@@ -35,7 +35,7 @@ ASSIGNMENT_SECONDS = 1.5
 
 
 def with_offsets(
-    running: BrokerUnderTest, values: Sequence[int], seconds: float
+    running: MeasuredBroker, values: Sequence[int], seconds: float
 ) -> Iterator[Figures]:
     """So many groups that have committed an offset; one of them goes on."""
     with member_of(running) as connection:
@@ -53,7 +53,7 @@ def with_offsets(
 
 
 def with_members(
-    running: BrokerUnderTest, values: Sequence[int], seconds: float
+    running: MeasuredBroker, values: Sequence[int], seconds: float
 ) -> Iterator[Figures]:
     """So many classic groups of one member, whose heartbeats come one after another."""
     frames: list[bytes] = []
@@ -61,12 +61,12 @@ def with_members(
         find_coordinator(connection, ONE_GROUP)
         for value in values:
             frames += [_joined(connection, f"group-{n}") for n in range(len(frames), value)]
-            requests = Requests(frames, HEARTBEAT_ERROR_AT)
+            requests = EncodedRequests(frames, HEARTBEAT_ERROR_AT)
             loaded(running, requests, BUSY, seconds / 2)
             yield loaded(running, requests, BUSY, seconds)
 
 
-def _joined(connection: Member, group: str) -> bytes:
+def _joined(connection: MemberConnection, group: str) -> bytes:
     """Let one member form a group; its heartbeat."""
     connection.group, connection.id = group, ""
     protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol
@@ -93,7 +93,7 @@ def _joined(connection: Member, group: str) -> bytes:
 
 
 def of_one_group(
-    running: BrokerUnderTest, values: Sequence[int], seconds: float
+    running: MeasuredBroker, values: Sequence[int], seconds: float
 ) -> Iterator[Figures]:
     """So many members of one consumer group (KIP-848), whose heartbeats come in turns."""
     members: list[ConsumerMember] = []
@@ -106,7 +106,9 @@ def of_one_group(
                 _beat(connection, members[-1])
             _settle(connection, members)
             frames = [frame_of(_heartbeat(each), CONSUMER_HEARTBEAT_VERSION) for each in members]
-            yield loaded(running, Requests(frames, CONSUMER_HEARTBEAT_ERROR_AT), BUSY, seconds)
+            yield loaded(
+                running, EncodedRequests(frames, CONSUMER_HEARTBEAT_ERROR_AT), BUSY, seconds
+            )
 
 
 @dataclass
@@ -131,7 +133,7 @@ def _heartbeat(member: ConsumerMember) -> messages.ConsumerGroupHeartbeatRequest
     )
 
 
-def _beat(connection: Member, member: ConsumerMember) -> bool:
+def _beat(connection: MemberConnection, member: ConsumerMember) -> bool:
     """One heartbeat, and what its answer asks for; whether it changed anything."""
     connection.send(_heartbeat(member))
     answer = connection.receive()
@@ -147,7 +149,7 @@ def _beat(connection: Member, member: ConsumerMember) -> bool:
     return before != (member.epoch, member.owned)
 
 
-def _settle(connection: Member, members: Sequence[ConsumerMember]) -> None:
+def _settle(connection: MemberConnection, members: Sequence[ConsumerMember]) -> None:
     """Let every member beat until nothing changes for any, nor will by a later assignment."""
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     has_rested = False

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ..coordinator.group_rebalance import Member
-from ..measure import BrokerUnderTest
+from ..coordinator.group_rebalance import MemberConnection
+from ..measure import MeasuredBroker
 from .series import Figures
 
 LOADER = Path(__file__).parent / "prepared_load.py"
@@ -25,7 +25,7 @@ REST_SHARE_MAX = 0.05
 """Of a core: a broker that takes less for a moment is at rest."""
 
 
-class Requests(NamedTuple):
+class EncodedRequests(NamedTuple):
     """Encoded requests, and where their answers have an error code (behind the length)."""
 
     frames: Sequence[bytes]
@@ -33,14 +33,14 @@ class Requests(NamedTuple):
 
 
 @contextmanager
-def member_of(running: BrokerUnderTest) -> Iterator[Member]:
+def member_of(running: MeasuredBroker) -> Iterator[MemberConnection]:
     """A connection that can be a member of groups, closed at the end."""
-    member = Member(running.address, "")
+    member = MemberConnection(running.address, "")
     with member.wire:
         yield member
 
 
-def rest(running: BrokerUnderTest) -> None:
+def rest(running: MeasuredBroker) -> None:
     """Wait until the broker has done what follows the requests: flushes, first looks at logs."""
     deadline = time.monotonic() + REST_SECONDS_MAX
     while time.monotonic() < deadline:
@@ -51,7 +51,7 @@ def rest(running: BrokerUnderTest) -> None:
 
 
 def loaded(
-    running: BrokerUnderTest, requests: Requests, connections: int, seconds: float
+    running: MeasuredBroker, requests: EncodedRequests, connections: int, seconds: float
 ) -> Figures:
     """Keep connections busy for some seconds.
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from ..coordinator.group_rebalance import check
-from ..measure import BrokerUnderTest
+from ..measure import MeasuredBroker
 from .connections import BUSY, TOPIC
-from .loading import Requests, loaded, member_of, rest
+from .loading import EncodedRequests, loaded, member_of, rest
 from .requests import SESSION_ERROR_AT, create_topics, metadata, produces, session_fetch
 from .series import Figures, Series
 
@@ -17,7 +17,7 @@ PARTITIONS_PER_TOPIC = 100
 SESSION_FETCHES_A_SECOND_MAX = 30_000
 
 
-def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def idle(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many partitions that nobody writes, and one that is written."""
     with member_of(running) as member:
         create_topics(member, [TOPIC], 1)
@@ -36,7 +36,7 @@ def idle(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
             yield {**figures, "idle_percent": idle_percent}
 
 
-def topics(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def topics(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many topics of one partition, of which Metadata names one."""
     with member_of(running) as member:
         made = 0
@@ -49,7 +49,7 @@ def topics(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> I
             yield loaded(running, metadata("topic-0"), BUSY, seconds)
 
 
-def written(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def written(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many partitions that are written one after another."""
     with member_of(running) as member:
         for value in values:
@@ -60,9 +60,7 @@ def written(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> 
             yield loaded(running, requests, BUSY, seconds)
 
 
-def in_session(
-    running: BrokerUnderTest, values: Sequence[int], seconds: float
-) -> Iterator[Figures]:
+def in_session(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Fetches of a session that holds so many partitions without news."""
     with member_of(running) as member:
         for value in values:
@@ -75,10 +73,10 @@ def in_session(
             epochs = range(1, int(seconds * SESSION_FETCHES_A_SECOND_MAX))
             frames = [session_fetch(topic, (), session_id, epoch) for epoch in epochs]
             rest(running)
-            yield loaded(running, Requests(frames, SESSION_ERROR_AT), 1, seconds)
+            yield loaded(running, EncodedRequests(frames, SESSION_ERROR_AT), 1, seconds)
 
 
-def _idle_percent(running: BrokerUnderTest, seconds: float) -> float:
+def _idle_percent(running: MeasuredBroker, seconds: float) -> float:
     before, began = running.cpu_seconds(), time.perf_counter()
     time.sleep(seconds)
     return 100 * (running.cpu_seconds() - before) / (time.perf_counter() - began)

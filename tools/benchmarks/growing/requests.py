@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ....bench.loads.wire import frame_of
 from ....protocol import messages
 from ....protocol.records import build_batch
-from ..coordinator.group_rebalance import Member, check
-from .loading import Requests
+from ..coordinator.group_rebalance import MemberConnection, check
+from .loading import EncodedRequests
 
 PRODUCE_VERSION = 3
 FETCH_VERSION = 4
@@ -54,14 +54,14 @@ def produce(topic: str, partitions: Sequence[int], batch: bytearray) -> bytes:
     return frame_of(request, PRODUCE_VERSION)
 
 
-def produces(topic: str, partitions: Sequence[int] = (0,), count: int = 1) -> Requests:
+def produces(topic: str, partitions: Sequence[int] = (0,), count: int = 1) -> EncodedRequests:
     """One request for each of the partitions, of so many records of 100 bytes."""
     batch = records(count)
     error_at = CORRELATION + COUNT + TEXT + len(topic) + COUNT + 4
-    return Requests([produce(topic, [each], batch) for each in partitions], error_at)
+    return EncodedRequests([produce(topic, [each], batch) for each in partitions], error_at)
 
 
-def fetches(topic: str, offsets: Sequence[int], bytes_max: int) -> Requests:
+def fetches(topic: str, offsets: Sequence[int], bytes_max: int) -> EncodedRequests:
     """A Fetch of partition 0 from each of the offsets, that waits for nothing."""
     partition = messages.FetchRequest.FetchPartition
     frames = [
@@ -83,7 +83,7 @@ def fetches(topic: str, offsets: Sequence[int], bytes_max: int) -> Requests:
         )
         for each in offsets
     ]
-    return Requests(frames, CORRELATION + THROTTLE + COUNT + TEXT + len(topic) + COUNT + 4)
+    return EncodedRequests(frames, CORRELATION + THROTTLE + COUNT + TEXT + len(topic) + COUNT + 4)
 
 
 def session_fetch(topic: str, partitions: Sequence[int], session_id: int, epoch: int) -> bytes:
@@ -102,17 +102,17 @@ def session_fetch(topic: str, partitions: Sequence[int], session_id: int, epoch:
     return frame_of(request, SESSION_FETCH_VERSION)
 
 
-def metadata(topic: str) -> Requests:
+def metadata(topic: str) -> EncodedRequests:
     """Metadata of one topic; the error looked at is that of its first broker's place."""
     request = messages.MetadataRequest(
         topics=[messages.MetadataRequest.MetadataRequestTopic(name=topic)],
         allow_auto_topic_creation=False,
     )
     # Correlation id, throttle time and the high half of the number of brokers, which is zero.
-    return Requests([frame_of(request, METADATA_VERSION)], CORRELATION + THROTTLE)
+    return EncodedRequests([frame_of(request, METADATA_VERSION)], CORRELATION + THROTTLE)
 
 
-def commits(groups: Sequence[str], topic: str) -> Requests:
+def commits(groups: Sequence[str], topic: str) -> EncodedRequests:
     """An offset for partition 0 by each group, from outside its membership."""
     of_topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic
     partition = messages.OffsetCommitRequest.OffsetCommitRequestPartition
@@ -137,11 +137,14 @@ def commits(groups: Sequence[str], topic: str) -> Requests:
         )
         for group in groups
     ]
-    return Requests(frames, CORRELATION + THROTTLE + COUNT + TEXT + len(topic) + COUNT + 4)
+    return EncodedRequests(frames, CORRELATION + THROTTLE + COUNT + TEXT + len(topic) + COUNT + 4)
 
 
 def create_topics(
-    member: Member, names: Sequence[str], partitions: int, settings: dict[str, str] | None = None
+    member: MemberConnection,
+    names: Sequence[str],
+    partitions: int,
+    settings: dict[str, str] | None = None,
 ) -> None:
     """Make topics with one replica, some at a time."""
     config = messages.CreateTopicsRequest.CreatableTopicConfig
@@ -159,7 +162,7 @@ def create_topics(
         check(not any(each.error_code for each in answer.topics), answer)
 
 
-def find_coordinator(member: Member, group: str) -> None:
+def find_coordinator(member: MemberConnection, group: str) -> None:
     """Have the topic of offsets made, and wait until its coordinator is there."""
     deadline = time.monotonic() + 60
     while True:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from ..coordinator.group_rebalance import Member
-from ..measure import BrokerUnderTest
+from ..coordinator.group_rebalance import MemberConnection
+from ..measure import MeasuredBroker
 from .connections import BUSY, TOPIC
 from .loading import loaded, member_of, rest
 from .requests import create_topics, fetches, produce, produces, records
@@ -25,13 +25,13 @@ WARM_UP_SECONDS = 0.3
 ROLLING = {"segment.ms": "1", "segment.jitter.ms": "0", "retention.ms": "-1"}
 
 
-def written(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def written(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Produce to a log of so many segments."""
     for _ in _grown(running, values):
         yield loaded(running, produces(TOPIC), BUSY, seconds)
 
 
-def read(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Iterator[Figures]:
+def read(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Fetch from every part of a log of so many segments."""
     for value in _grown(running, values):
         end = value * RECORDS_PER_SEGMENT
@@ -39,7 +39,7 @@ def read(running: BrokerUnderTest, values: Sequence[int], seconds: float) -> Ite
         yield loaded(running, fetches(TOPIC, offsets, FETCH_BYTES), BUSY, seconds)
 
 
-def _grown(running: BrokerUnderTest, values: Sequence[int]) -> Iterator[int]:
+def _grown(running: MeasuredBroker, values: Sequence[int]) -> Iterator[int]:
     """Let a log grow to each number of segments, of which the last is the active one."""
     began_ms = int(time.time() * 1000) - values[-1] * STEP_MS
     with member_of(running) as member:
@@ -55,7 +55,7 @@ def _grown(running: BrokerUnderTest, values: Sequence[int]) -> Iterator[int]:
             yield value
 
 
-def _send(member: Member, timestamp_ms: int) -> None:
+def _send(member: MemberConnection, timestamp_ms: int) -> None:
     batch = records(RECORDS_PER_SEGMENT, timestamp_ms=timestamp_ms)
     member.wire.exchange(produce(TOPIC, [0], batch))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..measure import BrokerUnderTest
+from ..measure import MeasuredBroker
 
 Figures = dict[str, float]
 """By name: `rate` in requests a second, `cpu_us` the broker's own processor time for one of them,
@@ -18,7 +18,7 @@ UNITS = {
     "idle_percent": "% of a core, idle",
 }
 
-Measure = Callable[[BrokerUnderTest, Sequence[int], float], Iterator[Figures]]
+Measure = Callable[[MeasuredBroker, Sequence[int], float], Iterator[Figures]]
 """`measure(broker, values, seconds)` goes through ascending values and yields each one's figures.
 The broker is fresh; `seconds` is how long each load goes on."""
 

@@ -28,14 +28,14 @@ LOOK_AT_EVERY = 100
 WAIT_MS_MAX = 10_000
 
 
-class Broker(NamedTuple):
+class BrokerAddress(NamedTuple):
     """Where it is."""
 
     host: str
     port: int
 
 
-class Load(NamedTuple):
+class ProfiledLoad(NamedTuple):
     """One load.
 
     Attributes:
@@ -47,8 +47,8 @@ class Load(NamedTuple):
 
     name: str
     title: str
-    prepare: Callable[[Broker], None]
-    run: Callable[[Broker, float], int]
+    prepare: Callable[[BrokerAddress], None]
+    run: Callable[[BrokerAddress, float], int]
 
 
 def produce_request(topic: str, batch: bytes) -> Any:
@@ -75,7 +75,7 @@ def fetch_request(topic: str, offset: int, max_wait_ms: int, max_bytes: int) -> 
     )
 
 
-def make_topic(broker: Broker, name: str) -> None:
+def make_topic(broker: BrokerAddress, name: str) -> None:
     """Create a topic of one partition."""
     request = messages.CreateTopicsRequest
     wire = Wire(*broker)
@@ -124,7 +124,7 @@ def bytes_of_fetch(frame: memoryview) -> int:
 def produce_load(connections: int, depth: int, batch: Callable[[], bytes]) -> Any:
     """Repeats a Produce on some connections, with so many in flight on each."""
 
-    def run(broker: Broker, topic: str, until: float) -> int:
+    def run(broker: BrokerAddress, topic: str, until: float) -> int:
         frame = frame_of(produce_request(topic, batch()), PRODUCE_VERSION)
         wires = [Wire(*broker) for _ in range(connections)]
         answered = 0
@@ -164,9 +164,11 @@ def each_ready(wires: list[Wire]) -> Iterable[list[Wire]]:
             yield [key.data for key, _ in selector.select()]
 
 
-def on_topic(name: str, title: str, run: Callable[[Broker, str, float], int]) -> Load:
+def on_topic(
+    name: str, title: str, run: Callable[[BrokerAddress, str, float], int]
+) -> ProfiledLoad:
     """A load with a topic of its own, named after it."""
-    return Load(
+    return ProfiledLoad(
         name,
         title,
         lambda broker: make_topic(broker, name),
@@ -174,7 +176,7 @@ def on_topic(name: str, title: str, run: Callable[[Broker, str, float], int]) ->
     )
 
 
-def fill(broker: Broker) -> None:
+def fill(broker: BrokerAddress) -> None:
     """Store some 60 MB for `fetch_bulk`."""
     make_topic(broker, "fetch_bulk")
     wire, frame = Wire(*broker), frame_of(produce_request("fetch_bulk", bulk_batch()), 9)
@@ -185,7 +187,7 @@ def fill(broker: Broker) -> None:
     wire.close()
 
 
-def fetch_bulk(broker: Broker, until: float) -> int:
+def fetch_bulk(broker: BrokerAddress, until: float) -> int:
     """Read what is stored, 1 MB at a time, from its beginning again and again."""
     records = len_of_records(bulk_batch())
     batches = FETCH_BYTES // len(bulk_batch())
@@ -210,7 +212,7 @@ def len_of_records(batch: bytes) -> int:
     return int.from_bytes(batch[57:61], "big")
 
 
-def fetch_woken(broker: Broker, topic: str, until: float) -> int:
+def fetch_woken(broker: BrokerAddress, topic: str, until: float) -> int:
     """A Fetch that waits, and a Produce that wakes it."""
     frame = frame_of(produce_request(topic, small_batch()), PRODUCE_VERSION)
     reader, writer, answered, offset = Wire(*broker), Wire(*broker), 0, 0
@@ -231,7 +233,7 @@ def fetch_woken(broker: Broker, topic: str, until: float) -> int:
     return answered
 
 
-LOADS: tuple[Load, ...] = (
+LOADS: tuple[ProfiledLoad, ...] = (
     on_topic("produce_1", "small Produce, 1 connection", produce_load(1, 1, small_batch)),
     on_topic("produce_16", "small Produce, 16 connections", produce_load(16, 1, small_batch)),
     on_topic(
@@ -239,7 +241,7 @@ LOADS: tuple[Load, ...] = (
         "bulk Produce: batches of 16 KB, 4 connections with 4 in flight",
         produce_load(BULK_CONNECTIONS, BULK_DEPTH, bulk_batch),
     ),
-    Load("fetch_bulk", "bulk Fetch: 1 MB at a time, 1 connection", fill, fetch_bulk),
+    ProfiledLoad("fetch_bulk", "bulk Fetch: 1 MB at a time, 1 connection", fill, fetch_bulk),
     on_topic("fetch_woken", "a Fetch that waits and the Produce that wakes it", fetch_woken),
 )
 """In the page's order."""

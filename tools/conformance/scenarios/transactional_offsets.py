@@ -14,7 +14,7 @@ from .transactions import (
     END_OF_FIRST_GENERATION,
     END_OF_SECOND,
     WRONG,
-    Producer,
+    ProducerIdentity,
     describing,
     ending,
     started,
@@ -27,7 +27,7 @@ OFFSETS_AFTER_ADDING = 4
 
 
 def offsets_in(
-    producer: Producer, group: str, topic: str, offset: int, member: Member | None = None
+    producer: ProducerIdentity, group: str, topic: str, offset: int, member: Member | None = None
 ) -> TxnOffsetCommitRequest:
     """A request to commit an offset in a transaction."""
     of_partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition

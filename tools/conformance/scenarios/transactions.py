@@ -25,7 +25,7 @@ LAST_VERSION_OF_CLIENTS = 3
 """Of AddPartitionsToTxn; later ones are sent by brokers."""
 
 
-class Producer(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """A transactional producer."""
 
     transactional_id: str
@@ -47,14 +47,14 @@ def initiation(transactional_id: str | None, **fields: Any) -> InitProducerIdReq
     return InitProducerIdRequest(transactional_id=transactional_id, **given)
 
 
-def started(talk: Talk, **fields: Any) -> Producer:
+def started(talk: Talk, **fields: Any) -> ProducerIdentity:
     """A producer with the scenario's name as its transactional id."""
     talk.wait_for_coordinator(talk.name(), TRANSACTION)
     answer = talk.settled(initiation(talk.name(), **fields))
-    return Producer(talk.name(), answer.producer_id, answer.producer_epoch)
+    return ProducerIdentity(talk.name(), answer.producer_id, answer.producer_epoch)
 
 
-def adding(producer: Producer, topics: dict[str, list[int]]) -> AddPartitionsToTxnRequest:
+def adding(producer: ProducerIdentity, topics: dict[str, list[int]]) -> AddPartitionsToTxnRequest:
     """A request by a client to take partitions into a transaction."""
     topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
     return AddPartitionsToTxnRequest(
@@ -66,7 +66,7 @@ def adding(producer: Producer, topics: dict[str, list[int]]) -> AddPartitionsToT
 
 
 def adding_as_broker(
-    producer: Producer, topics: dict[str, list[int]], *, verify_only: bool
+    producer: ProducerIdentity, topics: dict[str, list[int]], *, verify_only: bool
 ) -> AddPartitionsToTxnRequest:
     """The same as brokers send it."""
     topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
@@ -78,12 +78,12 @@ def adding_as_broker(
     return AddPartitionsToTxnRequest(transactions=[transaction])
 
 
-def ending(producer: Producer, *, committed: bool = True) -> EndTxnRequest:
+def ending(producer: ProducerIdentity, *, committed: bool = True) -> EndTxnRequest:
     """A request to end a transaction."""
     return EndTxnRequest(committed=committed, **producer.fields())
 
 
-def written(producer: Producer, topic: str, sequence: int = 0, count: int = 2) -> Any:
+def written(producer: ProducerIdentity, topic: str, sequence: int = 0, count: int = 2) -> Any:
     """A request to append to partition 0 in a transaction."""
     records = batch(
         *numbered(count),
@@ -208,7 +208,7 @@ WRONG = {
 """Producers that are not quite the one that is there: shifts of id and epoch."""
 
 
-def wrong(talk: Talk, shift: tuple[int, int]) -> Producer:
+def wrong(talk: Talk, shift: tuple[int, int]) -> ProducerIdentity:
     """A producer that is not quite the one that is there, whose epoch is above zero."""
     started(talk)
     producer = started(talk)
@@ -216,10 +216,10 @@ def wrong(talk: Talk, shift: tuple[int, int]) -> Producer:
     return producer._replace(id=producer.id + shift[0], epoch=epoch)
 
 
-def stranger(talk: Talk) -> Producer:
+def stranger(talk: Talk) -> ProducerIdentity:
     """A producer that the coordinator never heard of."""
     talk.wait_for_coordinator(talk.name(), TRANSACTION)
-    return Producer(talk.name("stranger"), 99_999, 0)
+    return ProducerIdentity(talk.name("stranger"), 99_999, 0)
 
 
 @scenario(ApiKey.ADD_PARTITIONS_TO_TXN, "0-3", cases=WRONG)

@@ -21,7 +21,7 @@ from .transactions import (
     LAST_VERSION_OF_CLIENTS,
     PRODUCE_AFTER_ADDING,
     PRODUCE_THAT_ADDS,
-    Producer,
+    ProducerIdentity,
     adding,
     describing,
     ending,
@@ -43,7 +43,7 @@ def describing_producers(topic: str, *partitions: int) -> DescribeProducersReque
 # -- WriteTxnMarkers -----------------------------------------------------------------------
 
 
-def marking(producer: Producer, topics: dict[str, list[int]], **fields: Any) -> Any:
+def marking(producer: ProducerIdentity, topics: dict[str, list[int]], **fields: Any) -> Any:
     """A request by a coordinator to write markers."""
     marker = WriteTxnMarkersRequest.WritableTxnMarker
     topic = WriteTxnMarkersRequest.WritableTxnMarkerTopic

@@ -69,11 +69,11 @@ class ClusterEnvironment(Protocol):
     def note_leader(self, state: PartitionState, broker_id: int) -> None:
         """A broker begins to lead."""
 
-    def note_late(self, sent: InFlight, broker_id: int) -> None:
+    def note_late(self, sent: QueuedRequest, broker_id: int) -> None:
         """A request that nobody waits for any more is still on its way."""
 
 
-class InFlight(NamedTuple):
+class QueuedRequest(NamedTuple):
     """A request on its way, and whom to tell the answer."""
 
     sender: SimulatedBroker
@@ -87,7 +87,7 @@ class SimulatedChannel:
     def __init__(self, cluster: ClusterEnvironment, sender: SimulatedBroker) -> None:
         self._cluster = cluster
         self._sender = sender
-        self.queues: dict[int, deque[InFlight]] = {}
+        self.queues: dict[int, deque[QueuedRequest]] = {}
 
     def add_broker(self, broker: LiveBroker) -> None:
         """A queue of its own for every life of a broker."""
@@ -104,7 +104,7 @@ class SimulatedChannel:
         """Queue it."""
         queue = self.queues.get(broker_id)
         if queue is not None:
-            queue.append(InFlight(self._sender, request, on_answer))
+            queue.append(QueuedRequest(self._sender, request, on_answer))
 
 
 class SimulatedBroker:

@@ -6,7 +6,7 @@ from ....common.errors import KafkaError
 from ....common.topic_partition import TopicPartition
 from ....controller.active_controller import ActiveController
 from ....controller.partitions.leader_elections import ElectionType, LeaderElections
-from ....controller.topics.planning import NewPartitions, NewTopic
+from ....controller.topics.planning import NewPartitions, TopicCreation
 from ....controller.topics.topic_operations import TopicOperations
 from ....metadata_store import znodes
 from .cluster import SimulatedCluster
@@ -60,7 +60,7 @@ class Clients:
     async def _create(self, controller: ActiveController) -> None:
         name = self._cluster.random.choice(TOPIC_NAMES)
         configs = list(UNCLEAN.items()) if self._cluster.random.random() < 0.2 else []
-        new_topic = NewTopic(
+        new_topic = TopicCreation(
             name,
             self._cluster.random.randint(1, 3),
             self._cluster.random.randint(1, 3),

@@ -20,7 +20,7 @@ from ....common.partition_state import PartitionState
 from ....common.topic_partition import TopicPartition
 from ....config.broker_config import BrokerConfig
 from ....metadata_store.store import SessionState
-from .broker import InFlight, SimulatedBroker
+from .broker import QueuedRequest, SimulatedBroker
 from .clients import TOPIC_NAMES, UNCLEAN, Clients
 from .faults import Faults
 from .invariants import InvariantBroken, Invariants
@@ -59,7 +59,7 @@ class ControllerSimulation:
         self.brokers: Sequence[SimulatedBroker] = [
             SimulatedBroker(self, number) for number in range(1, BROKER_COUNT + 1)
         ]
-        self._late: list[tuple[InFlight, int]] = []
+        self._late: list[tuple[QueuedRequest, int]] = []
         self._silent: list[SimulatedSession] = []
         self.leaving: set[int] = set()
         self._faults = Faults(self)
@@ -85,7 +85,7 @@ class ControllerSimulation:
         """A broker begins to lead."""
         self.invariants.note_leader(state, broker_id)
 
-    def note_late(self, sent: InFlight, broker_id: int) -> None:
+    def note_late(self, sent: QueuedRequest, broker_id: int) -> None:
         """A request that nobody waits for any more is still on its way."""
         self._late.append((sent, broker_id))
 
@@ -162,7 +162,7 @@ class ControllerSimulation:
     def _tell_a_watch(self) -> None:
         self._watch_events.pop(self.random.randrange(len(self._watch_events)))()
 
-    def _deliver(self, queue: deque[InFlight], broker_id: int) -> None:
+    def _deliver(self, queue: deque[QueuedRequest], broker_id: int) -> None:
         sent = queue[0]
         errors = self.brokers[broker_id - 1].receive(sent.request)
         if self.random.random() < 0.05:

@@ -15,10 +15,10 @@ from ....metadata_store.embedded.watches import EmbeddedWatch, Watches
 from ....metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
 from ....metadata_store.store import (
     MetadataStore,
-    Node,
     Operation,
     Result,
     SessionState,
+    StoredNode,
     WatchCallback,
     WatchEvent,
 )
@@ -149,9 +149,9 @@ class SimulatedSession(MetadataStore):
         if self.session_state is not SessionState.CONNECTED:
             raise SessionExpired
 
-    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
         """See `MetadataStore.get_many`: what others write may come between two of them."""
-        nodes: list[Node | None] = []
+        nodes: list[StoredNode | None] = []
         for position, path in enumerate(paths):
             if position % 3 == 0:
                 await self._turn()

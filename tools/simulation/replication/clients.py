@@ -13,7 +13,7 @@ from ....replication.read.fetch import FetchParams, FetchPartition, FetchResults
 from ....storage.io.file_slice import FileSlice
 from ....storage.log.append_origin import AppendOrigin
 from .broker import ReplicatingBroker
-from .cluster import SimulatedCluster
+from .cluster import ReplicatedCluster
 from .controller import TOPIC_ID
 from .invariants import InvariantBroken
 
@@ -28,7 +28,7 @@ class ReplicationClients:
         cluster: the cluster.
     """
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: ReplicatedCluster) -> None:
         self._cluster = cluster
         self._random = cluster.random
         self._sent = 0

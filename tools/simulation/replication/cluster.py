@@ -18,7 +18,7 @@ from .invariants import ReplicationInvariants
 from .network import Network
 
 
-class SimulatedCluster(Protocol):
+class ReplicatedCluster(Protocol):
     """Three brokers, their store, controller and network, and what must hold of them."""
 
     random: Random

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from ..disks.disk_faults import PowerCut
 from .broker import ReplicatingBroker
-from .cluster import SimulatedCluster
+from .cluster import ReplicatedCluster
 
 OPERATIONS_TO_GO_MAX = 40
 NEVER = 2**62
@@ -24,7 +24,7 @@ class ReplicationFaults:
         cluster: the cluster.
     """
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: ReplicatedCluster) -> None:
         self._cluster = cluster
         self._random = cluster.random
         self._armed: int | None = None

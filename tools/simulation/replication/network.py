@@ -19,7 +19,7 @@ from ....replication.fetcher.leader_endpoint import (
     decode_fetch,
     decode_offsets,
 )
-from ....replication.fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, Wait
+from ....replication.fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
 from ....runtime.clock import ManualClock
 from ....storage.io.file_slice import FileSlice
 
@@ -133,7 +133,7 @@ class FetcherDriver:
         """Send what the fetcher plans next, if anything."""
         now_ms = self.broker.clock.monotonic_ms()
         plan = self.fetcher.next_request(now_ms)
-        if isinstance(plan, Wait):
+        if isinstance(plan, WaitPlan):
             self._look_at_ms = 2**62 if plan.until_ms is None else plan.until_ms
             return
         message, version = self._endpoint.encode(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....common.topic_partition import TopicPartition
-from .cluster import SimulatedCluster
+from .cluster import ReplicatedCluster
 from .invariants import InvariantBroken
 
 QUIET_STEPS_MAX = 5_000
@@ -15,7 +15,7 @@ CALM_STEPS = 8
 
 
 def come_to_rest(
-    cluster: SimulatedCluster,
+    cluster: ReplicatedCluster,
     heal: Callable[[], None],
     produce_to: Callable[[TopicPartition], None],
 ) -> None:
@@ -45,7 +45,7 @@ def come_to_rest(
     raise InvariantBroken(f"the replicas do not become the same: {_describe(cluster)}")
 
 
-def _is_calm(cluster: SimulatedCluster) -> bool:
+def _is_calm(cluster: ReplicatedCluster) -> bool:
     """All are in sync, and at the same end, and nobody waits for acknowledgements.
 
     A follower may not know yet that all of it is committed: a session's leader tells its high
@@ -68,7 +68,7 @@ def _is_calm(cluster: SimulatedCluster) -> bool:
     return True
 
 
-def _all_know_it(cluster: SimulatedCluster) -> bool:
+def _all_know_it(cluster: ReplicatedCluster) -> bool:
     """Whether every replica's high watermark is at its end."""
     return all(
         hosted.high_watermark == hosted.log_end_offset
@@ -77,7 +77,7 @@ def _all_know_it(cluster: SimulatedCluster) -> bool:
     )
 
 
-def _describe(cluster: SimulatedCluster) -> str:
+def _describe(cluster: ReplicatedCluster) -> str:
     return "; ".join(
         f"broker {broker.broker_id}: {each} {hosted.log_start_offset}.."
         f"{hosted.high_watermark}..{hosted.log_end_offset} in {hosted.leader_epoch}, "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .load import Load
+from .load import ComparedLoad
 from .of_bench import NAMES, bench_load
 from .performance import (
     ACKS,
@@ -49,7 +49,7 @@ SPARK = [spark_count()]
 THREE_BROKERS = [three_brokers()]
 
 
-def warm_ups(loads: Sequence[Load]) -> list[Load]:
+def warm_ups(loads: Sequence[ComparedLoad]) -> list[ComparedLoad]:
     """What is repeated on each peer, before its figures count, until it gets no faster.
 
     Small requests for any load of one broker, and a tool of Kafka's for the loads that move much

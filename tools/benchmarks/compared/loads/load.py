@@ -42,7 +42,7 @@ class Tools:
         return max(1, int(full * self.scale))
 
 
-class Load(NamedTuple):
+class ComparedLoad(NamedTuple):
     """One row of the table: `run(peer, tools)` gives its figures.
 
     It raises Failed where this peer did not do it, and LeftOut where none could.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..peers import Failed, Peer
-from .load import Figures, Load, Tools
+from .load import ComparedLoad, Figures, Tools
 
 NAMES = (
     "heartbeats, classic group",
@@ -16,19 +16,19 @@ NAMES = (
 SHOWN = ("rate", "cpu_us", "p50_ms", "p99_ms")
 
 
-def bench_load(name: str) -> Load:
+def bench_load(name: str) -> ComparedLoad:
     """The load of that name."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
         from .....bench.errors import BenchError
         from .....bench.loads.loads import LOADS
-        from .....bench.target import Target
+        from .....bench.target import BenchTarget
 
         (load,) = (each for each in LOADS if each.name == name)
         try:
-            figures = load.run(Target("127.0.0.1", peer.ports[0], peer.pid), tools.seconds)
+            figures = load.run(BenchTarget("127.0.0.1", peer.ports[0], peer.pid), tools.seconds)
         except BenchError as error:
             raise Failed(str(error)) from error
         return {each: figures[each] for each in SHOWN if each in figures}
 
-    return Load(name, run)
+    return ComparedLoad(name, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..peers import Failed, Peer
-from .load import Figures, Load, Tools, fresh_topic, output_of
+from .load import ComparedLoad, Figures, Tools, fresh_topic, output_of
 
 RECORDS = {100: 2_000_000, 1000: 500_000}
 """How many of each size in bytes are produced and consumed."""
@@ -17,7 +17,7 @@ COLUMNS_MIN = 10
 """Of a line of ConsumerPerformance that has figures."""
 
 
-def producer_performance(record_bytes: int, acks: str, compression: str = "none") -> Load:
+def producer_performance(record_bytes: int, acks: str, compression: str = "none") -> ComparedLoad:
     """ProducerPerformance into a topic of one partition."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
@@ -25,10 +25,10 @@ def producer_performance(record_bytes: int, acks: str, compression: str = "none"
             return produced(peer, tools, topic, record_bytes, acks, compression)
 
     size = SIZES[record_bytes]
-    return Load(f"ProducerPerformance {size}, acks={acks}, {compression}", run)
+    return ComparedLoad(f"ProducerPerformance {size}, acks={acks}, {compression}", run)
 
 
-def consumer_performance(record_bytes: int, compression: str = "none") -> Load:
+def consumer_performance(record_bytes: int, compression: str = "none") -> ComparedLoad:
     """ConsumerPerformance over a topic that ProducerPerformance filled."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
@@ -36,20 +36,20 @@ def consumer_performance(record_bytes: int, compression: str = "none") -> Load:
             produced(peer, tools, topic, record_bytes, "1", compression)
             return _consumed(peer, tools, topic, tools.count(RECORDS[record_bytes]))
 
-    return Load(f"ConsumerPerformance {SIZES[record_bytes]}, {compression}", run)
+    return ComparedLoad(f"ConsumerPerformance {SIZES[record_bytes]}, {compression}", run)
 
 
-def three_brokers() -> Load:
+def three_brokers() -> ComparedLoad:
     """ProducerPerformance of 1 KB into a topic that three brokers lead and copy."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
         with fresh_topic(peer, partitions=3) as topic:
             return produced(peer, tools, topic, 1000, "all", "none")
 
-    return Load("three brokers, ProducerPerformance 1 KB, acks=all", run)
+    return ComparedLoad("three brokers, ProducerPerformance 1 KB, acks=all", run)
 
 
-def memory_after_a_gigabyte() -> Load:
+def memory_after_a_gigabyte() -> ComparedLoad:
     """Resident memory once 1 GB of records of 1 KB was produced."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
@@ -57,7 +57,7 @@ def memory_after_a_gigabyte() -> Load:
             produced(peer, tools, topic, 1000, "1", "none", tools.count(GIGABYTE // 1000))
             return {"memory_mb": peer.resident_mb()}
 
-    return Load("memory after 1 GB produced", run)
+    return ComparedLoad("memory after 1 GB produced", run)
 
 
 def produced(

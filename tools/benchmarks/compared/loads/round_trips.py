@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from ..peers import Failed, Peer
-from .load import Figures, Load, Tools, fresh_topic
+from .load import ComparedLoad, Figures, Tools, fresh_topic
 
 ROUND_TRIPS = 1000
 ROUND_TRIPS_BEFORE = 100
@@ -15,7 +15,7 @@ POLL_SECONDS = 1.0
 POLLS_MAX = 30
 
 
-def kafka_python_round_trip() -> Load:
+def kafka_python_round_trip() -> ComparedLoad:
     """By kafka-python."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
@@ -38,10 +38,10 @@ def kafka_python_round_trip() -> Load:
                 producer.close(timeout=POLL_SECONDS)
                 consumer.close()
 
-    return Load("kafka-python round trip", run)
+    return ComparedLoad("kafka-python round trip", run)
 
 
-def confluent_round_trip(partitions: int = 1) -> Load:
+def confluent_round_trip(partitions: int = 1) -> ComparedLoad:
     """By confluent-kafka; with many partitions, all of them are in the fetch session."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
@@ -65,7 +65,7 @@ def confluent_round_trip(partitions: int = 1) -> Load:
                 consumer.close()
 
     name = "confluent-kafka round trip"
-    return Load(name if partitions == 1 else f"{name}, {partitions} partitions", run)
+    return ComparedLoad(name if partitions == 1 else f"{name}, {partitions} partitions", run)
 
 
 def _round_trips(

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 from ..peers import Failed, Peer
 from ..ports import brokers_known
-from .load import Figures, Load, Tools, fresh_topic, output_of
+from .load import ComparedLoad, Figures, Tools, fresh_topic, output_of
 
 API_VERSIONS_REQUEST = bytes.fromhex("0000000a001200000000002affff")
 BUSY_CONNECTIONS = 16
 LOADER_SECONDS_MORE = 60.0
 
 
-def small_produce(connections: int, depth: int, idle: int = 0) -> Load:
+def small_produce(connections: int, depth: int, idle: int = 0) -> ComparedLoad:
     """One record of 100 bytes in each request, acks=1, so many in flight and no more."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
@@ -26,10 +26,10 @@ def small_produce(connections: int, depth: int, idle: int = 0) -> Load:
     flight = f"{connections} connections" if connections > 1 else "1 connection"
     name = f"Produce, {flight}"
     name += f" x {depth} in flight" if depth > 1 else ""
-    return Load(name + (f", {idle} idle ones" if idle else ""), run)
+    return ComparedLoad(name + (f", {idle} idle ones" if idle else ""), run)
 
 
-def idle_connections_cost(count: int) -> Load:
+def idle_connections_cost(count: int) -> ComparedLoad:
     """Memory of connections that are silent, and what 16 busy ones lose by them."""
 
     def run(peer: Peer, tools: Tools) -> Figures:
@@ -43,7 +43,7 @@ def idle_connections_cost(count: int) -> Load:
                 beside = _loaded(peer, tools, topic, BUSY_CONNECTIONS, 1)["rate"]
         return {"kb_each": memory * 1000 / count, "busy_loss": 1 - beside / alone}
 
-    return Load(f"{count} idle connections", run)
+    return ComparedLoad(f"{count} idle connections", run)
 
 
 def _loaded(peer: Peer, tools: Tools, topic: str, connections: int, depth: int) -> Figures:

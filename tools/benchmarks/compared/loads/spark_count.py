@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..peers import Failed, Peer
-from .load import Figures, LeftOut, Load, Tools, fresh_topic
+from .load import ComparedLoad, Figures, LeftOut, Tools, fresh_topic
 from .performance import RECORDS, produced
 
 PARTITIONS = 2
@@ -76,6 +76,6 @@ def _first_cause(error: Any) -> str:
     return str(error.toString()).partition("\n")[0]
 
 
-def spark_count() -> Load:
+def spark_count() -> ComparedLoad:
     """Records counted in a second."""
-    return Load("Spark batch count 100 B", SparkCount().run)
+    return ComparedLoad("Spark batch count 100 B", SparkCount().run)
