@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from support.group_errors import group_error
-from support.group_peer import GroupPeer, until
+from support.group_peer import GroupPeer
 
 from odradek.common.errors import ErrorCode
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -140,7 +141,7 @@ def follow(peer: GroupPeer, group: str, member: str, epoch: int, topic: str) -> 
             owns = {part.topic_id: list(part.partitions) for part in parts}
         return latest > epoch
 
-    until(is_later)
+    wait_until(is_later)
     return latest
 
 
@@ -201,9 +202,9 @@ def test_classic_member_that_waits_joins_again_when_its_group_is_upgraded(
 ) -> None:
     peer.stable_alone(group)
     other.send_join(group, other.member_id(group))
-    until(lambda: peer.state(group) == "PreparingRebalance")
+    wait_until(lambda: peer.state(group) == "PreparingRebalance")
     joined(peer, group)
-    assert error_of(other.receive()) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert error_of(other.receive_answer()) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 # -- ConsumerGroupDescribe -------------------------------------------------------------------

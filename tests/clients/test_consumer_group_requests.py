@@ -15,7 +15,6 @@ import pytest
 from support.consumer_group_peer import Peer
 
 from odradek.common.errors import ErrorCode as E
-from odradek.protocol.api_keys import ApiKey
 
 pytestmark = pytest.mark.clients
 
@@ -391,16 +390,7 @@ def test_an_empty_consumer_group_becomes_a_classic_group_with_its_offsets(bench:
     peer.join("m1", bench.orders)
     peer.leave("m1")
     peer.commit(bench.orders, 0, 9)
-    answer = peer.ask(
-        ApiKey.JOIN_GROUP,
-        9,
-        group_id=peer.group_id,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        member_id="",
-        protocol_type="connect",
-        protocols=[],
-    )
+    answer = peer.connection.join(peer.group_id, protocol_type="connect", protocols={})
     assert answer.error_code in (E.MEMBER_ID_REQUIRED, E.INCONSISTENT_GROUP_PROTOCOL)
     assert peer.listed()[1:] == ("Empty", "classic")
     assert peer.fetch(bench.orders, 0) == (E.NONE, 9)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.mixed_peer import MixedPeer
+from support.consumer_group_peer import Peer
 
 from odradek.common.errors import ErrorCode as E
 from odradek.coordinator.group.consumer.states import (
@@ -40,9 +40,9 @@ class Topic:
 
 
 @pytest.fixture
-def peer(broker: Any) -> Iterator[MixedPeer]:
+def peer(broker: Any) -> Iterator[Peer]:
     """A peer of a group whose targets are computed at once."""
-    peer = MixedPeer(broker.port, f"moves-{os.getpid()}-{next(group_numbers)}")
+    peer = Peer(broker.port, f"moves-{os.getpid()}-{next(group_numbers)}")
     peer.find_coordinator()
     peer.configure(assignment_interval_ms="0")
     yield peer
@@ -51,34 +51,34 @@ def peer(broker: Any) -> Iterator[MixedPeer]:
 
 @pytest.fixture(scope="module")
 def topic(broker: Any) -> Topic:
-    peer = MixedPeer(broker.port, f"moves-{os.getpid()}")
+    peer = Peer(broker.port, f"moves-{os.getpid()}")
     name = f"orders-{peer.group_id}"
     made = Topic(name, peer.create_topic(name, 4))
     peer.close()
     return made
 
 
-def empty(peer: MixedPeer, topic: Topic) -> None:
+def empty(peer: Peer, topic: Topic) -> None:
     peer.join("m1", topic.name)
     peer.leave("m1")
 
 
-def assigning(peer: MixedPeer, topic: Topic) -> None:
+def assigning(peer: Peer, topic: Topic) -> None:
     peer.join("m1", topic.name)
     peer.configure(assignment_interval_ms=PATIENT_MS)
     peer.join("m2", topic.name)
 
 
-def reconciling(peer: MixedPeer, topic: Topic) -> None:
+def reconciling(peer: Peer, topic: Topic) -> None:
     peer.join("m1", topic.name)
     peer.join("m2", topic.name)
 
 
-def stable(peer: MixedPeer, topic: Topic) -> None:
+def stable(peer: Peer, topic: Topic) -> None:
     peer.join("m1", topic.name)
 
 
-def classic(peer: MixedPeer, topic: Topic) -> None:
+def classic(peer: Peer, topic: Topic) -> None:
     """A classic group with a member that owns all partitions; for who looks it is no other."""
     joined = peer.classic_join("", topic.name)
     everything = {joined.member_id: {topic.name: range(4)}}
@@ -86,42 +86,42 @@ def classic(peer: MixedPeer, topic: Topic) -> None:
     assert error == E.NONE
 
 
-def join(member_id: str) -> Callable[[MixedPeer, Topic], None]:
-    def change(peer: MixedPeer, topic: Topic) -> None:
+def join(member_id: str) -> Callable[[Peer, Topic], None]:
+    def change(peer: Peer, topic: Topic) -> None:
         assert peer.join(member_id, topic.name).error == E.NONE
 
     return change
 
 
-def join_patiently(peer: MixedPeer, topic: Topic) -> None:
+def join_patiently(peer: Peer, topic: Topic) -> None:
     peer.configure(assignment_interval_ms=PATIENT_MS)
     peer.join("m3", topic.name)
 
 
-def leave(*member_ids: str) -> Callable[[MixedPeer, Topic], None]:
-    def change(peer: MixedPeer, topic: Topic) -> None:
+def leave(*member_ids: str) -> Callable[[Peer, Topic], None]:
+    def change(peer: Peer, topic: Topic) -> None:
         for member_id in member_ids:
             assert peer.leave(member_id).error == E.NONE
 
     return change
 
 
-def beat_impatiently(peer: MixedPeer, topic: Topic) -> None:
+def beat_impatiently(peer: Peer, topic: Topic) -> None:
     peer.configure(assignment_interval_ms="0")
     assert peer.heartbeat("m1", 2).error == E.NONE
 
 
-def leave_and_beat(peer: MixedPeer, topic: Topic) -> None:
+def leave_and_beat(peer: Peer, topic: Topic) -> None:
     peer.leave("m2")
     beat_impatiently(peer, topic)
 
 
-def finish(peer: MixedPeer, topic: Topic) -> None:
+def finish(peer: Peer, topic: Topic) -> None:
     peer.heartbeat("m1", 2, owned={topic.id: [0, 1]})
     peer.heartbeat("m2", 3)
 
 
-def delete(peer: MixedPeer, topic: Topic) -> None:
+def delete(peer: Peer, topic: Topic) -> None:
     assert peer.delete() == E.NONE
 
 
@@ -149,7 +149,7 @@ def test_every_transition_but_those_of_moving_groups_is_shown() -> None:
 
 @pytest.mark.parametrize(("before", "after"), CHANGES, ids=lambda state: state.value)
 def test_a_group_goes_from_one_state_to_another(
-    peer: MixedPeer, topic: Topic, before: ConsumerGroupState, after: ConsumerGroupState
+    peer: Peer, topic: Topic, before: ConsumerGroupState, after: ConsumerGroupState
 ) -> None:
     begin, change = CHANGES[before, after]
     begin(peer, topic)
@@ -165,7 +165,7 @@ def test_a_group_goes_from_one_state_to_another(
 # -- members: their states are seen by what heartbeats tell --------------------------------
 
 
-def test_a_member_gives_up_and_is_stable_again(peer: MixedPeer, topic: Topic) -> None:
+def test_a_member_gives_up_and_is_stable_again(peer: Peer, topic: Topic) -> None:
     reconciling(peer, topic)
     told = peer.heartbeat("m1", 2)  # stable, must revoke
     assert (told.epoch, told.assignment) == (2, {topic.id: {0, 1}})
@@ -173,14 +173,14 @@ def test_a_member_gives_up_and_is_stable_again(peer: MixedPeer, topic: Topic) ->
     assert peer.heartbeat("m1", 2, owned={topic.id: [0, 1]}).epoch == 3  # unrevoked, has all
 
 
-def test_a_member_waits_and_gets_what_becomes_free(peer: MixedPeer, topic: Topic) -> None:
+def test_a_member_waits_and_gets_what_becomes_free(peer: Peer, topic: Topic) -> None:
     reconciling(peer, topic)  # m2 was stable and must wait
     assert peer.heartbeat("m2", 3).assignment is None  # unreleased, must wait
     peer.heartbeat("m1", 2, owned={topic.id: [0, 1]})
     assert peer.heartbeat("m2", 3).assignment == {topic.id: {2, 3}}  # unreleased, has all
 
 
-def test_a_stable_member_gets_more_at_once_where_it_is_free(peer: MixedPeer, topic: Topic) -> None:
+def test_a_stable_member_gets_more_at_once_where_it_is_free(peer: Peer, topic: Topic) -> None:
     reconciling(peer, topic)
     finish(peer, topic)
     peer.leave("m2")
@@ -189,7 +189,7 @@ def test_a_stable_member_gets_more_at_once_where_it_is_free(peer: MixedPeer, top
 
 
 def test_a_member_that_gives_up_is_asked_for_more_when_the_target_moves_on(
-    peer: MixedPeer, topic: Topic
+    peer: Peer, topic: Topic
 ) -> None:
     reconciling(peer, topic)
     assert peer.heartbeat("m1", 2).assignment == {topic.id: {0, 1}}
@@ -201,7 +201,7 @@ def test_a_member_that_gives_up_is_asked_for_more_when_the_target_moves_on(
 
 
 def test_a_member_that_gave_up_waits_for_what_the_next_target_gives_it(
-    peer: MixedPeer, topic: Topic
+    peer: Peer, topic: Topic
 ) -> None:
     for name in ("m1", "m2"):
         peer.join(name, topic.name, assignor="range")
@@ -218,9 +218,7 @@ def test_a_member_that_gave_up_waits_for_what_the_next_target_gives_it(
     assert peer.heartbeat("m0", 4).assignment == {topic.id: {0, 1}}
 
 
-def test_a_member_that_waits_gives_up_when_the_target_moves_on(
-    peer: MixedPeer, topic: Topic
-) -> None:
+def test_a_member_that_waits_gives_up_when_the_target_moves_on(peer: Peer, topic: Topic) -> None:
     for name in ("m1", "m2", "m3"):
         peer.join(name, topic.name, assignor="range")
     peer.heartbeat("m1", 2)

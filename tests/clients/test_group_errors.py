@@ -15,10 +15,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from support.group_errors import group_error
-from support.group_peer import SUBSCRIPTION, GroupPeer, until
+from support.group_peer import SUBSCRIPTION, GroupPeer
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 OWN_BROKER = True  # members subscribe to "orders", whose partitions are counted
@@ -206,7 +207,7 @@ def test_members_are_called_back_while_the_group_rebalances(
 ) -> None:
     joined = peer.stable_alone(group)
     other.send_join(group, other.member_id(group))
-    until(lambda: peer.state(group) == "PreparingRebalance")
+    wait_until(lambda: peer.state(group) == "PreparingRebalance")
     who = (group, joined.member_id, joined.generation_id)
     assert peer.heartbeat(*who) == ErrorCode.REBALANCE_IN_PROGRESS
     assert error_of(peer.sync(*who)) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -369,7 +370,7 @@ def test_offset_of_a_transaction_that_is_open_is_not_stable(
     assert fetch(require_stable=True) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
     assert fetch(require_stable=False) == (ErrorCode.NONE, 1)
     producer.commit_transaction(SECONDS_MAX)
-    until(lambda: fetch(require_stable=True) == (ErrorCode.NONE, 2))
+    wait_until(lambda: fetch(require_stable=True) == (ErrorCode.NONE, 2))
 
 
 @group_error("INVALID_COMMIT_OFFSET_SIZE", "OffsetCommit")
@@ -385,5 +386,5 @@ def test_commit_larger_than_a_batch_may_be_is_refused(start_broker, group: str) 
         def commit() -> ErrorCode:
             return peer.commit(group, {("orders", 0): 1}, metadata="m" * 4000)["orders", 0]
 
-        until(lambda: commit() != ErrorCode.NONE)
+        wait_until(lambda: commit() != ErrorCode.NONE)
         assert commit() in refused

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from support.group_errors import group_error
-from support.group_peer import GroupPeer, until
+from support.group_peer import GroupPeer
 
 from odradek.common.errors import ErrorCode
 from odradek.coordinator.group.offsets import OffsetAndMetadata
 from odradek.coordinator.group.records import offset_record
 from odradek.protocol import messages
 from odradek.protocol.records import build_batch
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -68,7 +69,7 @@ def test_coordinator_that_still_reads_says_so(start_broker) -> None:
             assert answers.pop("Heartbeat") == ErrorCode.NONE
             assert answers == dict.fromkeys(answers, LOADING)
 
-            until(lambda peer=peer, group=loaded: error_of(peer.describe(group)) != LOADING)
+            wait_until(lambda peer=peer, group=loaded: error_of(peer.describe(group)) != LOADING)
             (partition,) = peer.fetch(loaded).topics[0].partitions
             assert (partition.committed_offset, partition.metadata) == (7, "words")
             assert peer.state(stable) == "Stable"
@@ -78,7 +79,7 @@ def test_coordinator_that_still_reads_says_so(start_broker) -> None:
 
 def ask_everything(peer: GroupPeer, loaded: str, stable: str, member: str) -> dict[str, ErrorCode]:
     """What each API answers of two groups, one after the other; of DescribeGroups, at last."""
-    until(lambda: error_of(peer.describe(loaded)) != ErrorCode.NOT_COORDINATOR)
+    wait_until(lambda: error_of(peer.describe(loaded)) != ErrorCode.NOT_COORDINATOR)
     return {
         "JoinGroup": error_of(peer.join(loaded)),
         "LeaveGroup": error_of(peer.leave(stable, member)),

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from support.mixed_peer import MixedPeer
+from support.consumer_group_peer import Peer
 
 from odradek.common.errors import ErrorCode as E
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -27,13 +27,13 @@ group_numbers = itertools.count()
 class Bench(NamedTuple):
     """A peer of a group of its own, and a topic with four partitions."""
 
-    peer: MixedPeer
+    peer: Peer
     topic: str
     topic_id: bytes
 
 
-def peer_of(broker: Any) -> MixedPeer:
-    peer = MixedPeer(broker.port, f"mixed-{os.getpid()}-{next(group_numbers)}")
+def peer_of(broker: Any) -> Peer:
+    peer = Peer(broker.port, f"mixed-{os.getpid()}-{next(group_numbers)}")
     peer.find_coordinator()
     return peer
 
@@ -55,7 +55,7 @@ def bench(broker: Any, orders: tuple[str, bytes]) -> Iterator[Bench]:
     peer.close()
 
 
-def kind(peer: MixedPeer) -> str:
+def kind(peer: Peer) -> str:
     """The type of the group, as ListGroups tells it."""
     return str(peer.listed()[2])
 
@@ -265,7 +265,7 @@ class ConfluentMember:
 class Fleet:
     """Consumers of both protocols in one group, and what they read."""
 
-    def __init__(self, broker: Any, peer: MixedPeer, topic: str, partitions: int) -> None:
+    def __init__(self, broker: Any, peer: Peer, topic: str, partitions: int) -> None:
         self._bootstrap = broker.bootstrap
         self._peer = peer
         self._topic = topic
@@ -286,26 +286,29 @@ class Fleet:
     def settle(self) -> None:
         """Poll until each member has its even share, and nothing has two owners."""
         least = self._partitions // len(self.members)
-        deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        while True:
-            shares = [member.share() for member in self.members]
-            everything = sorted(itertools.chain(*shares))
-            if everything == list(range(self._partitions)) and min(map(len, shares)) >= least:
-                return
-            assert time.monotonic() < deadline, shares
+        shares: list[set[int]] = []
+
+        def is_even() -> bool:
             self._poll()
+            shares[:] = [member.share() for member in self.members]
+            everything = sorted(itertools.chain(*shares))
+            return everything == list(range(self._partitions)) and min(map(len, shares)) >= least
+
+        wait_until(is_even, otherwise=lambda: str(shares))
 
     def send_and_read(self, count: int = 20) -> None:
         """Send records to all partitions, and let the members read and commit them."""
-        wanted = [f"{number}" for number in range(self._sent, self._sent + count)]
+        sent = [f"{number}" for number in range(self._sent, self._sent + count)]
         self._sent += count
-        for number, value in enumerate(wanted):
+        for number, value in enumerate(sent):
             self._producer.produce(self._topic, value, partition=number % self._partitions)
         assert self._producer.flush(SETTLE_SECONDS_MAX) == 0
-        deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        while not set(wanted) <= set(self.read):
-            assert time.monotonic() < deadline, set(wanted) - set(self.read)
+
+        def is_read() -> bool:
             self._poll()
+            return set(sent) <= set(self.read)
+
+        wait_until(is_read, otherwise=lambda: str(set(sent) - set(self.read)))
 
     def _poll(self) -> None:
         for member in self.members:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from support.settling_peer import RETRY_SECONDS, SETTLE_SECONDS_MAX, SettlingPeer
+from support.consumer_group_peer import Peer
 
 from odradek.common.errors import ErrorCode as E
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -30,7 +30,7 @@ class Bench:
     def __init__(self, broker: Any) -> None:
         self.bootstrap = broker.bootstrap
         self.admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 2})
-        self.peer = SettlingPeer(broker.port, f"reads-{os.getpid()}-{next(group_numbers)}")
+        self.peer = Peer(broker.port, f"reads-{os.getpid()}-{next(group_numbers)}")
         self.peer.find_coordinator()
         self.peer.configure(assignment_interval_ms="0")
 
@@ -87,9 +87,7 @@ def test_a_topic_made_again_is_another_topic(bench: Bench) -> None:
     topic = bench.topic("again")
     first = bench.peer.join_until("m1", {old_id: {0, 1}}, bench.topic("again"))
     bench.admin.delete_topics([topic])[topic].result()
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while topic in bench.admin.list_topics().topics:
-        assert time.monotonic() < deadline
+    wait_until(lambda: topic not in bench.admin.list_topics().topics)
     new_id = bench.create("again", 1)
     assert new_id != old_id
     bench.peer.settle("m1", {new_id: {0}}, first.epoch, owned={})
@@ -192,10 +190,11 @@ def test_a_consumer_finds_topics_that_come_and_go_by_its_expression(bench: Bench
     consumer.subscribe([f"^green-.*{bench.peer.group_id}"])
 
     def wait_for(topics: set[str]) -> None:
-        deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        while {bench.topic(t) for t in topics} != {p.topic for p in consumer.assignment()}:
-            assert time.monotonic() < deadline, consumer.assignment()
-            consumer.poll(RETRY_SECONDS)
+        def are_assigned() -> bool:
+            consumer.poll(0)
+            return {bench.topic(t) for t in topics} == {p.topic for p in consumer.assignment()}
+
+        wait_until(are_assigned, otherwise=lambda: str(consumer.assignment()))
 
     wait_for({"green-1"})
     bench.create("green-2", 2)

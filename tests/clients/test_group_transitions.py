@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from support.group_errors import moves
-from support.group_peer import GroupPeer, until
+from support.group_peer import GroupPeer
 
 from odradek.common.errors import ErrorCode
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -44,7 +45,7 @@ def test_first_member_begins_a_rebalance(start_broker, group: str) -> None:
         peer.wait_for_coordinator(group)
         peer.commit(group, {("orders", 0): 1})
         joining.send_join(group, peer.member_id(group))
-        until(lambda: peer.state(group) == "PreparingRebalance")
+        wait_until(lambda: peer.state(group) == "PreparingRebalance")
 
 
 @moves("PreparingRebalance", "CompletingRebalance")
@@ -65,9 +66,9 @@ def test_new_member_begins_a_rebalance_that_ends_when_all_have_rejoined(
 ) -> None:
     joined = peer.stable_alone(group)
     other.send_join(group, other.member_id(group))
-    until(lambda: peer.state(group) == "PreparingRebalance")
+    wait_until(lambda: peer.state(group) == "PreparingRebalance")
     again = peer.join(group, joined.member_id)
-    newcomer = other.receive()
+    newcomer = other.receive_answer()
     assert again.generation_id == newcomer.generation_id == joined.generation_id + 1
     assert {member.member_id for member in again.members} == {
         joined.member_id,
@@ -83,13 +84,13 @@ def test_leader_that_leaves_before_its_assignment_begins_another_rebalance(
 ) -> None:
     joined = peer.stable_alone(group)
     other.send_join(group, other.member_id(group))
-    until(lambda: peer.state(group) == "PreparingRebalance")
+    wait_until(lambda: peer.state(group) == "PreparingRebalance")
     peer.join(group, joined.member_id)
-    newcomer = other.receive()
+    newcomer = other.receive_answer()
     assert peer.state(group) == "CompletingRebalance"
     other.send_sync(group, newcomer.member_id, newcomer.generation_id)
     peer.leave(group, joined.member_id)
-    assert other.receive().error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert other.receive_answer().error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert peer.state(group) == "PreparingRebalance"
 
 
@@ -98,11 +99,11 @@ def test_group_that_everybody_left_is_empty(peer: GroupPeer, other: GroupPeer, g
     joined = peer.stable_alone(group)
     newcomer = other.member_id(group)
     other.send_join(group, newcomer)
-    until(lambda: peer.state(group) == "PreparingRebalance")
+    wait_until(lambda: peer.state(group) == "PreparingRebalance")
     left = peer.leave(group, newcomer, joined.member_id)
     assert [member.error_code for member in left.members] == [ErrorCode.NONE] * 2
     assert peer.state(group) == "Empty"
-    assert other.receive().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert other.receive_answer().error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 @moves("Empty", "Dead")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from support.broker_cluster import BrokerCluster
-from support.consumer_group_peer import NOT_READY, Peer
+from support.consumer_group_peer import Peer
+from support.group_peer import NOT_YET
 
 from odradek.common.errors import ErrorCode
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import request_message
+from odradek.protocol import messages
 from odradek.testing.waiting import wait_until
 
 GROUP = "moving"
@@ -36,9 +36,7 @@ def coordinator_of(cluster: BrokerCluster) -> int:
         named.clear()
         for broker_id in cluster.running:
             with closing(Peer(cluster.ports[broker_id], GROUP)) as peer:
-                (found,) = peer.ask(
-                    ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[GROUP]
-                ).coordinators
+                (found,) = peer.connection.find(GROUP).coordinators
                 named.add(found.node_id)
         return len(named) == 1 and named <= set(cluster.running)
 
@@ -75,24 +73,19 @@ def test_members_go_on_in_their_epochs_with_another_coordinator(
     cluster.brokers[former].start()
     assert coordinator_of(cluster) == current
     with closing(Peer(cluster.ports[former], GROUP)) as peer:
-        answer = peer.ask(
-            ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, group_id=GROUP, member_id="m1", member_epoch=3
-        )
+        answer = peer.connection.beat(GROUP, "m1", 3)
         assert answer.error_code == ErrorCode.NOT_COORDINATOR
 
 
 def elect_preferred(cluster: BrokerCluster) -> None:
     """Let the partition's first replica lead it again, once it is in sync."""
-    request = request_message(ApiKey.ELECT_LEADERS)
+    request = messages.ElectLeadersRequest
 
     def is_done() -> bool:
         with closing(Peer(cluster.ports[cluster.running[0]], GROUP)) as peer:
+            partitions = [request.TopicPartitions(topic=OFFSETS, partitions=[0])]
             answer = peer.ask(
-                ApiKey.ELECT_LEADERS,
-                2,
-                election_type=PREFERRED,
-                topic_partitions=[request.TopicPartitions(topic=OFFSETS, partitions=[0])],
-                timeout_ms=10_000,
+                request(election_type=PREFERRED, topic_partitions=partitions, timeout_ms=10_000), 2
             )
         (topic,) = answer.replica_election_results
         return topic.partition_result[0].error_code in (
@@ -134,5 +127,5 @@ def test_groups_of_every_state_leave_a_broker_that_does_not_lead_them_any_more(
     for state in peers:
         with closing(Peer(cluster.ports[preferred], state)) as peer:
             peer.find_coordinator()
-            wait_until(lambda peer=peer: peer.describe().error_code not in NOT_READY)
+            wait_until(lambda peer=peer: peer.describe().error_code not in NOT_YET)
             assert peer.state == state

@@ -8,7 +8,7 @@ from typing import Any
 from support.broker_cluster import BrokerCluster
 from support.cluster_topics import GROUP, coordinator
 from support.group_errors import group_error, moves
-from support.group_peer import GroupPeer, until
+from support.group_peer import GroupPeer
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
@@ -46,7 +46,7 @@ def test_coordinator_that_may_not_write_is_not_available(start_cluster: StartClu
         peer.commit("offsets", {("orders", 0): 1})
         victim = next(each for each in cluster.running if each != leader)
         cluster.brokers[victim].kill()
-        until(lambda: gone in peer.commit("offsets", {("orders", 0): 2}).values())
+        wait_until(lambda: gone in peer.commit("offsets", {("orders", 0): 2}).values())
         assert error_of(peer.join("static", instance="one")) == gone
         who = ("completing", joined.member_id, joined.generation_id)
         assert error_of(peer.sync(*who, leads=True)) == gone
@@ -76,7 +76,7 @@ def test_group_whose_partition_has_no_leader_has_no_coordinator(
             (found,) = peer.find("any").coordinators
             return error_of(found) == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
-        until(has_none)
+        wait_until(has_none)
 
 
 @moves("PreparingRebalance", "Dead")
@@ -92,20 +92,20 @@ def test_groups_are_dead_where_they_are_no_longer_coordinated(start_cluster: Sta
         stable = peer.stable_alone("stable")
         peer.stable_alone("preparing")
         joining.send_join("preparing", joining.member_id("preparing"))
-        until(lambda: peer.state("preparing") == "PreparingRebalance")
+        wait_until(lambda: peer.state("preparing") == "PreparingRebalance")
         leader = peer.stable_alone("completing")
         syncing.send_join("completing", syncing.member_id("completing"))
-        until(lambda: peer.state("completing") == "PreparingRebalance")
+        wait_until(lambda: peer.state("completing") == "PreparingRebalance")
         peer.join("completing", leader.member_id)
-        follower = syncing.receive()
+        follower = syncing.receive_answer()
         syncing.send_sync("completing", follower.member_id, follower.generation_id)
         assert peer.state("completing") == "CompletingRebalance"
 
         move_offsets(cluster, second)
 
         gone = ErrorCode.NOT_COORDINATOR
-        assert error_of(joining.receive()) == gone
-        assert error_of(syncing.receive()) == gone
+        assert error_of(joining.receive_answer()) == gone
+        assert error_of(syncing.receive_answer()) == gone
         who = (stable.member_id, stable.generation_id)
         assert peer.heartbeat("stable", *who) == gone
         assert error_of(peer.describe("stable")) == gone

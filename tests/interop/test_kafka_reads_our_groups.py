@@ -11,11 +11,12 @@ from support.dump_log_segments import (
     decoded_offsets_of_odradek,
     dump_log_segments,
 )
-from support.group_peer import GroupPeer, until
+from support.group_peer import GroupPeer
 
 from odradek.cli.main import main
 from odradek.common.errors import ErrorCode
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -76,7 +77,7 @@ def fill_consumer(peer: GroupPeer) -> None:
         members = peer.describe_consumer_group("matching").members
         return bool(members[0].assignment.topic_partitions)
 
-    until(is_assigned)
+    wait_until(is_assigned)
 
 
 @pytest.fixture(scope="module")

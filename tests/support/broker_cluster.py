@@ -5,11 +5,8 @@ The metadata lie in one file that they share, or in a real ZooKeeper server.
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
-import socket
-import struct
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -22,20 +19,19 @@ from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.errors import NoNode, StoreUnreachable
 from odradek.metadata_store.store import MetadataStore
-from odradek.protocol.headers import read_response_header, request_header
-from odradek.protocol.messages import response_message
+from odradek.protocol.codec.message import Message
 from odradek.runtime.clock import SystemClock
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
+from .group_peer import GroupPeer
 from .raw_connection import RawConnection
 
 BROKER_IDS = (1, 2, 3)
 SESSION_TIMEOUT_MS = 2_500
 METADATA_FILE = "odradek-metadata.sqlite"
 AGREE_SECONDS_MAX = SETTLE_SECONDS_MAX = 120.0
-ASK_SECONDS_MAX = 90.0
 STORE_SECONDS_MAX = 60
 """How long the metadata store may take to answer a test."""
 METADATA_VERSION = 9
@@ -149,11 +145,9 @@ class BrokerCluster:
 
     # -- asking ------------------------------------------------------------------------
 
-    def ask(
-        self, broker_id: int, request: Any, version: int, seconds: float = ASK_SECONDS_MAX
-    ) -> Any:
+    def ask(self, broker_id: int, request: Message, version: int) -> Any:
         """One request on a connection of its own. Raises OSError."""
-        return ask(self.brokers[broker_id].port, request, version, seconds)
+        return ask(self.brokers[broker_id].port, request, version)
 
     def view(self, broker_id: int) -> View:
         """What a broker answers to Metadata, decoded by kafka-python. Raises OSError."""
@@ -348,37 +342,10 @@ async def read_view(store: MetadataStore) -> View:
     return View(controller, frozenset(map(int, ids)), topics)
 
 
-_correlation_ids = itertools.count(1)
-
-
-def ask(port: int, request: Any, version: int, seconds: float = ASK_SECONDS_MAX) -> Any:
-    """Send one of our own messages over a plain socket, and decode the answer.
-
-    Raises:
-        OSError: the broker is not there, closed the connection, or did not answer in time.
-    """
-    schema = type(request)
-    correlation_id = next(_correlation_ids)
-    header = request_header(schema.api_key, version, correlation_id, "a test")
-    frame = b"".join([header, *map(bytes, schema.encoder(version)(request))])
-    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
-        connection.sendall(struct.pack(">i", len(frame)) + frame)
-        (size,) = struct.unpack(">i", _receive(connection, 4))
-        answer = _receive(connection, size)
-    _, position = read_response_header(answer, schema.api_key, version)
-    response, end = response_message(schema.api_key).decoder(version)(answer, position)
-    assert end == size
-    return response
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise ConnectionError("the broker closed the connection")
-        data += part
-    return data
+def ask(port: int, request: Message, version: int) -> Any:
+    """One request on a connection of its own, and its answer. Raises OSError."""
+    with GroupPeer(port, "a test") as peer:
+        return peer.ask(request, version)
 
 
 def leaders(view: View, topic: str) -> set[int]:

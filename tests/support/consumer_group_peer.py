@@ -1,29 +1,22 @@
-"""Members of consumer groups made of single requests, each of which a test sends when it likes.
+"""Members of one group made of single requests, each of which a test sends when it likes.
 
-One peer speaks for one group; `GroupPeer` sends the requests.
+Members of the consumer protocol, and classic ones in the same group; `GroupPeer` sends the
+requests.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from odradek.common.errors import ErrorCode
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import request_message
+from odradek.protocol import messages
+from odradek.testing.waiting import wait_until
 
-from .group_peer import GroupPeer
+from .group_peer import NOT_YET, GroupPeer
+from .mixed_bench import assigned, assignment, subscription
 
-CLIENT_ID = "consumer-group-peer"
 GROUP_RESOURCE = 32
-SETTLE_SECONDS_MAX = 120.0
-RETRY_SECONDS = 0.02
-NOT_READY = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-}
 
 Assignment = dict[bytes, set[int]]
 """Partitions by topic id."""
@@ -40,8 +33,17 @@ class Beat(NamedTuple):
     message: str | None
 
 
+class Joined(NamedTuple):
+    """The answer to a JoinGroup."""
+
+    error: ErrorCode
+    member_id: str
+    generation_id: int
+    leader: str
+
+
 class Peer:
-    """A connection that sends any request by its key, and those of groups by name.
+    """A connection for requests about one group.
 
     Args:
         port: the broker's.
@@ -49,64 +51,46 @@ class Peer:
     """
 
     def __init__(self, port: int, group_id: str) -> None:
-        self._peer = GroupPeer(port, CLIENT_ID)
+        self.connection = GroupPeer(port, "consumer-group-peer")
+        self.ask = self.connection.ask
         self.group_id = group_id
 
     def close(self) -> None:
-        self._peer.close()
-
-    def ask(self, api_key: ApiKey, version: int, /, **fields: Any) -> Any:
-        """Send one request and return its response."""
-        return self._peer.ask(request_message(api_key)(**fields), version)
+        self.connection.close()
 
     def find_coordinator(self) -> None:
-        """Wait until the group has a coordinator; creates the internal topic."""
-        while True:
-            (found,) = self.ask(
-                ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[self.group_id]
-            ).coordinators
-            if found.error_code not in NOT_READY:
-                assert found.error_code == ErrorCode.NONE, found
-                return
+        """Wait until the group is coordinated by this broker; creates the internal topic."""
+        self.connection.wait_for_coordinator(self.group_id)
 
     def create_topic(self, topic: str, partitions: int) -> bytes:
-        """Create a topic; returns its id once it is there."""
-        request = request_message(ApiKey.CREATE_TOPICS)
-        (created,) = self.ask(
-            ApiKey.CREATE_TOPICS,
-            7,
-            topics=[
-                request.CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
-            ],
-            timeout_ms=30_000,
-        ).topics
-        assert created.error_code == ErrorCode.NONE, created
-        return bytes(created.topic_id)
+        """Create a topic; returns its id."""
+        return self.connection.create_topic(topic, partitions)
+
+    def topic_id(self, topic: str) -> bytes:
+        """The id of a topic, as soon as the broker knows it."""
+
+        def known() -> bytes:
+            found = self.connection.topic_id(topic)
+            return found if any(found) else b""
+
+        return wait_until(known)
 
     def configure(self, **settings: str) -> None:
         """Give the group configs of its own: `heartbeat_interval_ms` and the like."""
-        request = request_message(ApiKey.INCREMENTAL_ALTER_CONFIGS)
-        (answer,) = self.ask(
-            ApiKey.INCREMENTAL_ALTER_CONFIGS,
-            1,
-            resources=[
-                request.AlterConfigsResource(
-                    resource_type=GROUP_RESOURCE,
-                    resource_name=self.group_id,
-                    configs=[
-                        request.AlterableConfig(
-                            name=f"consumer.{name.replace('_', '.')}",
-                            config_operation=0,
-                            value=value,
-                        )
-                        for name, value in settings.items()
-                    ],
-                )
-            ],
-        ).responses
+        request = messages.IncrementalAlterConfigsRequest
+        configs = [
+            request.AlterableConfig(
+                name=f"consumer.{name.replace('_', '.')}", config_operation=0, value=value
+            )
+            for name, value in settings.items()
+        ]
+        resource = request.AlterConfigsResource(
+            resource_type=GROUP_RESOURCE, resource_name=self.group_id, configs=configs
+        )
+        (answer,) = self.ask(request(resources=[resource])).responses
         assert answer.error_code == ErrorCode.NONE, answer
 
-    # -- membership -----------------------------------------------------------------------
+    # -- members of the consumer protocol -------------------------------------------------
 
     def heartbeat(
         self,
@@ -124,30 +108,19 @@ class Peer:
         group_id: str | None = None,
     ) -> Beat:
         """ConsumerGroupHeartbeat, again while the coordinator is not there yet."""
-        request = request_message(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-        while True:
-            answer = self.ask(
-                ApiKey.CONSUMER_GROUP_HEARTBEAT,
-                version,
-                group_id=self.group_id if group_id is None else group_id,
-                member_id=member_id,
-                member_epoch=epoch,
-                instance_id=instance,
-                rack_id=rack,
-                rebalance_timeout_ms=rebalance_timeout_ms,
-                subscribed_topic_names=None if topics is None else list(topics),
-                subscribed_topic_regex=regex,
-                server_assignor=assignor,
-                topic_partitions=None
-                if owned is None
-                else [
-                    request.TopicPartitions(topic_id=topic_id, partitions=list(partitions))
-                    for topic_id, partitions in owned.items()
-                ],
-            )
-            error = ErrorCode(answer.error_code)
-            if error not in NOT_READY:
-                break
+        request = messages.ConsumerGroupHeartbeatRequest(
+            group_id=self.group_id if group_id is None else group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            instance_id=instance,
+            rack_id=rack,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            subscribed_topic_names=None if topics is None else list(topics),
+            subscribed_topic_regex=regex,
+            server_assignor=assignor,
+            topic_partitions=None if owned is None else self.connection.owned(owned),
+        )
+        answer = self._ready(request, version)
         assignment = None
         if answer.assignment is not None:
             assignment = {
@@ -155,7 +128,7 @@ class Peer:
                 for entry in answer.assignment.topic_partitions
             }
         return Beat(
-            error,
+            ErrorCode(answer.error_code),
             answer.member_id,
             answer.member_epoch,
             answer.heartbeat_interval_ms,
@@ -163,32 +136,124 @@ class Peer:
             answer.error_message,
         )
 
+    def _ready(self, request: Any, version: int) -> Any:
+        """The answer of a coordinator that is there."""
+
+        def ready() -> Any:
+            answer = self.ask(request, version)
+            return None if answer.error_code in NOT_YET else answer
+
+        return wait_until(ready)
+
     def join(self, member_id: str, *topics: str, **other: Any) -> Beat:
         """A heartbeat by which a member joins."""
-        told = {"owned": {}, "rebalance_timeout_ms": 30_000, "topics": topics, **other}
-        return self.heartbeat(member_id, 0, **told)
+        fields = {"owned": {}, "rebalance_timeout_ms": 30_000, "topics": topics, **other}
+        return self.heartbeat(member_id, 0, **fields)
 
     def leave(self, member_id: str, **other: Any) -> Beat:
         """A heartbeat by which a member leaves."""
         return self.heartbeat(member_id, -1, **other)
 
-    def describe(self, version: int = 1) -> Any:
+    def beat_until(
+        self, member_id: str, is_done: Callable[[Beat], bool], epoch: int, **fields: Any
+    ) -> Beat:
+        """Send heartbeats, in the member's epoch, until one is answered so."""
+
+        def answered() -> Beat | None:
+            nonlocal epoch
+            beat = self.heartbeat(member_id, epoch, **fields)
+            assert beat.error is ErrorCode.NONE, beat
+            epoch = beat.epoch
+            return beat if is_done(beat) else None
+
+        return wait_until(answered)
+
+    def settle(self, member_id: str, share: Assignment, epoch: int, **fields: Any) -> Beat:
+        """Send heartbeats until the member is told of this share."""
+        return self.beat_until(member_id, lambda beat: beat.assignment == share, epoch, **fields)
+
+    def join_until(self, member_id: str, share: Assignment, *topics: str) -> Beat:
+        """Join, and take the share, which may take a while after a topic was created."""
+        beat = self.join(member_id, *topics)
+        assert beat.error is ErrorCode.NONE, beat
+        return beat if beat.assignment == share else self.settle(member_id, share, beat.epoch)
+
+    def outlive(self, member_id: str, epoch: int) -> None:
+        """Send heartbeats until the member is the only one left."""
+        self.beat_until(member_id, lambda _: len(self.describe().members) == 1, epoch, owned={})
+
+    # -- members of the classic protocol --------------------------------------------------
+
+    def classic_join(
+        self,
+        member_id: str = "",
+        *topics: str,
+        owned: Mapping[str, Iterable[int]] | None = None,
+        protocol: str = "range",
+        metadata: bytes | None = None,
+        **fields: Any,
+    ) -> Joined:
+        """JoinGroup; a member without an id is given one, and joins with it."""
+        content = subscription(*topics, owned=owned) if metadata is None else metadata
+        fields["protocols"] = {protocol: content}
+
+        def joined() -> Joined | None:
+            nonlocal member_id
+            answer = self.connection.join(self.group_id, member_id, **fields)
+            error = ErrorCode(answer.error_code)
+            if error is ErrorCode.MEMBER_ID_REQUIRED:
+                member_id = answer.member_id
+            elif error not in NOT_YET:
+                return Joined(error, answer.member_id, answer.generation_id, answer.leader)
+            return None
+
+        return wait_until(joined)
+
+    def classic_sync(
+        self,
+        member_id: str,
+        generation_id: int,
+        given: Mapping[str, Mapping[str, Iterable[int]]] | None = None,
+        **fields: Any,
+    ) -> tuple[ErrorCode, dict[str, set[int]]]:
+        """SyncGroup; `given`, by member id, is the leader's to bring."""
+        shares = {name: assignment(partitions) for name, partitions in (given or {}).items()}
+        answer = self.connection.sync(
+            self.group_id, member_id, generation_id, assignments=shares, **fields
+        )
+        if answer.error_code:
+            return ErrorCode(answer.error_code), {}
+        return ErrorCode.NONE, assigned(bytes(answer.assignment))
+
+    def classic_beat(
+        self, member_id: str, generation_id: int, instance: str | None = None
+    ) -> ErrorCode:
+        """Heartbeat."""
+        return self.connection.heartbeat(self.group_id, member_id, generation_id, instance)
+
+    def stable_classic(self, topic: str, *numbers: int) -> Joined:
+        """The only member of a stable classic group, which has these partitions."""
+        joined = self.classic_join("", topic)
+        assert joined.error is ErrorCode.NONE, joined
+        share = {joined.member_id: {topic: numbers}}
+        error, _ = self.classic_sync(joined.member_id, joined.generation_id, share)
+        assert error is ErrorCode.NONE
+        return joined
+
+    # -- the group ------------------------------------------------------------------------
+
+    def describe(self) -> Any:
         """ConsumerGroupDescribe of the group."""
-        (group,) = self.ask(
-            ApiKey.CONSUMER_GROUP_DESCRIBE, version, group_ids=[self.group_id]
-        ).groups
-        return group
+        return self.connection.describe_consumer_group(self.group_id)
 
     def described_classic(self, version: int) -> tuple[ErrorCode, str]:
         """DescribeGroups of the group: its error and its state."""
-        (group,) = self.ask(ApiKey.DESCRIBE_GROUPS, version, groups=[self.group_id]).groups
+        group = self.connection.describe(self.group_id, version)
         return ErrorCode(group.error_code), str(group.group_state)
 
     def listed(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> tuple[str, ...]:
         """The group as ListGroups tells of it: protocol type, state, type; empty if not."""
-        answer = self.ask(
-            ApiKey.LIST_GROUPS, 5, states_filter=list(states), types_filter=list(types)
-        )
+        answer = self.connection.list(states_filter=list(states), types_filter=list(types))
         for group in answer.groups:
             if group.group_id == self.group_id:
                 return group.protocol_type, group.group_state, group.group_type
@@ -196,21 +261,16 @@ class Peer:
 
     def delete(self) -> ErrorCode:
         """DeleteGroups of the group."""
-        (result,) = self.ask(ApiKey.DELETE_GROUPS, 2, groups_names=[self.group_id]).results
-        return ErrorCode(result.error_code)
+        return self.connection.delete(self.group_id)
 
     def leave_group(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
         """LeaveGroup of (member id, instance id); the error of each."""
-        request = request_message(ApiKey.LEAVE_GROUP)
-        answer = self.ask(
-            ApiKey.LEAVE_GROUP,
-            5,
-            group_id=self.group_id,
-            members=[
-                request.MemberIdentity(member_id=member_id, group_instance_id=instance)
-                for member_id, instance in members
-            ],
-        )
+        request = messages.LeaveGroupRequest
+        leaving = [
+            request.MemberIdentity(member_id=member_id, group_instance_id=instance)
+            for member_id, instance in members
+        ]
+        answer = self.ask(request(group_id=self.group_id, members=leaving))
         assert answer.error_code == ErrorCode.NONE, answer
         return [ErrorCode(member.error_code) for member in answer.members]
 
@@ -222,13 +282,10 @@ class Peer:
         return str(group.group_state)
 
     def wait_for_state(self, state: str) -> None:
-        """Ask until the group is in a state that it comes to by itself."""
-        deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        while self.state != state:
-            assert time.monotonic() < deadline, f"the group is {self.state} still"
-            time.sleep(RETRY_SECONDS)
+        """Wait until the group is in a state that it comes to by itself."""
+        wait_until(lambda: self.state == state)
 
-    # -- offsets ----------------------------------------------------------------------------
+    # -- offsets --------------------------------------------------------------------------
 
     def commit(
         self,
@@ -239,69 +296,26 @@ class Peer:
         member_id: str = "",
         epoch: int = -1,
         version: int = 9,
-        topic_id: bytes = bytes(16),
     ) -> ErrorCode:
         """OffsetCommit of one position."""
-        request = request_message(ApiKey.OFFSET_COMMIT)
-        answer = self.ask(
-            ApiKey.OFFSET_COMMIT,
-            version,
-            group_id=self.group_id,
-            generation_id_or_member_epoch=epoch,
-            member_id=member_id,
-            topics=[
-                request.OffsetCommitRequestTopic(
-                    name=topic,
-                    topic_id=topic_id,
-                    partitions=[
-                        request.OffsetCommitRequestPartition(
-                            partition_index=partition,
-                            committed_offset=offset,
-                            committed_metadata="",
-                        )
-                    ],
-                )
-            ],
-        )
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
+        offsets = {(topic, partition): offset}
+        who = {"member": member_id, "generation": epoch}
+        (error,) = self.connection.commit(self.group_id, offsets, version=version, **who).values()
+        return error
 
     def delete_offset(self, topic: str, partition: int) -> ErrorCode:
         """OffsetDelete of one position."""
-        request = request_message(ApiKey.OFFSET_DELETE)
-        answer = self.ask(
-            ApiKey.OFFSET_DELETE,
-            0,
-            group_id=self.group_id,
-            topics=[
-                request.OffsetDeleteRequestTopic(
-                    name=topic,
-                    partitions=[request.OffsetDeleteRequestPartition(partition_index=partition)],
-                )
-            ],
-        )
-        if answer.error_code:
-            return ErrorCode(answer.error_code)
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
+        answer = self.connection.delete_offsets(self.group_id, topic, partition)
+        return ErrorCode(answer.error_code or answer.topics[0].partitions[0].error_code)
 
     def fetch(
         self, topic: str, partition: int, *, member_id: str | None = None, epoch: int = -1
     ) -> tuple[ErrorCode, int]:
         """OffsetFetch of one position: the group's error, and the position."""
-        request = request_message(ApiKey.OFFSET_FETCH)
-        (group,) = self.ask(
-            ApiKey.OFFSET_FETCH,
-            9,
-            groups=[
-                request.OffsetFetchRequestGroup(
-                    group_id=self.group_id,
-                    member_id=member_id,
-                    member_epoch=epoch,
-                    topics=[
-                        request.OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
-                    ],
-                )
-            ],
-        ).groups
+        partitions = {topic: [partition]}
+        group = self.connection.fetch(
+            self.group_id, member=member_id, epoch=epoch, partitions=partitions
+        )
         if group.error_code:
             return ErrorCode(group.error_code), -1
         return ErrorCode.NONE, group.topics[0].partitions[0].committed_offset

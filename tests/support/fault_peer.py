@@ -31,7 +31,7 @@ class FaultPeer(GroupPeer):
             frames += struct.pack(">i", len(frame)) + frame
         self._socket.sendall(frames)
 
-    def receive_frame(self) -> bytes:
+    def receive_whole(self) -> bytes:
         """The next whole answer, with its length."""
         length = self._receive(LENGTH_BYTES)
         return length + self._receive(int.from_bytes(length))

@@ -6,21 +6,15 @@ to wait opens several. Requests are sent in the newest version unless a test nam
 
 from __future__ import annotations
 
-import itertools
-import socket
-import struct
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
-from odradek.protocol.headers import read_response_header, request_header
-from odradek.protocol.messages import response_message
+from odradek.protocol.codec.message import Message
+from odradek.testing.waiting import wait_until
+from odradek.tools.conformance.connection import BlockingConnection
 
-RECEIVE_SECONDS_MAX = 120.0
-SETTLE_SECONDS_MAX = 120.0
-RETRY_SECONDS = 0.02
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 """What a Java consumer says that reads the topic `orders`."""
 ASSIGNMENT = b"\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff"
@@ -36,51 +30,32 @@ Offsets = Mapping[tuple[str, int], int]
 """Offset by topic and partition."""
 
 
-class GroupPeer:
+class GroupPeer(BlockingConnection):
     """One connection to a broker; a context manager that closes it."""
 
     def __init__(self, port: int, client_id: str = "group-peer") -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=RECEIVE_SECONDS_MAX)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._client_id = client_id
-        self._numbers = itertools.count(1)
-        self._waiting: tuple[Any, int] | None = None
+        super().__init__(f"127.0.0.1:{port}", client_id)
+        self._waiting: tuple[int, int] | None = None
 
     # -- one request -----------------------------------------------------------------------
 
-    def send(self, request: Any, version: int | None = None) -> None:
+    def send(self, request: Message, version: int | None = None) -> None:
         """Send a request, and do not wait for its answer."""
         schema = type(request)
         version = schema.versions[-1] if version is None else version
-        header = request_header(schema.api_key, version, next(self._numbers), self._client_id)
-        frame = b"".join([header, *map(bytes, schema.encoder(version)(request))])
+        assert schema.api_key is not None
         self._waiting = schema.api_key, version
-        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+        super().send(request, version)
 
-    def receive(self) -> Any:
+    def receive_answer(self) -> Any:
         """The answer to the request that was sent. Raises TimeoutError."""
         assert self._waiting is not None
-        api_key, version = self._waiting
-        (size,) = struct.unpack(">i", self._receive(4))
-        frame = self._receive(size)
-        _, position = read_response_header(frame, api_key, version)
-        response, end = response_message(api_key).decoder(version)(frame, position)
-        assert end == len(frame)
-        return response
+        return self.receive(*self._waiting)
 
-    def ask(self, request: Any, version: int | None = None) -> Any:
+    def ask(self, request: Message, version: int | None = None) -> Any:
         """Send a request and receive its answer."""
         self.send(request, version)
-        return self.receive()
-
-    def _receive(self, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            piece = self._socket.recv(size - len(received))
-            if not piece:
-                raise ConnectionError("the broker closed the connection")
-            received += piece
-        return bytes(received)
+        return self.receive_answer()
 
     # -- classic groups --------------------------------------------------------------------
 
@@ -93,8 +68,8 @@ class GroupPeer:
 
     def wait_for_coordinator(self, group: str) -> None:
         """Wait until the group is coordinated by this broker; creates the internal topic."""
-        until(lambda: self.find(group).coordinators[0].error_code == ErrorCode.NONE)
-        until(lambda: self.describe(group).error_code not in NOT_YET)
+        wait_until(lambda: self.find(group).coordinators[0].error_code == ErrorCode.NONE)
+        wait_until(lambda: self.describe(group).error_code not in NOT_YET)
 
     def send_join(
         self,
@@ -125,7 +100,7 @@ class GroupPeer:
     def join(self, group: str, member: str = "", **arguments: Any) -> Any:
         """JoinGroup, answered."""
         self.send_join(group, member, **arguments)
-        return self.receive()
+        return self.receive_answer()
 
     def member_id(self, group: str, **arguments: Any) -> str:
         """The id that the coordinator gives a dynamic member before it joins."""
@@ -154,11 +129,13 @@ class GroupPeer:
         generation: int,
         *,
         leads: bool = False,
+        assignments: Mapping[str, bytes] | None = None,
         instance: str | None = None,
         protocol_type: str | None = "consumer",
         protocol: str | None = "range",
     ) -> None:
-        """SyncGroup; the leader assigns nothing to itself."""
+        """SyncGroup; a leader without `assignments` assigns nothing to itself."""
+        given = assignments or ({member: ASSIGNMENT} if leads else {})
         assignment = messages.SyncGroupRequest.SyncGroupRequestAssignment
         request = messages.SyncGroupRequest(
             group_id=group,
@@ -167,14 +144,14 @@ class GroupPeer:
             group_instance_id=instance,
             protocol_type=protocol_type,
             protocol_name=protocol,
-            assignments=[assignment(member_id=member, assignment=ASSIGNMENT)] if leads else [],
+            assignments=[assignment(member_id=name, assignment=of) for name, of in given.items()],
         )
         self.send(request)
 
     def sync(self, group: str, member: str, generation: int, **arguments: Any) -> Any:
         """SyncGroup, answered."""
         self.send_sync(group, member, generation, **arguments)
-        return self.receive()
+        return self.receive_answer()
 
     def heartbeat(
         self, group: str, member: str, generation: int, instance: str | None = None
@@ -317,14 +294,15 @@ class GroupPeer:
         owned = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
         return [owned(topic_id=each, partitions=list(of)) for each, of in partitions.items()]
 
-    def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic, if it is not there."""
+    def create_topic(self, name: str, partitions: int = 1) -> bytes:
+        """Create a topic, if it is not there; returns its id if it was not."""
         of_topic = messages.CreateTopicsRequest.CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1
         )
         request = messages.CreateTopicsRequest(topics=[of_topic], timeout_ms=30_000)
         (answer,) = self.ask(request).topics
-        assert answer.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        assert answer.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), answer
+        return bytes(answer.topic_id)
 
     def topic_id(self, name: str) -> bytes:
         """The id of a topic."""
@@ -337,25 +315,3 @@ class GroupPeer:
     def describe_consumer_group(self, group: str) -> Any:
         """ConsumerGroupDescribe of one group."""
         return self.ask(messages.ConsumerGroupDescribeRequest(group_ids=[group])).groups[0]
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
-    def __enter__(self) -> GroupPeer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Ask again and again until something holds.
-
-    Raises:
-        AssertionError: it does not within `SETTLE_SECONDS_MAX`.
-    """
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come to hold"
-        time.sleep(RETRY_SECONDS)

@@ -50,7 +50,7 @@ def test_nothing_comes_behind_an_answer_that_is_cut(broker: Broker, connect: Con
     peer = connect()
     with broker.faults.during(faults.truncate_answer("Produce", size=7, topic="orders").on(2)):
         peer.send_together([produce("orders", b"%d" % number) for number in range(5)], 9)
-        peer.receive_frame()
+        peer.receive_whole()
         rest = peer.receive_rest()
     assert len(rest) == 7
 
@@ -60,7 +60,7 @@ def test_one_bit_is_turned_over(broker: Broker, connect: Connect) -> None:
         peer = connect()
         added = [broker.faults.add(each) for each in fault]
         peer.send(messages.ApiVersionsRequest(), 0)
-        data = peer.receive_frame()
+        data = peer.receive_whole()
         for each in added:
             each.lift()
         return data
@@ -112,7 +112,7 @@ def test_a_request_that_is_held_keeps_its_records_while_others_come(
         for _ in range(20):
             assert produce_error(second, produce("held", b"second" * 1000)) == 0
         broker.advance_time(HOUR_SECONDS)
-        assert first.receive().responses[0].partition_responses[0].error_code == 0
+        assert first.receive_answer().responses[0].partition_responses[0].error_code == 0
     values = [record.value for record in broker.read("held")]
     assert values == [b"second" * 1000] * 20 + [b"first" * 1000]
 
@@ -125,7 +125,7 @@ def test_answers_keep_their_order_when_one_is_held(broker: Broker, connect: Conn
             peer.send(messages.ApiVersionsRequest(), 0)
         ids = []
         for _ in range(3):
-            ids.append(int.from_bytes(peer.receive_frame()[4:8]))
+            ids.append(int.from_bytes(peer.receive_whole()[4:8]))
     assert ids == sorted(ids)
 
 
@@ -227,7 +227,7 @@ def test_a_half_open_connection_gives_nothing_and_is_closed_when_the_fault_is_li
     peer, other = connect("dead"), connect("alive")
     peer.send(fetch("others", bytes(16), 0, max_wait_ms=200, min_bytes=1 << 20), 12)
     with broker.faults.during(faults.half_open("ApiVersions", client_id="dead")) as fault:
-        assert peer.receive().error_code == 0
+        assert peer.receive_answer().error_code == 0
         peer.send(messages.ApiVersionsRequest(), 0)
         fault.wait_until_struck()
         assert other.ask(messages.ApiVersionsRequest(), 0).error_code == 0

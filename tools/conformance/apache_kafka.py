@@ -14,7 +14,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.messages import ApiVersionsRequest
 from ...testing.process.broker_process import BrokerProcess, BrokerStartError
 from ...testing.process.held_port import HeldPort
-from .connection import BlockingConnection, ConnectionClosedError
+from .connection import BlockingConnection
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 ONE_BROKER_SETTINGS = {
@@ -92,7 +92,7 @@ class KafkaProcess(BrokerProcess):
             if process.poll() is not None:
                 raise BrokerStartError(self._failure("ended"))
             with (
-                contextlib.suppress(OSError, ConnectionClosedError, ProtocolError),
+                contextlib.suppress(OSError, ProtocolError),
                 BlockingConnection(self.bootstrap) as connection,
             ):
                 connection.send(ApiVersionsRequest(), 0)

@@ -19,7 +19,7 @@ ANSWER_BYTES_MAX = 64 << 20
 LENGTH = struct.Struct(">i")
 
 
-class ConnectionClosedError(Exception):
+class ConnectionClosedError(ConnectionError):
     """The broker closed the connection instead of answering."""
 
 
