@@ -56,7 +56,7 @@ def produce_flights(bootstrap: str, topic: str, count: int) -> int:
 
 def _varied(place: int, key: bytes, value: bytes) -> tuple[Any, Any, list[Any]]:
     """Every kind of null and emptiness there is."""
-    many = [("a", b"1"), ("b", None), ("a", b""), ("\u00e9", b"\xff\x00")]
+    many: list[Any] = [("a", b"1"), ("b", None), ("a", b""), ("\u00e9", b"\xff\x00")]
     return {
         0: (None, value, []),
         1: (key, None, []),
