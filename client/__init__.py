@@ -1,4 +1,4 @@
-"""A small trio-native Kafka client: connections, Metadata, producer, fetcher, admin.
+"""A small trio-native Kafka client: connections, Metadata, producer, consumer, admin.
 
 The broker uses it to talk to other brokers, and it is meant to be used on its own just as
 well; there is no other Kafka client for trio.
@@ -6,14 +6,14 @@ well; there is no other Kafka client for trio.
     async with KafkaClient("127.0.0.1:9092") as client:
         producer = Producer(client)
         await producer.send("greetings", 0, [(b"key", b"hello", 1700000000000, ())])
-        fetcher = Fetcher(client)
-        fetcher.assign({("greetings", 0): 0})
-        for record in await fetcher.poll():
-            print(record.offset, record.value)
+        async with Consumer(client, group_id="readers", topics=["greetings"]) as consumer:
+            async for record in consumer:
+                print(record.offset, record.value)
 
 | class | what it is |
 |---|---|
 | `KafkaClient` | knows the cluster (Metadata), sends any request to any of its brokers |
+| `Consumer` | a member of a group of either protocol, or alone with its partitions |
 | `Producer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
 | `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
 | `open_connection`, `Connection` | one connection, many requests in flight |
@@ -36,7 +36,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .admin.admin import Admin
     from .client import KafkaClient
+    from .consumer.committed_offsets import OffsetAndMetadata
+    from .consumer.consumer import Consumer
+    from .consumer.fetched_records import FetchedBatch
     from .consumer.fetcher import FetchedRecord, Fetcher
+    from .consumer.membership import GroupMetadata
+    from .consumer.rebalance_listener import RebalanceListener
+    from .consumer.settings import ConsumerSettings
     from .errors import (
         AuthenticationError,
         ClientClosedError,
@@ -69,19 +75,25 @@ _MODULES = {
     "Cluster": "metadata.cluster",
     "ConnectError": "errors",
     "Connection": "network.connection",
+    "Consumer": "consumer.consumer",
+    "ConsumerSettings": "consumer.settings",
     "DisconnectedError": "errors",
+    "FetchedBatch": "consumer.fetched_records",
     "FetchedRecord": "consumer.fetcher",
     "Fetcher": "consumer.fetcher",
+    "GroupMetadata": "consumer.membership",
     "KafkaClient": "client",
     "Metadata": "metadata.metadata",
     "MetadataTimeoutError": "errors",
     "MetadataUpdater": "metadata.metadata_updater",
     "NetworkClient": "network.network",
     "Node": "metadata.cluster",
+    "OffsetAndMetadata": "consumer.committed_offsets",
     "PartitionInfo": "metadata.cluster",
     "PeerProtocolError": "errors",
     "ProduceResult": "producer.producer",
     "Producer": "producer.producer",
+    "RebalanceListener": "consumer.rebalance_listener",
     "RequestTimeoutError": "errors",
     "TlsError": "security.tls_settings",
     "TopicInfo": "metadata.cluster",
@@ -102,19 +114,25 @@ __all__ = [
     "Cluster",
     "ConnectError",
     "Connection",
+    "Consumer",
+    "ConsumerSettings",
     "DisconnectedError",
+    "FetchedBatch",
     "FetchedRecord",
     "Fetcher",
+    "GroupMetadata",
     "KafkaClient",
     "Metadata",
     "MetadataTimeoutError",
     "MetadataUpdater",
     "NetworkClient",
     "Node",
+    "OffsetAndMetadata",
     "PartitionInfo",
     "PeerProtocolError",
     "ProduceResult",
     "Producer",
+    "RebalanceListener",
     "RequestTimeoutError",
     "TlsError",
     "TopicInfo",

@@ -57,27 +57,6 @@ def producer_client(
         producer.close()
 
 
-@contextmanager
-def consumer_client(
-    bootstrap_server: str, command_config: Path | None = None, **settings: Any
-) -> Iterator[Any]:
-    """A KafkaConsumer that creates no topics, closed on leaving.
-
-    Raises CommandError when no broker answers.
-    """
-    from kafka import KafkaConsumer
-
-    from ..records.codecs import use_own_codecs
-
-    use_own_codecs()
-    settings["allow_auto_create_topics"] = False
-    consumer = _connected(KafkaConsumer, bootstrap_server, command_config, settings)
-    try:
-        yield consumer
-    finally:
-        consumer.close(autocommit=False)
-
-
 def with_client(
     bootstrap_server: str,
     work: Callable[[KafkaClient], Awaitable[ResultT]],
