@@ -36,11 +36,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .admin.admin import Admin
     from .client import KafkaClient
-    from .consumer.committed_offsets import OffsetAndMetadata
     from .consumer.consumer import Consumer
     from .consumer.fetched_records import FetchedBatch
     from .consumer.fetcher import FetchedRecord, Fetcher
-    from .consumer.membership import GroupMetadata
+    from .consumer.group.committed_offsets import OffsetAndMetadata
+    from .consumer.group.membership import GroupMetadata
     from .consumer.rebalance_listener import RebalanceListener
     from .consumer.settings import ConsumerSettings
     from .errors import (
@@ -81,14 +81,14 @@ _MODULES = {
     "FetchedBatch": "consumer.fetched_records",
     "FetchedRecord": "consumer.fetcher",
     "Fetcher": "consumer.fetcher",
-    "GroupMetadata": "consumer.membership",
+    "GroupMetadata": "consumer.group.membership",
     "KafkaClient": "client",
     "Metadata": "metadata.metadata",
     "MetadataTimeoutError": "errors",
     "MetadataUpdater": "metadata.metadata_updater",
     "NetworkClient": "network.network",
     "Node": "metadata.cluster",
-    "OffsetAndMetadata": "consumer.committed_offsets",
+    "OffsetAndMetadata": "consumer.group.committed_offsets",
     "PartitionInfo": "metadata.cluster",
     "PeerProtocolError": "errors",
     "ProduceResult": "producer.producer",

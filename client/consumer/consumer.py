@@ -27,14 +27,14 @@ from ..network.backoff import ExponentialBackoff
 from ..network.nursery import OwnedNursery
 from ..network.trio_clock import trio_deadline
 from .assigned_partition import AssignedPartition
-from .classic_membership import ClassicMembership
-from .committed_offsets import CommittedOffsets, OffsetAndMetadata
-from .consumer_membership import ConsumerMembership
 from .fetched_records import FetchedBatch, FetchedRecord
 from .fetcher import Fetcher
-from .group_coordinator import GroupCoordinator
-from .group_member import GroupMember
-from .membership import GroupMetadata, Membership, Rebalance
+from .group.classic_membership import ClassicMembership
+from .group.committed_offsets import CommittedOffsets, OffsetAndMetadata
+from .group.consumer_membership import ConsumerMembership
+from .group.coordinator import GroupCoordinator
+from .group.member import GroupMember
+from .group.membership import GroupMetadata, Membership, Rebalance
 from .offsets import OffsetAndTimestamp, TopicPartition, list_offsets
 from .prefetcher import BUFFERED_ANSWERS, Prefetcher
 from .rebalance_listener import RebalanceListener

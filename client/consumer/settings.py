@@ -11,7 +11,7 @@ from ...common.sentinels import (
     LATEST_TIMESTAMP,
     READ_UNCOMMITTED,
 )
-from .assignors import ASSIGNORS
+from .group.assignors import ASSIGNORS
 
 CLASSIC, CONSUMER = "classic", "consumer"
 GROUP_PROTOCOLS = (CLASSIC, CONSUMER)

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from ...common.errors import ErrorCode, KafkaError
-from ...common.state_table import StateTable
-from ...protocol import messages
-from ..error_kinds import error_name, error_of
+from ....common.errors import ErrorCode, KafkaError
+from ....common.state_table import StateTable
+from ....protocol import messages
+from ...error_kinds import error_name, error_of
+from ..offsets import TopicPartition
 from .membership import GroupMetadata, Rebalance, ResolveTopics, Send, Step, Wait
-from .offsets import TopicPartition
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1

@@ -13,18 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
-from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import NO_EPOCH
-from ...common.state_table import StateTable
-from ...protocol import internal as schemas
-from ...protocol import messages
-from ...protocol.errors import ProtocolError
-from ...protocol.internal import find_message
-from ...protocol.internal.versioned import decode_versioned, encode_versioned
-from ..error_kinds import error_name, error_of
+from ....common.errors import ErrorCode, KafkaError
+from ....common.sentinels import NO_EPOCH
+from ....common.state_table import StateTable
+from ....protocol import internal as schemas
+from ....protocol import messages
+from ....protocol.errors import ProtocolError
+from ....protocol.internal import find_message
+from ....protocol.internal.versioned import decode_versioned, encode_versioned
+from ...error_kinds import error_name, error_of
+from ..offsets import TopicPartition
 from .assignors import ASSIGNORS, MemberSubscription
 from .membership import CountPartitions, GroupMetadata, Rebalance, Send, Step, Wait
-from .offsets import TopicPartition
 
 PROTOCOL_TYPE: Final = "consumer"
 CONSUMER_PROTOCOL_VERSION: Final = 3

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 
-from ...common.errors import ErrorCode, KafkaError
-from ...protocol import messages
-from ..client import KafkaClient
-from ..error_kinds import RETRIABLE_ERRORS
-from ..errors import ClientError, DisconnectedError, MetadataTimeoutError
-from ..network.backoff import ExponentialBackoff
-from ..network.trio_clock import trio_deadline
-from .group_coordinator import MOVED, GroupCoordinator
+from ....common.errors import ErrorCode, KafkaError
+from ....protocol import messages
+from ...client import KafkaClient
+from ...error_kinds import RETRIABLE_ERRORS
+from ...errors import ClientError, DisconnectedError, MetadataTimeoutError
+from ...network.backoff import ExponentialBackoff
+from ...network.trio_clock import trio_deadline
+from .coordinator import MOVED, GroupCoordinator
 from .membership import CountPartitions, Membership, ResolveTopics, Send, Wait
 
 if TYPE_CHECKING:
-    from ...protocol.codec.message import Message
+    from ....protocol.codec.message import Message
 
 logger = logging.getLogger(__name__)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ...common.errors import ErrorCode
-from ..admin.coordinators import GROUP_KEYS, Coordinators
-from ..client import KafkaClient
-from ..errors import DisconnectedError
-from ..metadata.cluster import Node
-from ..network.attempts import Attempts
+from ....common.errors import ErrorCode
+from ...admin.coordinators import GROUP_KEYS, Coordinators
+from ...client import KafkaClient
+from ...errors import DisconnectedError
+from ...metadata.cluster import Node
+from ...network.attempts import Attempts
 
 if TYPE_CHECKING:
-    from ...protocol.codec.message import Message
+    from ....protocol.codec.message import Message
 
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 """Another broker coordinates the group by now."""

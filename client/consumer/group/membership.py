@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ...common.errors import KafkaError
-from .offsets import TopicPartition
+from ....common.errors import KafkaError
+from ..offsets import TopicPartition
 
 if TYPE_CHECKING:
-    from ...protocol.codec.message import Message
+    from ....protocol.codec.message import Message
 
 
 class Send(NamedTuple):

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from typing import Final, NamedTuple
 
-from ...common.sentinels import NO_EPOCH
-from .offsets import TopicPartition
+from ....common.sentinels import NO_EPOCH
+from ..offsets import TopicPartition
 
 
 class MemberSubscription(NamedTuple):

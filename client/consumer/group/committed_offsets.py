@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import NO_EPOCH, NO_OFFSET
-from ...protocol import messages
-from ..client import KafkaClient
-from ..error_kinds import RETRIABLE_ERRORS, error_name, error_of
-from ..errors import DisconnectedError
-from .group_coordinator import MOVED, GroupCoordinator
+from ....common.errors import ErrorCode, KafkaError
+from ....common.sentinels import NO_EPOCH, NO_OFFSET
+from ....protocol import messages
+from ...client import KafkaClient
+from ...error_kinds import RETRIABLE_ERRORS, error_name, error_of
+from ...errors import DisconnectedError
+from ..offsets import TopicPartition
+from .coordinator import MOVED, GroupCoordinator
 from .membership import GroupMetadata
-from .offsets import TopicPartition
 
 TOPIC_IDS_FROM: Final = 10
 """From this version on both APIs name topics by their ids."""
