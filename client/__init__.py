@@ -1,20 +1,21 @@
-"""A small trio-native Kafka client: connections, Metadata, producer, consumer, admin.
+"""A small trio-native Kafka client: connections, Metadata, producer, fetcher, admin.
 
 The broker uses it to talk to other brokers, and it is meant to be used on its own just as
 well; there is no other Kafka client for trio.
 
     async with KafkaClient("127.0.0.1:9092") as client:
-        producer = Producer(client)
-        await producer.send("greetings", 0, [(b"key", b"hello", 1700000000000, ())])
-        async with Consumer(client, group_id="readers", topics=["greetings"]) as consumer:
-            async for record in consumer:
-                print(record.offset, record.value)
+        async with Producer(client) as producer:
+            await producer.send("greetings", b"hello", key=b"key")
+        fetcher = Fetcher(client)
+        fetcher.assign({("greetings", 0): 0})
+        for record in await fetcher.poll():
+            print(record.offset, record.value)
 
 | class | what it is |
 |---|---|
 | `KafkaClient` | knows the cluster (Metadata), sends any request to any of its brokers |
-| `Consumer` | a member of a group of either protocol, or alone with its partitions |
-| `Producer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
+| `Producer` | accumulates records into batches; idempotent, and transactional |
+| `BatchProducer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
 | `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
 | `open_connection`, `Connection` | one connection, many requests in flight |
 | `client_context`, `tls_settings_of` | how TLS is spoken, from Kafka's `ssl.*` settings |
@@ -36,13 +37,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .admin.admin import Admin
     from .client import KafkaClient
-    from .consumer.consumer import Consumer
-    from .consumer.fetched_records import FetchedBatch
     from .consumer.fetcher import FetchedRecord, Fetcher
-    from .consumer.group.committed_offsets import OffsetAndMetadata
-    from .consumer.group.membership import GroupMetadata
-    from .consumer.rebalance_listener import RebalanceListener
-    from .consumer.settings import ConsumerSettings
     from .errors import (
         AuthenticationError,
         ClientClosedError,
@@ -60,43 +55,70 @@ if TYPE_CHECKING:
     from .metadata.metadata_updater import MetadataUpdater
     from .network.connection import Connection, open_connection
     from .network.network import NetworkClient
-    from .producer.producer import Producer, ProduceResult
+    from .producer.batch_producer import BatchProducer, ProduceResult
+    from .producer.coordinator_requests import OffsetAndMetadata
+    from .producer.delivery import Delivery, RecordMetadata
+    from .producer.errors import (
+        AbortableTransactionError,
+        BufferExhaustedError,
+        DeliveryTimeoutError,
+        FatalProducerError,
+        ProducerClosedError,
+        ProducerError,
+        ProducerFencedError,
+        RecordTooLargeError,
+        TransactionAbortedError,
+        TransactionError,
+        TransactionTimeoutError,
+    )
+    from .producer.producer import Producer
+    from .producer.settings import ProducerSettings
     from .security.sasl import sasl_plain
     from .security.tls_context import client_context
     from .security.tls_settings import TlsError, tls_settings_of
     from .settings import ClientSettings
 
 _MODULES = {
+    "AbortableTransactionError": "producer.errors",
     "Admin": "admin.admin",
     "AuthenticationError": "errors",
+    "BatchProducer": "producer.batch_producer",
+    "BufferExhaustedError": "producer.errors",
     "ClientClosedError": "errors",
     "ClientError": "errors",
     "ClientSettings": "settings",
     "Cluster": "metadata.cluster",
     "ConnectError": "errors",
     "Connection": "network.connection",
-    "Consumer": "consumer.consumer",
-    "ConsumerSettings": "consumer.settings",
+    "Delivery": "producer.delivery",
+    "DeliveryTimeoutError": "producer.errors",
     "DisconnectedError": "errors",
-    "FetchedBatch": "consumer.fetched_records",
+    "FatalProducerError": "producer.errors",
     "FetchedRecord": "consumer.fetcher",
     "Fetcher": "consumer.fetcher",
-    "GroupMetadata": "consumer.group.membership",
     "KafkaClient": "client",
     "Metadata": "metadata.metadata",
     "MetadataTimeoutError": "errors",
     "MetadataUpdater": "metadata.metadata_updater",
     "NetworkClient": "network.network",
     "Node": "metadata.cluster",
-    "OffsetAndMetadata": "consumer.group.committed_offsets",
+    "OffsetAndMetadata": "producer.coordinator_requests",
     "PartitionInfo": "metadata.cluster",
     "PeerProtocolError": "errors",
-    "ProduceResult": "producer.producer",
+    "ProduceResult": "producer.batch_producer",
     "Producer": "producer.producer",
-    "RebalanceListener": "consumer.rebalance_listener",
+    "ProducerClosedError": "producer.errors",
+    "ProducerError": "producer.errors",
+    "ProducerFencedError": "producer.errors",
+    "ProducerSettings": "producer.settings",
+    "RecordMetadata": "producer.delivery",
+    "RecordTooLargeError": "producer.errors",
     "RequestTimeoutError": "errors",
     "TlsError": "security.tls_settings",
     "TopicInfo": "metadata.cluster",
+    "TransactionAbortedError": "producer.errors",
+    "TransactionError": "producer.errors",
+    "TransactionTimeoutError": "producer.errors",
     "UnknownNodeError": "errors",
     "UnsupportedByBrokerError": "errors",
     "client_context": "security.tls_context",
@@ -106,21 +128,23 @@ _MODULES = {
 }
 
 __all__ = [
+    "AbortableTransactionError",
     "Admin",
     "AuthenticationError",
+    "BatchProducer",
+    "BufferExhaustedError",
     "ClientClosedError",
     "ClientError",
     "ClientSettings",
     "Cluster",
     "ConnectError",
     "Connection",
-    "Consumer",
-    "ConsumerSettings",
+    "Delivery",
+    "DeliveryTimeoutError",
     "DisconnectedError",
-    "FetchedBatch",
+    "FatalProducerError",
     "FetchedRecord",
     "Fetcher",
-    "GroupMetadata",
     "KafkaClient",
     "Metadata",
     "MetadataTimeoutError",
@@ -132,10 +156,18 @@ __all__ = [
     "PeerProtocolError",
     "ProduceResult",
     "Producer",
-    "RebalanceListener",
+    "ProducerClosedError",
+    "ProducerError",
+    "ProducerFencedError",
+    "ProducerSettings",
+    "RecordMetadata",
+    "RecordTooLargeError",
     "RequestTimeoutError",
     "TlsError",
     "TopicInfo",
+    "TransactionAbortedError",
+    "TransactionError",
+    "TransactionTimeoutError",
     "UnknownNodeError",
     "UnsupportedByBrokerError",
     "client_context",

@@ -7,7 +7,7 @@ version to grow (article 002, section 4; there, threads that are notified).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from ssl import SSLContext
 from types import TracebackType
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 AUTO_CREATION_FROM = 4
 RELIABLE_EPOCHS_FROM = 9
 """Versions of Metadata: before, a broker may answer with epochs older than its leaders."""
-
-OWN_IDS_BELOW = -(1 << 20)
-"""Neither brokers nor the addresses of a bootstrap list have ids like these."""
 
 
 class KafkaClient:
@@ -107,8 +104,9 @@ class KafkaClient:
             settings,
             self.random,
         )
+        self.connection_listeners: list[Callable[[], None]] = []
+        """Each is called when a connection opened, failed or ended."""
         self._is_open = False
-        self._last_own_id = OWN_IDS_BELOW
         self._something_happened = trio.Event()
         self._metadata_changed = trio.Event()
 
@@ -316,12 +314,6 @@ class KafkaClient:
             await self.wait_for_metadata(version, attempts.remaining_ms)
         return await self.network.send(controller, request, **options)
 
-    def own_connection_id(self) -> int:
-        """An id for a node that nobody else uses, and so for a connection that nothing of anybody
-        else's waits behind: `network.send(node._replace(id=...), request)`."""
-        self._last_own_id -= 1
-        return self._last_own_id
-
     def attempts(self, timeout_ms: int) -> Attempts:
         """Pauses for trying something again, for so long altogether."""
         return Attempts(self.settings, self.clock, self.random, timeout_ms)
@@ -396,16 +388,21 @@ class _StaleSigns:
         self._client = client
 
     def connection_ready(self, node: Node) -> None:
-        self._client.wake()
+        self._notify()
 
     def connection_failed(self, node: Node, failure: ClientError) -> None:
         self._client.updater.connection_failed(self._client.clock.monotonic_ms(), failure)
-        self._client.wake()
+        self._notify()
 
     def connection_lost(self, node: Node, failure: ClientError) -> None:
         self._client.updater.connection_lost(self._client.clock.monotonic_ms(), failure)
-        self._client.wake()
+        self._notify()
 
     def request_timed_out(self, node: Node, failure: ClientError) -> None:
         self._client.updater.request_timed_out(self._client.clock.monotonic_ms(), failure)
+        self._notify()
+
+    def _notify(self) -> None:
         self._client.wake()
+        for listener in list(self._client.connection_listeners):
+            listener()

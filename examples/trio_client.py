@@ -4,7 +4,6 @@ Start a broker (`odradek serve`), then: python examples/trio_client.py [HOST:POR
 """
 
 import sys
-import time
 
 import trio
 
@@ -16,13 +15,15 @@ TOPIC = "hello-trio"
 
 async def main() -> None:
     async with KafkaClient(BROKER) as client:
-        producer = Producer(client, idempotent=True)
-        now_ms = time.time_ns() // 1_000_000
-        records = [(b"%d" % n, b"hello number %d" % n, now_ms, ()) for n in range(10)]
-        result = await producer.send(TOPIC, 0, records)
+        async with Producer(client) as producer:
+            sent = [
+                await producer.send(TOPIC, b"hello number %d" % n, key=b"%d" % n, partition=0)
+                for n in range(10)
+            ]
+            first = await sent[0]
 
         fetcher = Fetcher(client)
-        fetcher.assign({(TOPIC, 0): result.base_offset})
+        fetcher.assign({(TOPIC, 0): first.offset})
         count = 0
         while count < 10:
             for record in await fetcher.poll():

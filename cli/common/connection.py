@@ -41,30 +41,40 @@ DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 
 
 @contextmanager
-def producer_client(
+def consumer_client(
     bootstrap_server: str, command_config: Path | None = None, **settings: Any
 ) -> Iterator[Any]:
-    """A KafkaProducer, flushed and closed on leaving; CommandError when no broker answers."""
-    from kafka import KafkaProducer
+    """A KafkaConsumer that creates no topics, closed on leaving.
+
+    Raises CommandError when no broker answers.
+    """
+    from kafka import KafkaConsumer
 
     from ..records.codecs import use_own_codecs
 
     use_own_codecs()
-    producer = _connected(KafkaProducer, bootstrap_server, command_config, settings)
+    settings["allow_auto_create_topics"] = False
+    consumer = _connected(KafkaConsumer, bootstrap_server, command_config, settings)
     try:
-        yield producer
+        yield consumer
     finally:
-        producer.close()
+        consumer.close(autocommit=False)
 
 
 def with_client(
     bootstrap_server: str,
     work: Callable[[KafkaClient], Awaitable[ResultT]],
     command_config: Path | None = None,
+    *,
+    allow_auto_create_topics: bool = False,
 ) -> ResultT:
     """What `work` makes of a client of odradek's own; CommandError when no broker answers.
 
-    For what kafka-python does not speak, such as the groups of KIP-848.
+    Args:
+        bootstrap_server: addresses, with commas between.
+        work: is run with the client, once a broker has answered.
+        command_config: a file of settings.
+        allow_auto_create_topics: whether asking for a topic may create it.
     """
     import trio
 
@@ -77,7 +87,7 @@ def with_client(
     settings = ClientSettings(
         request_timeout_ms=REQUEST_TIMEOUT_MS,
         max_block_ms=REQUEST_TIMEOUT_MS,
-        allow_auto_create_topics=False,
+        allow_auto_create_topics=allow_auto_create_topics,
     )
 
     async def run() -> ResultT:

@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ...common.sentinels import ACKS_ALL
 from ..common.client_settings import CommandConfig
-from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, producer_client
-from ..common.errors import explain_kafka_error, fail
+from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
+from ..common.errors import fail
 from ..common.show import note
 from ..topics.command import parse_pairs
 from .codecs import COMPRESSIONS
-from .record_json import OutgoingRecord, record_from_json
 
-MAX_BLOCK_MS = 15_000
-"""How long to wait for a topic's partitions; a topic that is not there never gets any."""
-
-LINGER_MS = 5
-BATCH_BYTES = 128 * 1024
-PROGRESS_EVERY_RECORDS = 1_000
+if TYPE_CHECKING:
+    from ...client.client import KafkaClient
+    from .sending import Readable
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 
@@ -80,104 +77,46 @@ def produce(
     """
     if compression not in COMPRESSIONS:
         fail(f"there is no compression {compression!r}; use one of {', '.join(COMPRESSIONS)}")
-    headers = [(name, value.encode()) for name, value in parse_pairs(header).items()]
-    settings = {
-        "acks": acks if acks == "all" else int(acks),
-        "enable_idempotence": acks == "all",
-        "compression_type": None if compression == "none" else compression,
-        "linger_ms": LINGER_MS,
-        "batch_size": BATCH_BYTES,
-        "max_block_ms": MAX_BLOCK_MS,
-    }
+    fixed_headers = [(name, value.encode()) for name, value in parse_pairs(header).items()]
+    # What takes long to import is imported once the arguments are known to be right.
+    from .sending import RecordsFromJson, RecordsFromLines, RecordsOfLines, send_lines
+
+    if format == "json":
+        records: RecordsOfLines = RecordsFromJson(fixed_headers, partition)
+    else:
+        records = RecordsFromLines(key, key_separator, null_value, fixed_headers, partition)
     started = time.monotonic()
     with ExitStack() as stack:
-        source = stack.enter_context(file.open("rb")) if file else sys.stdin.buffer
-        producer = stack.enter_context(
-            producer_client(bootstrap_server, command_config, **settings)
-        )
-        _check_partition(producer, topic, partition)
+        source = stack.enter_context(file.open("rb", buffering=0)) if file else _standard_input()
         shown = sys.stderr.isatty() and not sys.stdin.isatty() if progress is None else progress
-        lines = stack.enter_context(_counted_lines(source, shown))
-        if format == "json":
-            records = _from_json(lines)
-        else:
-            records = _from_lines(lines, key, key_separator, null_value)
-        sent = _send_all(producer, topic, records, headers, partition)
+        report = stack.enter_context(_progress(source)) if shown else _report_nothing
+
+        async def work(client: KafkaClient) -> int:
+            return await send_lines(
+                client,
+                topic,
+                source,
+                records,
+                report,
+                acks=ACKS_ALL if acks == "all" else int(acks),
+                compression=compression,
+                partition=partition,
+            )
+
+        sent = with_client(bootstrap_server, work, command_config, allow_auto_create_topics=True)
     seconds = time.monotonic() - started
     note(f"produced {sent:,} records to {topic} in {seconds:.1f} s")
 
 
-def _from_lines(
-    lines: Iterator[bytes], key: str | None, key_separator: str | None, null_value: str | None
-) -> Iterator[OutgoingRecord]:
-    separator = key_separator.encode() if key_separator else None
-    null = null_value.encode() if null_value is not None else None
-    fixed_key = key.encode() if key is not None else None
-    for number, line in enumerate(lines, start=1):
-        record_key, value = fixed_key, line
-        if separator:
-            record_key, found, value = line.partition(separator)
-            if not found:
-                fail(
-                    f"line {number} has no {key_separator!r} between key and value; what came"
-                    " before it has been sent"
-                )
-        yield OutgoingRecord(record_key, None if value == null else value, (), None, None)
-
-
-def _from_json(lines: Iterator[bytes]) -> Iterator[OutgoingRecord]:
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield record_from_json(line, number)
-
-
-def _check_partition(producer: Any, topic: str, partition: int | None) -> None:
-    """Ask for the topic, which creates it where the broker creates topics by itself."""
-    from kafka.errors import KafkaTimeoutError
-
-    try:
-        partitions = producer.partitions_for(topic)
-    except KafkaTimeoutError:
-        fail(f"topic {topic} is not there; create it with: odradek topics create {topic}")
-    if partition is not None and partition not in partitions:
-        fail(f"topic {topic} has no partition {partition}; it has {len(partitions)}, from 0")
-
-
-def _send_all(
-    producer: Any,
-    topic: str,
-    records: Iterator[OutgoingRecord],
-    headers: list[tuple[str, bytes]],
-    partition: int | None,
-) -> int:
-    """Send, and wait for the last answer; the number of records."""
-    failures: list[BaseException] = []
-    sent = 0
-    for record in records:
-        future = producer.send(
-            topic,
-            key=record.key,
-            value=record.value,
-            headers=[*headers, *record.headers],
-            partition=record.partition if partition is None else partition,
-            timestamp_ms=record.timestamp_ms,
-        )
-        future.add_errback(failures.append)
-        sent += 1
-        if failures:
-            break
-    producer.flush()
-    if failures:
-        fail(explain_kafka_error(failures[0], f"topic {topic}"))
-    return sent
+def _standard_input() -> Readable:
+    """Standard input without a buffer, which a thread that reads could not let go of."""
+    buffer = sys.stdin.buffer
+    return getattr(buffer, "raw", buffer)
 
 
 @contextmanager
-def _counted_lines(source: BinaryIO, shown: bool) -> Iterator[Iterator[bytes]]:
-    """The lines without their ends, with a progress bar over them when `shown`."""
-    if not shown:
-        yield _lines(source)
-        return
+def _progress(source: Readable) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, and what moves it: called with the bytes read and the records sent."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -191,23 +130,8 @@ def _counted_lines(source: BinaryIO, shown: bool) -> Iterator[Iterator[bytes]]:
     size = os.fstat(source.fileno()).st_size or None
     with bar:
         task = bar.add_task("produce", total=size, records=0)
-
-        def counted() -> Iterator[bytes]:
-            read_bytes = records = 0
-            for records, line in enumerate(source, start=1):
-                read_bytes += len(line)
-                if records % PROGRESS_EVERY_RECORDS == 0:
-                    bar.update(task, completed=read_bytes, records=records)
-                yield _without_end(line)
-            bar.update(task, completed=read_bytes, records=records)
-
-        yield counted()
+        yield lambda read_bytes, records: bar.update(task, completed=read_bytes, records=records)
 
 
-def _lines(source: BinaryIO) -> Iterator[bytes]:
-    for line in source:
-        yield _without_end(line)
-
-
-def _without_end(line: bytes) -> bytes:
-    return line[:-1] if line.endswith(b"\n") else line
+def _report_nothing(read_bytes: int, records: int) -> None:
+    """Nobody is looking."""

@@ -69,6 +69,8 @@ class Connection:
         self.peer = peer
         self.settings = settings = settings or ClientSettings()
         self.versions = ApiVersionRanges({})
+        self.finalized_features: dict[str, int] = {}
+        """The levels of the cluster's features, as the broker answered them (KIP-584)."""
         self.failure: ClientError | None = None
         """Why it is closed, once it is."""
         self._stream = stream
@@ -162,6 +164,42 @@ class Connection:
             timeout_ms = self.settings.request_timeout_ms
         return await self._exchange(request, used, timeout_ms, expect_answer)
 
+    @property
+    def has_free_slot(self) -> bool:
+        """Whether `request_nowait` may be called: it is open, and not too much is in flight."""
+        return self.failure is None and self._slots.value > 0
+
+    def request_nowait(
+        self,
+        request: Message,
+        version: int,
+        on_done: Callable[[InFlight], None],
+        *,
+        expect_answer: bool = True,
+    ) -> None:
+        """Have a request sent without waiting, in the order of the calls.
+
+        Args:
+            request: a request of `protocol.messages`.
+            version: to send.
+            on_done: is called with its answer or failure, before anything else happens to this
+                connection.
+            expect_answer: False for a Produce with acks=0: it is done when it has been sent.
+
+        Raises:
+            trio.WouldBlock: as many requests are in flight as may be.
+            DisconnectedError: the connection has ended.
+            EncodeError: the version cannot carry the request.
+        """
+        self._slots.acquire_nowait()
+        in_flight = self._start(
+            request,
+            version,
+            self.settings.request_timeout_ms,
+            expect_answer,
+            lambda: on_done(in_flight),
+        )
+
     async def negotiate(self) -> None:
         """Ask the broker what it serves; to be done once, before anything else.
 
@@ -185,6 +223,9 @@ class Connection:
                 f"{error_name(response.error_code)}"
             )
         self.versions = ApiVersionRanges.of(response)
+        self.finalized_features = {
+            feature.name: feature.max_version_level for feature in response.finalized_features
+        }
 
     # --- Inside ------------------------------------------------------------------------------
 
@@ -193,16 +234,33 @@ class Connection:
     ) -> Any:
         await self._slots.acquire()
         done = trio.Event()
+        in_flight = self._start(request, version, timeout_ms, expect_answer, done.set)
+        await done.wait()
+        failure = in_flight.failure
+        if failure is not None:
+            # One of its own for each of those who wait: tracebacks gather in exceptions.
+            raise type(failure)(*failure.args) from failure
+        return in_flight.answer
 
-        def on_done() -> None:
+    def _start(
+        self,
+        request: Message,
+        version: int,
+        timeout_ms: int,
+        expect_answer: bool,
+        on_done: Callable[[], None],
+    ) -> InFlight:
+        """Have a request sent that holds a slot already, and gives it back in the end."""
+
+        def release() -> None:
             self._slots.release()
-            done.set()
+            on_done()
 
         try:
             self._require_open()
             deadline_ms = self._clock.monotonic_ms() + timeout_ms
             in_flight, buffers = self._pipeline.start(
-                request, version, deadline_ms, on_done, expect_answer=expect_answer
+                request, version, deadline_ms, release, expect_answer=expect_answer
             )
         except BaseException:
             self._slots.release()
@@ -211,12 +269,7 @@ class Connection:
         self._has_outgoing.set()
         deadline = trio_deadline(self._clock, deadline_ms)
         self._receive_scope.deadline = min(self._receive_scope.deadline, deadline)
-        await done.wait()
-        failure = in_flight.failure
-        if failure is not None:
-            # One of its own for each of those who wait: tracebacks gather in exceptions.
-            raise type(failure)(*failure.args) from failure
-        return in_flight.answer
+        return in_flight
 
     def _require_open(self) -> None:
         if self.failure is not None:

@@ -183,6 +183,44 @@ class NetworkClient:
         connection = await self._ready_connection(node)
         return connection.versions.usable(api_key, version_max=version_max)
 
+    async def finalized_features(self, node: Node) -> Mapping[str, int]:
+        """The levels of the cluster's features, as a node answered when it was connected to.
+
+        Raises:
+            DisconnectedError: the node cannot be reached.
+            AuthenticationError: broker or certificate was refused.
+        """
+        return (await self._ready_connection(node)).finalized_features
+
+    def free_connection(self, node: Node) -> Connection | None:
+        """The connection to a node, if it takes a request now; otherwise one is made, unless
+        there is one or the backoff is not over. See `busy_ms`."""
+        link = self._links.get(node.id)
+        now_ms = self.clock.monotonic_ms()
+        if link is None:
+            if self.states.connection_delay_ms(node.id, now_ms) == 0:
+                self.connect_soon(node)
+            return None
+        if link.connection is None or not link.connection.has_free_slot:
+            return None
+        return None if self.states.throttle_delay_ms(node.id, now_ms) else link.connection
+
+    def busy_ms(self, node_id: int) -> int | None:
+        """How long a node without a free connection has none for certain, because of a backoff
+        or a throttle; None: that depends on what happens."""
+        now_ms = self.clock.monotonic_ms()
+        delay_ms = max(
+            self.states.connection_delay_ms(node_id, now_ms),
+            self.states.throttle_delay_ms(node_id, now_ms),
+        )
+        return delay_ms or None
+
+    def note_throttling(self, node_id: int, api_key: int, version: int, throttle_ms: int) -> None:
+        """An answer had a throttle time: wait before the next request, if it is for the client
+        to wait (KIP-219)."""
+        if throttle_ms > 0 and client_must_wait(api_key, version):
+            self.states.throttle(node_id, self.clock.monotonic_ms() + throttle_ms)
+
     def connect_soon(self, node: Node) -> None:
         """Begin to connect to a node, unless there is a connection or one is being made.
 
@@ -324,5 +362,4 @@ class NetworkClient:
         if throttle_ms <= 0 or api_key is None:
             return
         used = connection.versions.usable(api_key, version=version, version_max=version_max)
-        if client_must_wait(api_key, used):
-            self.states.throttle(node_id, self.clock.monotonic_ms() + throttle_ms)
+        self.note_throttling(node_id, api_key, used, throttle_ms)

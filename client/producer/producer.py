@@ -1,199 +1,598 @@
-"""A plain producer: one batch for one partition at a time, sent until it is in the log.
+"""The producer: records are accumulated into batches, and a task sends these.
 
-No buffering, no partitioner: the caller says which records go where. What is retried, and
-that stale metadata is refreshed meanwhile, is as in Kafka's `Sender`.
+The thin shell of trio around `RecordAccumulator`, `Sender` and `TransactionManager`, which decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import warnings
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self, cast, overload
 
-from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import ACKS_ALL, NO_OFFSET, ZERO_UUID
-from ...protocol import messages
+import trio
+
+from ...common.errors import KafkaError
 from ...protocol.compression.codecs import Compression
-from ...protocol.records.builder import RecordToBuild, build_batch
+from ...protocol.records.builder import Headers, RecordToBuild
 from ..client import KafkaClient
-from ..error_kinds import RETRIABLE_ERRORS, error_name, error_of
-from ..errors import DisconnectedError, PeerProtocolError
-from ..metadata.cluster import Node
-from ..metadata.metadata import LeaderAndEpoch
-from ..network.attempts import Attempts
-from .producer_ids import ProducerIds, Sequence
+from ..errors import ClientError
+from ..metadata.cluster import Cluster
+from ..network.backoff import ExponentialBackoff
+from ..network.nursery import OwnedNursery
+from ..network.trio_clock import trio_deadline
+from .batch_producer import BatchProducer, ProduceResult
+from .coordinator_requests import ConsumerGroupMetadata, CoordinatorRequests, OffsetAndMetadata
+from .delivery import Delivery, wait_done
+from .errors import (
+    BufferExhaustedError,
+    ProducerClosedError,
+    TransactionAbortedError,
+)
+from .partitioner import StickyPartition, partition_of_key
+from .produce_requests import ProduceRequests
+from .producer_batch import ProducerBatch
+from .record_accumulator import RecordAccumulator
+from .sender import NEVER, Sender
+from .settings import ProducerSettings
+from .transaction_manager import TransactionManager, TransactionState
 
-DELIVERY_TIMEOUT_MS = 120_000
-TOPIC_IDS_FROM = 13
-"""From this version on Produce names topics by their ids."""
+ABORT_SECONDS_MAX = 5
+"""How long leaving a transaction by an exception may take, though everything is cancelled."""
 
-WITHOUT_SEQUENCE = Sequence(-1, -1, -1)
-
-
-class ProduceResult(NamedTuple):
-    """Where a batch is in the log.
-
-    Attributes:
-        base_offset: of its first record; -1 with acks=0, or for one that was there already.
-        log_append_time_ms: when the broker appended it, if the topic stamps that; else -1.
-        log_start_offset: of the partition; -1 from brokers that do not say.
-    """
-
-    base_offset: int = NO_OFFSET
-    log_append_time_ms: int = -1
-    log_start_offset: int = NO_OFFSET
-
-
-class _Batch(NamedTuple):
-    topic: str
-    partition: int
-    data: bytearray
+FAILURES_REMEMBERED_MAX = 1000
+"""Of the batches that failed unseen, `flush` raises the first: no more need be kept."""
 
 
 class Producer:
-    """Sends batches through a client.
+    """Sends records; use it as `async with Producer(client) as producer`.
+
+    It is idempotent unless the settings say otherwise, so nothing is written twice or out of order
+    within a partition, and with a `transactional_id` it is transactional (KIP-98). Any number of
+    tasks may use it. Leaving the `async with` without an exception flushes; with one it does not,
+    and what has not been sent is dropped.
 
     Args:
         client: is open, and stays so.
-        acks: -1: all replicas in sync have it; 1: the leader has; 0: nobody says.
-        compression: of the batches.
-        idempotent: whether a batch that had to be sent again may not be there twice.
-        delivery_timeout_ms: how long a batch is tried to be sent (`delivery.timeout.ms`).
+        settings: Kafka's, in Python's spelling.
+        acks: deprecated, and so are the following: they are in the settings.
+        compression: is `compression_type` there.
+        idempotent: is `enable_idempotence` there.
+        delivery_timeout_ms: is called so there, too.
 
     Raises:
-        ValueError: acks is none of these, or does not go with idempotence.
+        ValueError: a setting is out of its range, or two contradict each other.
     """
 
     def __init__(
         self,
         client: KafkaClient,
+        settings: ProducerSettings | None = None,
         *,
-        acks: int = ACKS_ALL,
-        compression: Compression = Compression.NONE,
-        idempotent: bool = False,
-        delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
+        acks: int | None = None,
+        compression: Compression | None = None,
+        idempotent: bool | None = None,
+        delivery_timeout_ms: int | None = None,
     ) -> None:
-        if acks not in (-1, 0, 1):
-            raise ValueError(f"acks={acks} is none of -1 (all), 0 and 1")
-        if idempotent and acks != ACKS_ALL:
-            raise ValueError(f"idempotent=True needs acks=-1 (all), not {acks}")
+        given = {
+            "acks": acks,
+            "compression_type": compression,
+            "enable_idempotence": idempotent,
+            "delivery_timeout_ms": delivery_timeout_ms,
+        }
+        old = {name: value for name, value in given.items() if value is not None}
+        if old:
+            _deprecated(f"Producer(client, ProducerSettings({', '.join(old)}=...))")
+            settings = (settings or ProducerSettings())._replace(**old)  # type: ignore[arg-type]  # each has its own type
+        self.settings = settings = settings or ProducerSettings()
         self._client = client
-        self._acks = acks
-        self._compression = compression
-        self._delivery_timeout_ms = delivery_timeout_ms
-        self._ids = ProducerIds(client) if idempotent else None
+        self._batch_producer: BatchProducer | None = None
+        self._transactions = TransactionManager(settings.transactional_id)
+        self._accumulator = RecordAccumulator(settings)
+        self._accumulator.on_release = self._memory_was_freed
+        self._coordinators = CoordinatorRequests(client, settings, self._transactions)
+        requests = ProduceRequests(client, settings, self._transactions, self._wake)
+        self._sender = Sender(
+            settings,
+            self._accumulator,
+            self._transactions,
+            ExponentialBackoff(
+                client.settings.retry_backoff_ms,
+                client.settings.retry_backoff_max_ms,
+                client.random,
+            ),
+            requests,
+        )
+        requests.outcomes = self._sender
+        self._sender.on_failure = self._batch_failed
+        self._open: dict[tuple[str, int | None], ProducerBatch] = {}
+        """The batches that records are written into, by topic and partition; None: those without a
+        key."""
+        self._sticky: dict[str, StickyPartition] = {}
+        self._unseen: list[ProducerBatch] = []
+        self._wakeup = trio.Event()
+        self._freed = trio.Event()
+        self._waiting_for_memory = 0
+        self._has_identity_task = self._has_adding_task = False
+        self._owned_nursery = OwnedNursery()
+        self._nursery: trio.Nursery | None = None
+        self._now_ms = client.clock.now_ms
+
+    async def __aenter__(self) -> Self:
+        self.settings.checked(self._client.settings)
+        self._nursery = await self._owned_nursery.open()
+        self._client.connection_listeners.append(self._wake)
+        self._client.metadata.listeners.append(self._metadata_changed)
+        self._nursery.start_soon(self._run, self._nursery)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        flush_error: BaseException | None = None
+        if error is None:
+            try:
+                await self.flush()
+            except BaseException as raised:
+                flush_error = raised
+        self._close()
+        suppressed = await self._owned_nursery.close(kind, error, traceback)
+        if flush_error is not None:
+            raise flush_error
+        return suppressed
+
+    def _close(self) -> None:
+        self._nursery = None
+        self._open.clear()
+        self._client.connection_listeners.remove(self._wake)
+        self._client.metadata.listeners.remove(self._metadata_changed)
+        closed = ProducerClosedError("the producer was closed before the record was delivered")
+        for batch in list(self._accumulator.incomplete):
+            batch.failed(closed)
+            self._accumulator.done(batch)
+
+    # --- Records -----------------------------------------------------------------------------
+
+    @overload
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery: ...
+
+    @overload
+    async def send(self, topic: str, value: int, key: Iterable[RecordToBuild]) -> ProduceResult: ...
 
     async def send(
-        self, topic: str, partition: int, records: Iterable[RecordToBuild]
-    ) -> ProduceResult:
-        """Append records to a partition, as one batch.
+        self,
+        topic: str,
+        value: bytes | int | None,
+        key: bytes | Iterable[RecordToBuild] | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery | ProduceResult:
+        """Accept a record, to be sent soon; waits while the buffer is full.
 
-        An idempotent producer sends the batches of a partition one after the other; otherwise
-        several tasks may send at once. After cancellation nobody knows whether the batch is in
-        the log.
+        Records of one task for one partition are written in the order of its calls. Returns at
+        once if there is a batch to write the record into.
 
         Args:
             topic: its name; the broker may create it.
-            partition: its index.
-            records: key, value, timestamp in milliseconds and headers of each.
+            value: None is a tombstone.
+            key: records of one key go to one partition.
+            partition: instead of the one by the key, or of any.
+            headers: names and values.
+            timestamp_ms: milliseconds since the epoch; now if left out.
+
+        Returns:
+            What can be awaited for the record's place in the log. `flush` raises what nobody
+            awaited.
 
         Raises:
-            KafkaError: the broker refused it, or still did at the end of the time.
-            DisconnectedError: the time is over, and nobody knows whether it is in the log.
-            PeerProtocolError: the broker's answer is none, and nobody knows likewise.
-            MetadataTimeoutError: topic, partition or leader were not there in time.
+            RecordTooLargeError: the record is larger than `max_request_size` or `buffer_memory`.
+            BufferExhaustedError: the buffer was full for `max_block_ms`.
+            MetadataTimeoutError: the topic, or the partition, does not seem to exist.
+            AbortableTransactionError: the transaction must be aborted.
+            FatalProducerError: this producer cannot go on.
+            KafkaError: the topic cannot be written to.
             ClientError: as `KafkaClient.wait_for_metadata`.
-            ValueError: there are no records.
+            RuntimeError: a transactional producer sends within a transaction only.
+            TypeError: key or value are not bytes.
         """
-        to_send = list(records)
-        await self._client.wait_for_topic(topic, partition)
-        if self._ids is None:
-            batch = self._build(topic, partition, to_send, WITHOUT_SEQUENCE)
-            return await self._deliver(batch)
-        async with self._ids.sequence(topic, partition, len(to_send)) as sequence:
-            batch = self._build(topic, partition, to_send, sequence)
-            return await self._deliver(batch)
-
-    def _build(
-        self, topic: str, partition: int, records: list[RecordToBuild], sequence: Sequence
-    ) -> _Batch:
-        data = build_batch(
-            records,
-            compression=self._compression,
-            producer_id=sequence.producer_id,
-            producer_epoch=sequence.producer_epoch,
-            base_sequence=sequence.next_sequence,
-        )
-        return _Batch(topic, partition, data)
-
-    async def _deliver(self, batch: _Batch) -> ProduceResult:
-        """Send a batch until the broker has it or the time is over."""
-        attempts = self._client.attempts(self._delivery_timeout_ms)
-        while True:
-            leader = await self._client.wait_for_leader(
-                batch.topic, batch.partition, attempts.remaining_ms
+        if isinstance(value, int):
+            return await self._send_batch(topic, value, cast(Iterable[RecordToBuild], key))
+        key = cast("bytes | None", key)
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        batch = self._open_for(topic, key, partition)
+        if batch is None or not batch.append(timestamp_ms, key, value, headers):
+            batch = await self._append_waiting(
+                topic, partition, (timestamp_ms, key, value, headers)
             )
+        return Delivery(batch, batch.count - 1, timestamp_ms)
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Accept a record without waiting and without account: `flush` raises what fails.
+
+        For many records. Call `send` where it would block, and let other tasks run now and then.
+
+        Raises:
+            trio.WouldBlock: the buffer is full, or the topic's metadata is not there.
+            ProducerError: as `send`.
+        """
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        batch = self._open_for(topic, key, partition)
+        if batch is None or not batch.append(timestamp_ms, key, value, headers):
+            record = timestamp_ms, key, value, headers
+            if self._append(topic, partition, record) is None:
+                raise trio.WouldBlock
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a record failed that nobody has awaited, which `flush` will raise."""
+        return any(not batch.failure_was_seen for batch in self._unseen)
+
+    async def flush(self) -> None:
+        """Send what was accepted so far without lingering, and wait until all of it is done.
+
+        Raises:
+            KafkaError: the broker refused a record that nobody awaited.
+            ProducerError: such a record failed otherwise.
+        """
+        pending = list(self._accumulator.incomplete)
+        self._sender.flushing += 1
+        try:
+            self._wake()
+            while pending:
+                batch = pending.pop()
+                await wait_done(batch)
+                pending.extend(batch.parts)
+        finally:
+            self._sender.flushing -= 1
+        unseen, self._unseen = self._unseen, []
+        for batch in unseen:
+            if not batch.failure_was_seen and batch.failure is not None:
+                raise type(batch.failure)(*batch.failure.args) from batch.failure
+        await trio.lowlevel.checkpoint()
+
+    # --- Transactions ------------------------------------------------------------------------
+
+    async def init_transactions(self) -> None:
+        """Fence earlier producers with the transactional id, and finish what they left open. To be
+        called once, before the first transaction.
+
+        Raises:
+            FatalProducerError: this producer cannot go on.
+            KafkaError: the coordinator refuses this client.
+            TransactionTimeoutError: it did not answer; this may be called again.
+            RuntimeError: the producer has no transactional id, or this was done before.
+        """
+        self._transactions.enter(TransactionState.INITIALIZING)
+        await self._coordinators.init_transactions()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A transaction for the length of an `async with`: committed at its end, aborted by an
+        exception, which passes on.
+
+        Raises:
+            AbortableTransactionError: it was aborted, since a record failed.
+            FatalProducerError: this producer cannot go on.
+            TransactionTimeoutError: the coordinator did not answer in time, and nobody knows
+                whether the transaction is committed; `commit_transaction` may be called again.
+            RuntimeError: `init_transactions` was not called, or a transaction is open.
+        """
+        await self.begin_transaction()
+        try:
+            yield
+        except BaseException as error:
+            await self._abort_after(error)
+            raise
+        try:
+            await self.commit_transaction()
+        except BaseException as error:
+            if self._transactions.state is TransactionState.ABORTABLE_ERROR:
+                await self._abort_after(error)
+            raise
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction; `transaction` ends it as well.
+
+        Raises:
+            FatalProducerError: this producer cannot go on.
+            TransactionTimeoutError: the coordinator could not be reached.
+            RuntimeError: `init_transactions` was not called, or a transaction is open.
+        """
+        is_second_generation = (
+            self._transactions.state is TransactionState.READY
+            and await self._coordinators.is_second_generation()
+        )
+        self._transactions.begin(is_second_generation=is_second_generation)
+
+    async def commit_transaction(self) -> None:
+        """Send what is left, then commit the transaction.
+
+        Raises:
+            AbortableTransactionError: a record failed: the transaction must be aborted.
+            FatalProducerError: this producer cannot go on.
+            TransactionTimeoutError: the coordinator did not answer; this may be called again.
+            RuntimeError: no transaction is open.
+        """
+        self._transactions.enter(TransactionState.COMMITTING)
+        try:
+            await self.flush()
+        except (KafkaError, ClientError):
+            self._transactions.raise_error()
+            raise
+        self._transactions.raise_error()
+        await self._end_transaction(is_commit=True)
+
+    async def abort_transaction(self) -> None:
+        """Drop what is left, then abort the transaction.
+
+        Raises:
+            FatalProducerError: this producer cannot go on.
+            TransactionTimeoutError: the coordinator did not answer; this may be called again.
+            RuntimeError: no transaction is open.
+        """
+        self._transactions.enter(TransactionState.ABORTING)
+        self._open.clear()
+        self._sender.fail_waiting(
+            TransactionAbortedError("the transaction was aborted before the record was sent")
+        )
+        while self._accumulator.incomplete:
+            await wait_done(next(iter(self._accumulator.incomplete)))
+        self._unseen.clear()
+        await self._end_transaction(is_commit=False)
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[tuple[str, int], OffsetAndMetadata | int],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        """Commit a consumer's positions with the transaction, or not at all (KIP-447).
+
+        Args:
+            offsets: by topic and partition, what is to be read next.
+            group: the consumer's group, and its member; a group that has moved on refuses.
+
+        Raises:
+            AbortableTransactionError: the group refuses: abort the transaction.
+            FatalProducerError: this producer cannot go on.
+            TransactionTimeoutError: a coordinator did not answer.
+            RuntimeError: no transaction is open.
+        """
+        self._transactions.require_sending()
+        if self._transactions.transactional_id is None:
+            raise RuntimeError("the producer has no transactional_id")
+        positions = {
+            key: OffsetAndMetadata(position) if isinstance(position, int) else position
+            for key, position in offsets.items()
+        }
+        if positions:
+            await self._coordinators.commit_offsets(positions, group)
+
+    async def _end_transaction(self, *, is_commit: bool) -> None:
+        await self._coordinators.end_transaction(is_commit=is_commit)
+        for queue in self._accumulator.queues.values():
+            if queue.identity != self._transactions.identity:
+                queue.forget_sequence()
+
+    async def _abort_after(self, error: BaseException) -> None:
+        """Abort the transaction if that is still possible; what keeps it from that is noted."""
+        with trio.move_on_after(ABORT_SECONDS_MAX) as scope:
+            scope.shield = True
             try:
-                return await self._attempt(batch, leader, attempts)
-            except PeerProtocolError:
-                raise  # A broker that answers nonsense will not do better the next time.
-            except DisconnectedError as failure:
-                await attempts.pause(failure)
-            except KafkaError as failure:
-                if failure.code not in RETRIABLE_ERRORS:
-                    raise
-                await attempts.pause(failure)
+                await self.abort_transaction()
+            except (ClientError, RuntimeError) as failure:
+                error.add_note(f"the transaction was not aborted: {failure}")
 
-    async def _attempt(self, batch: _Batch, leader: Node, attempts: Attempts) -> ProduceResult:
-        client = self._client
-        topic = client.cluster.topic(batch.topic)
-        topic_id = ZERO_UUID if topic is None else topic.topic_id
-        request = messages.ProduceRequest(
-            acks=self._acks,
-            timeout_ms=client.settings.request_timeout_ms,
-            topic_data=[
-                messages.ProduceRequest.TopicProduceData(
-                    name=batch.topic,
-                    topic_id=topic_id,
-                    partition_data=[
-                        messages.ProduceRequest.PartitionProduceData(
-                            index=batch.partition, records=memoryview(batch.data)
-                        )
-                    ],
-                )
-            ],
-        )
-        response = await client.network.send(
-            leader,
-            request,
-            version_max=None if any(topic_id) else TOPIC_IDS_FROM - 1,
-            timeout_ms=min(client.settings.request_timeout_ms, max(attempts.remaining_ms, 1)),
-            expect_answer=self._acks != 0,
-        )
-        return ProduceResult() if response is None else self._result(batch, response)
+    # --- Accepting records -------------------------------------------------------------------
 
-    def _result(self, batch: _Batch, response: messages.ProduceResponse) -> ProduceResult:
-        answers = [answer for topic in response.responses for answer in topic.partition_responses]
-        if len(answers) != 1 or answers[0].index != batch.partition:
-            raise PeerProtocolError(
-                f"a Produce for partition {batch.partition} was answered for "
-                f"{[answer.index for answer in answers]}"
+    def _open_for(
+        self, topic: str, key: bytes | None, partition: int | None
+    ) -> ProducerBatch | None:
+        """The batch that is being filled where a record goes to."""
+        if partition is None and key is not None:
+            info = self._client.cluster.topics.get(topic)
+            if info is None or not info.partitions:
+                return None
+            partition = partition_of_key(key, len(info.partitions))
+        return self._open.get((topic, partition))
+
+    def _append(
+        self,
+        topic: str,
+        partition: int | None,
+        record: tuple[int, bytes | None, bytes | None, Headers],
+    ) -> ProducerBatch | None:
+        """Write a record into a batch, a new one if need be.
+
+        Returns:
+            The batch; None while the topic's metadata, or memory, is not there.
+        """
+        if self._nursery is None:
+            raise ProducerClosedError("the producer is not open: use it as `async with`")
+        self._transactions.require_sending()
+        _, key, value, headers = record
+        chosen = self._partition_for(topic, key, partition)
+        if chosen is None:
+            return None
+        batch = self._accumulator.open_batch(topic, chosen)
+        if batch is None or not batch.append(*record):
+            now_ms = self._client.clock.monotonic_ms()
+            batch = self._accumulator.new_batch(topic, chosen, now_ms, key, value, headers)
+            if batch is None:
+                return None
+            try:
+                batch.append(*record)
+            except BaseException:
+                self._accumulator.discard(batch)
+                raise
+            self._accumulator.add(batch)
+            self._transactions.add_partition(topic, chosen)
+            self._client.add_topic(topic)
+            self._wake()
+        self._open[topic, partition if key is None else chosen] = batch
+        return batch
+
+    def _partition_for(self, topic: str, key: bytes | None, partition: int | None) -> int | None:
+        info = self._client.cluster.topics.get(topic)
+        if info is None or not info.partitions:
+            return None
+        if partition is not None:
+            return partition if partition in info.partitions else None
+        if key is not None:
+            return partition_of_key(key, len(info.partitions))
+        sticky = self._sticky.get(topic)
+        if sticky is None:
+            sticky = self._sticky[topic] = StickyPartition(
+                self.settings.batch_size, self._client.random
             )
-        answer = answers[0]
-        if answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            return ProduceResult(
-                answer.base_offset, answer.log_append_time_ms, answer.log_start_offset
+        filled = self._open.pop((topic, None), None)
+        if filled is not None:
+            sticky.produced(filled.size)
+        return sticky.current(_available(self._client.cluster, topic))
+
+    async def _append_waiting(
+        self,
+        topic: str,
+        partition: int | None,
+        record: tuple[int, bytes | None, bytes | None, Headers],
+    ) -> ProducerBatch:
+        """Write a record into a batch as soon as that is possible."""
+        max_block_ms = self._client.settings.max_block_ms
+        deadline_ms = self._client.clock.monotonic_ms() + max_block_ms
+        await trio.lowlevel.checkpoint()
+        while True:
+            batch = self._append(topic, partition, record)
+            if batch is not None:
+                return batch
+            remaining_ms = deadline_ms - self._client.clock.monotonic_ms()
+            info = self._client.cluster.topics.get(topic)
+            if info is None or not info.partitions or partition not in (None, *info.partitions):
+                await self._client.wait_for_topic(topic, partition, max(remaining_ms, 0))
+                continue
+            await self._wait_for_memory(deadline_ms, max_block_ms)
+
+    async def _wait_for_memory(self, deadline_ms: int, max_block_ms: int) -> None:
+        self._waiting_for_memory += 1
+        self._sender.is_memory_exhausted = True
+        self._wake()
+        try:
+            with trio.move_on_at(trio_deadline(self._client.clock, deadline_ms)) as scope:
+                await self._freed.wait()
+        finally:
+            self._waiting_for_memory -= 1
+            self._sender.is_memory_exhausted = self._waiting_for_memory > 0
+        if scope.cancelled_caught:
+            raise BufferExhaustedError(
+                f"buffer_memory={self.settings.buffer_memory} was full for {max_block_ms} ms"
             )
-        leader = answer.current_leader
-        self._client.partition_error(
-            batch.topic,
-            batch.partition,
-            answer.error_code,
-            LeaderAndEpoch(leader.leader_id, leader.leader_epoch),
-            [
-                Node(node.node_id, node.host, node.port, node.rack)
-                for node in response.node_endpoints
-            ],
+
+    def _memory_was_freed(self) -> None:
+        if self._waiting_for_memory:
+            self._freed.set()
+            self._freed = trio.Event()
+
+    def _batch_failed(self, batch: ProducerBatch) -> None:
+        if len(self._unseen) < FAILURES_REMEMBERED_MAX:
+            self._unseen.append(batch)
+
+    async def _send_batch(
+        self, topic: str, partition: int, records: Iterable[RecordToBuild]
+    ) -> ProduceResult:
+        _deprecated("BatchProducer(client).send(topic, partition, records)")
+        if self._batch_producer is None:
+            self._batch_producer = BatchProducer(
+                self._client,
+                acks=self.settings.acks,
+                compression=self.settings.compression_type,
+                idempotent=bool(self.settings.enable_idempotence),
+                delivery_timeout_ms=self.settings.delivery_timeout_ms,
+            )
+        return await self._batch_producer.send(topic, partition, records)
+
+    # --- The task ----------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        self._wakeup.set()
+
+    def _metadata_changed(self, cluster: Cluster) -> None:
+        self._wakeup.set()
+
+    async def _run(self, nursery: trio.Nursery) -> None:
+        """Do what the sender says, again whenever something happened."""
+        clock = self._client.clock
+        while True:
+            self._wakeup = trio.Event()
+            delay_ms = self._sender.step(clock.monotonic_ms())
+            if self._must_get_identity():
+                self._has_identity_task = True
+                nursery.start_soon(self._get_identity)
+            if self._transactions.partitions_to_add and not self._has_adding_task:
+                self._has_adding_task = True
+                nursery.start_soon(self._add_partitions)
+            at_ms = None if delay_ms >= NEVER else clock.monotonic_ms() + delay_ms
+            with trio.move_on_at(trio_deadline(clock, at_ms)):
+                await self._wakeup.wait()
+
+    def _must_get_identity(self) -> bool:
+        return (
+            self.settings.is_idempotent
+            and self._transactions.needs_identity
+            and not self._has_identity_task
+            and bool(self._accumulator.incomplete)
         )
-        where = f"partition {batch.partition} of topic {batch.topic!r}"
-        detail = answer.error_message or error_name(answer.error_code)
-        raise KafkaError(error_of(answer.error_code), f"{where}: {detail}")
+
+    async def _get_identity(self) -> None:
+        try:
+            await self._coordinators.init_producer_id()
+        except (KafkaError, ClientError) as failure:
+            self._open.clear()
+            self._sender.fail_waiting(failure)
+        finally:
+            self._has_identity_task = False
+            self._wake()
+
+    async def _add_partitions(self) -> None:
+        try:
+            await self._coordinators.add_partitions()
+        except (KafkaError, ClientError) as failure:
+            self._sender.fail_waiting(failure)
+        finally:
+            self._has_adding_task = False
+            self._wake()
+
+
+def _available(cluster: Cluster, topic: str) -> list[int]:
+    """The partitions of a topic that have a leader; all of them where none has."""
+    partitions = cluster.topics[topic].partitions
+    led = [index for index, info in partitions.items() if info.leader_id is not None]
+    return led or list(partitions)
+
+
+def _deprecated(replacement: str) -> None:
+    warnings.warn(
+        f"this form of Producer goes with the next release: use {replacement}",
+        DeprecationWarning,
+        stacklevel=3,
+    )

@@ -62,17 +62,60 @@ def build_batch(
             base_timestamp = max_timestamp = timestamp
         elif timestamp > max_timestamp:
             max_timestamp = timestamp
-        _append_record(body, count - 1, timestamp - base_timestamp, key, value, headers)
+        append_record(body, count - 1, timestamp - base_timestamp, key, value, headers)
     if count == 0:
         raise ValueError("a batch holds at least one record")
     payload = body if compression is Compression.NONE else compress(compression, body)
     batch = bytearray(BATCH_HEADER_BYTES)
     batch += payload
-    attributes = (
+    write_header(
+        batch,
+        count=count,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        attributes=batch_attributes(compression, transactional=transactional, control=control),
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+    write_crc(batch)
+    return batch
+
+
+def batch_attributes(compression: Compression, *, transactional: bool, control: bool) -> int:
+    """The attributes of a batch whose timestamps are its producer's."""
+    return (
         compression
         | (TRANSACTIONAL_FLAG if transactional else 0)
         | (CONTROL_FLAG if control else 0)
     )
+
+
+def write_header(
+    batch: bytearray,
+    *,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    attributes: int,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+) -> None:
+    """Write the header of one whole batch, all but its checksum, into its first 61 bytes.
+
+    Args:
+        batch: with its records behind the header, compressed already.
+        count: of the records; their offsets are consecutive.
+        base_timestamp: of the first record, in ms.
+        max_timestamp: the latest of any record, in ms.
+        attributes: as `batch_attributes` makes them.
+        base_offset: as for `build_batch`, and so is the rest.
+    """
     BATCH_HEADER.pack_into(
         batch,
         0,
@@ -90,8 +133,6 @@ def build_batch(
         base_sequence,
         count,
     )
-    write_crc(batch)
-    return batch
 
 
 def write_crc(batch: bytearray | memoryview) -> None:
@@ -101,7 +142,7 @@ def write_crc(batch: bytearray | memoryview) -> None:
     batch[CRC_AT:CRC_COVERS_FROM] = checksum.to_bytes(4, "big")
 
 
-def _append_record(
+def append_record(
     body: bytearray,
     offset_delta: int,
     timestamp_delta: int,
@@ -109,6 +150,16 @@ def _append_record(
     value: bytes | None,
     headers: Headers,
 ) -> None:
+    """Write one record at the end of a batch's records.
+
+    Args:
+        body: the records so far.
+        offset_delta: to the batch's base offset.
+        timestamp_delta: to the batch's base timestamp, in milliseconds.
+        key: or None.
+        value: or None.
+        headers: names and values.
+    """
     record = bytearray(1)  # attributes: none are in use
     append_zigzag_varint(record, timestamp_delta)
     append_zigzag_varint(record, offset_delta)

@@ -117,8 +117,27 @@ def test_a_missing_file_is_one_sentence(on_broker: Odradek, created: str, tmp_pa
 
 def test_a_record_too_large_is_refused_in_one_line(on_broker: Odradek, created: str) -> None:
     outcome = on_broker("produce", created, stdin=b"x" * 2_000_000, code=1)
-    assert outcome.err.startswith("odradek: error: ")
+    assert outcome.err.startswith("odradek: error: partition ")
+    assert "max.message.bytes" in outcome.err
     assert len(outcome.err.splitlines()) == 1
+
+
+def test_lines_above_a_megabyte_go_through_where_the_topic_takes_them(
+    on_broker: Odradek, topic: str, tmp_path: Path
+) -> None:
+    on_broker("topics", "create", topic, "-c", "max.message.bytes=8000000")
+    lines = ["x" * 3_000_000, "small", "y" * 1_500_000]
+    file = tmp_path / "lines"
+    file.write_text("\n".join(lines) + "\n")
+    on_broker("produce", topic, "--file", file)
+    assert on_broker("consume", topic, "--from-beginning", "-e").lines == lines
+
+
+def test_what_comes_before_a_wrong_line_is_sent(
+    on_broker: Odradek, broker: Any, created: str
+) -> None:
+    on_broker("produce", created, "-K", ",", stdin=b"a,1\nb 2\n", code=1)
+    assert records_of(broker, created, 1)[0].value == b"1"
 
 
 def test_json_lines_hold_the_whole_record(on_broker: Odradek, broker: Any, created: str) -> None:

@@ -9,11 +9,11 @@ import trio
 
 from odradek.client import (
     Admin,
+    BatchProducer,
     ClientSettings,
     DisconnectedError,
     Fetcher,
     KafkaClient,
-    Producer,
     open_connection,
 )
 from odradek.client.admin.admin import BROKER_RESOURCE, NewTopic
@@ -47,7 +47,7 @@ async def fetch_values(client: KafkaClient, topic: str, count: int) -> list[byte
 async def test_records_produced_are_fetched(broker, topic):
     async with KafkaClient(broker.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(topic, 2, 1)])
-        producer = Producer(client)
+        producer = BatchProducer(client)
         first = await producer.send(topic, 0, numbered(0, 3))
         second = await producer.send(topic, 0, numbered(3, 2))
         other = await producer.send(topic, 1, [(None, b"other", TIMESTAMP_MS, [("h", b"1")])])
@@ -69,20 +69,20 @@ async def test_records_produced_are_fetched(broker, topic):
 async def test_compressed_batches_come_back(broker, topic, compression):
     async with KafkaClient(broker.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(topic, 1, 1)])
-        await Producer(client, compression=compression).send(topic, 0, numbered(0, 50))
+        await BatchProducer(client, compression=compression).send(topic, 0, numbered(0, 50))
         assert await fetch_values(client, topic, 50) == [b"%d" % n for n in range(50)]
 
 
 async def test_a_topic_is_created_by_producing_to_it(broker, topic):
     async with KafkaClient(broker.bootstrap) as client:
-        await Producer(client).send(topic, 0, numbered(0, 1))
+        await BatchProducer(client).send(topic, 0, numbered(0, 1))
         assert await fetch_values(client, topic, 1) == [b"0"]
 
 
 async def test_an_idempotent_producer_is_accepted_batch_after_batch(broker, topic):
     async with KafkaClient(broker.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(topic, 2, 1)])
-        producer = Producer(client, idempotent=True)
+        producer = BatchProducer(client, idempotent=True)
         for batch in range(4):
             for partition in (0, 1):
                 result = await producer.send(topic, partition, numbered(5 * batch, 5))
@@ -92,7 +92,7 @@ async def test_an_idempotent_producer_is_accepted_batch_after_batch(broker, topi
 async def test_offsets_are_told(broker, topic):
     async with KafkaClient(broker.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(topic, 1, 1)])
-        await Producer(client).send(topic, 0, numbered(0, 10))
+        await BatchProducer(client).send(topic, 0, numbered(0, 10))
         fetcher = Fetcher(client)
         key = (topic, 0)
         assert (await fetcher.list_offsets({key: EARLIEST_TIMESTAMP}))[key].offset == 0
@@ -151,7 +151,7 @@ async def test_a_partition_placed_by_hand_is_where_it_was_put(broker, topic):
 async def test_a_topic_created_anew_under_its_name_is_used(broker, topic):
     settings = ClientSettings(allow_auto_create_topics=False)
     async with KafkaClient(broker.bootstrap, settings) as client:
-        admin, producer = Admin(client), Producer(client)
+        admin, producer = Admin(client), BatchProducer(client)
         await admin.create_topics([NewTopic(topic, 1, 1)])
         await producer.send(topic, 0, numbered(0, 3))
         old = (await client.wait_for_topic(topic)).topic_id
@@ -183,7 +183,7 @@ async def test_a_client_goes_on_after_its_broker_was_killed_and_came_back(
 ):
     process = start_broker(tmp_path / "data")
     async with KafkaClient(process.bootstrap) as client:
-        producer = Producer(client)
+        producer = BatchProducer(client)
         await producer.send(topic, 0, numbered(0, 3))
         version = client.metadata.update_version
         await trio.to_thread.run_sync(process.kill)
@@ -205,7 +205,7 @@ async def test_a_client_goes_on_after_its_broker_was_killed_and_came_back(
 async def test_a_request_in_flight_fails_when_its_broker_is_killed(start_broker, topic):
     process = start_broker()
     async with KafkaClient(process.bootstrap) as client:
-        await Producer(client).send(topic, 0, numbered(0, 1))
+        await BatchProducer(client).send(topic, 0, numbered(0, 1))
         fetcher = Fetcher(client, max_wait_ms=20_000)
         fetcher.assign({(topic, 0): 1})
         version = client.metadata.update_version

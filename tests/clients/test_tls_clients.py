@@ -25,7 +25,7 @@ from kafka.errors import KafkaTimeoutError
 from support.kafka_process import wait_for_text
 
 from odradek.client import AuthenticationError, Fetcher, KafkaClient, open_connection
-from odradek.client import Producer as OwnProducer
+from odradek.client import BatchProducer as OwnProducer
 from odradek.testing import Broker
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 

@@ -18,7 +18,7 @@ from support.broker_cluster import BROKER_IDS, BrokerCluster, leaders
 from support.cluster_clients import require_that_clients_see
 from support.cluster_topics import create
 
-from odradek.client import KafkaClient, Producer
+from odradek.client import BatchProducer, KafkaClient
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.protocol.records import build_batch
@@ -142,7 +142,7 @@ def test_a_broker_that_slept_through_a_new_leader_answers_an_error_and_clients_f
     async def produce_across_the_pause() -> None:
 
         async with KafkaClient(cluster.bootstrap) as client:
-            producer = Producer(client, acks=1)  # nobody copies what is produced
+            producer = BatchProducer(client, acks=1)  # nobody copies what is produced
             await producer.send("t", 0, [(None, b"before", now_ms(), ())])
             cluster.pause(former)
             try:

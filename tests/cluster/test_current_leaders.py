@@ -18,7 +18,7 @@ from support.in_process_cluster import SECONDS_MAX, T0, InProcessCluster
 
 from odradek.broker.broker import Broker
 from odradek.broker.request.requests import Request
-from odradek.client import Fetcher, KafkaClient, Producer, open_connection
+from odradek.client import BatchProducer, Fetcher, KafkaClient, open_connection
 from odradek.common.errors import ErrorCode
 from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata.metadata_waiting import partitions_are_led
@@ -281,7 +281,7 @@ async def test_our_producer_and_fetcher_go_to_a_new_leader_without_metadata(
     await cluster.create(2, 1)
     await cluster.put_in_order(1, 2)
     async with KafkaClient(cluster.bootstrap(3)) as client:
-        producer, fetcher = Producer(client), Fetcher(client)
+        producer, fetcher = BatchProducer(client), Fetcher(client)
         assert (await producer.send("t", 0, [(None, b"1", NOW_MS, ())])).base_offset == 0
         fetcher.assign({("t", 0): 0})
         with trio.fail_after(SECONDS_MAX):

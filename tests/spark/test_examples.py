@@ -58,6 +58,21 @@ def test_trio_client(run_example: Any) -> None:
     assert lines == [f"0:{number} hello number {number}" for number in range(10)]
 
 
+@pytest.mark.clients
+def test_client_producer(run_example: Any) -> None:
+    first, last = run_example("client_producer.py").splitlines()
+    assert first == "the first record is in partition 0 at offset 0"
+    assert last == "1,000 records are in the log, each once and in order"
+
+
+@pytest.mark.clients
+def test_client_transactions(run_example: Any) -> None:
+    assert run_example("client_transactions.py").splitlines() == [
+        "aborted: this record is wrong",
+        "10 squares and the position 10 are committed",
+    ]
+
+
 @pytest.mark.spark
 def test_spark_batch(run_example: Any) -> None:
     cells = run_example("spark_batch.py").replace("|", " ").split()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.spark_rows import by_place, fill, rows_of
-from support.stream_worker import SOURCES, Job, StreamWorker, start_queries
+from support.stream_worker import SOURCES, Job, StreamWorker
 
 from odradek.testing.waiting import wait_until
 
@@ -29,15 +29,14 @@ def batches_begun(folder: Path, source: str) -> int:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.soak)])
 def test_a_killed_driver_goes_on_and_gives_each_record_once(
-    spark: Any, topics: Topics, tmp_path: Path, kills: int
+    spark: Any, topics: Topics, tmp_path: Path
 ) -> None:
     topic = topics.create(partitions=PARTITIONS)
     produced = fill(topics.bootstrap, topic, COUNT, PARTITIONS)
     job = Job(topics.bootstrap, topic, str(tmp_path), BATCH, ends=False)
     log = tmp_path / "worker.log"
-    for _ in range(kills):
+    for _ in range(2):
         begun = {source: batches_begun(tmp_path, source) for source in SOURCES}
         with StreamWorker(job, log) as worker:
 
@@ -48,9 +47,8 @@ def test_a_killed_driver_goes_on_and_gives_each_record_once(
             wait_until(has_gone_on, RUN_SECONDS_MAX, lambda: log.read_text()[-3000:])
     assert all(batches_begun(tmp_path, each) < COUNT / BATCH for each in SOURCES)
     produced += fill(topics.bootstrap, topic, 300, PARTITIONS, first=COUNT)
-    last = job._replace(ends=True, offsets_per_batch=COUNT // 2)
-    for query in start_queries(spark, last).values():
-        assert query.awaitTermination(RUN_SECONDS_MAX)
+    with StreamWorker(job._replace(ends=True, offsets_per_batch=COUNT // 2), log) as worker:
+        worker.finish(RUN_SECONDS_MAX)
     for source in SOURCES:
         found = rows_of(spark.read.parquet(str(tmp_path / f"table-{source}")))
         assert found == by_place(produced), source

@@ -159,10 +159,7 @@ class ConfluentMember(PolledMember):
             if error.fatal() or not error.retriable():
                 raise KafkaException(error)
             return ()
-        partition, offset = message.partition(), message.offset()
-        assert partition is not None
-        assert offset is not None
-        return ((partition, offset),)
+        return ((message.partition(), message.offset()),)
 
     def commit(self, commits: Mapping[int, Commit]) -> bool:
         wanted = [
@@ -235,7 +232,7 @@ def _numbers(partitions: Iterable[object]) -> set[int]:
 # -- kafka-python ------------------------------------------------------------------------------
 
 
-class KafkaPythonMember(PolledMember, ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
+class KafkaPythonMember(PolledMember, ConsumerRebalanceListener):
     """kafka-python's consumer, of a classic group."""
 
     def __init__(

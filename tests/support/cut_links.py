@@ -41,9 +41,6 @@ class _Link:
         self.is_open.set()
         self.connections: set[trio.CancelScope] = set()
 
-    def is_reset(self) -> bool:
-        return self.cut is Cut.RESET
-
 
 class CuttableLinks:
     """Proxies in a thread of their own; a context manager that ends them.
@@ -156,7 +153,7 @@ class CuttableLinks:
     async def _relay(
         self, broker_id: int, client: trio.SocketStream, first: bytes, link: _Link
     ) -> None:
-        if link.is_reset():
+        if link.cut is Cut.RESET:
             _reset(client)
             return
         await link.is_open.wait()
@@ -171,7 +168,7 @@ class CuttableLinks:
                     async with trio.open_nursery() as nursery:
                         nursery.start_soon(_pump, client, server, link, scope)
                         nursery.start_soon(_pump, server, client, link, scope)
-                if link.is_reset():  # meanwhile
+                if link.cut is Cut.RESET:
                     _reset(server)
                     _reset(client)
         finally:

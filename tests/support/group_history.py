@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it has it
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 
 from .churn_clients import AiokafkaLoop, JoinGroup, confluent_group, kafka_python_group
@@ -73,7 +73,8 @@ def join_group(kind: str, watch: WatchedGroup, bootstrap: str, topic: str, group
     if protocol == "consumer":
         return confluent_group(*where, protocol=protocol, group_remote_assignor=assignor)
     strategy = {"eager": "range", "cooperative": "cooperative-sticky"}[assignor]
-    return confluent_group(*where, protocol=protocol, partition_assignment_strategy=strategy)
+    extra = {"partition_assignment_strategy": strategy}
+    return confluent_group(*where, protocol=protocol, **extra)
 
 
 def create_topic(bootstrap: str, topic: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 
 from .replication_checker import ReplicationChecker, Token
 
@@ -68,11 +67,9 @@ class History:
         with self._changed:
             self.checker.refused(token, partition, str(reason))
 
-    @contextmanager
-    def telling(self) -> Iterator[ReplicationChecker]:
-        """The checker, for one thread alone."""
+    def tell(self, event: Callable[[ReplicationChecker], None]) -> None:
         with self._changed:
-            yield self.checker
+            event(self.checker)
 
     def has_violations(self) -> bool:
         """Whether anything was found yet."""

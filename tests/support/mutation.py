@@ -95,8 +95,7 @@ def _empty_code(code: CodeType) -> CodeType:
         yield from ()
 
     async def no_items_later(*_: Any, **__: Any) -> Any:
-        nothing: tuple[None, ...] = ()
-        for each in nothing:
+        for each in ():
             yield each
 
     if code.co_flags & CO_COROUTINE:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from odradek.protocol.compression.decompression import iter_decompressed
 from odradek.protocol.records import walk
 
 TRIES = 10
@@ -40,7 +39,7 @@ def _least_seconds(work: Callable[[], object]) -> float:
 def counting_decompressed() -> Iterator[list[int]]:
     """The bytes of each piece of compressed records that is decompressed meanwhile to walk over."""
     pieces: list[int] = []
-    real = iter_decompressed
+    real = walk.iter_decompressed
 
     def counted(*arguments: Any) -> Iterator[Any]:
         for piece in real(*arguments):

@@ -8,12 +8,12 @@ from support.client_parts import NoChance, partition, topic
 from support.scripted_cluster import SILENCE, Received, ScriptedCluster
 
 from odradek.client import (
+    BatchProducer,
     ClientSettings,
     DisconnectedError,
     KafkaClient,
     MetadataTimeoutError,
     PeerProtocolError,
-    Producer,
     ProduceResult,
     RequestTimeoutError,
 )
@@ -91,7 +91,7 @@ def batches(cluster: ScriptedCluster) -> list[tuple[int, RecordBatch]]:
 
 async def test_a_batch_goes_to_the_leader_and_its_offset_comes_back(make_client, cluster):
     async with make_client() as client:
-        result = await Producer(client).send("t", 0, [RECORD, (None, None, 5, ())])
+        result = await BatchProducer(client).send("t", 0, [RECORD, (None, None, 5, ())])
     assert result == ProduceResult(base_offset=42)
     ((node_id, batch),) = batches(cluster)
     assert node_id == 1
@@ -104,7 +104,7 @@ async def test_a_batch_goes_to_the_leader_and_its_offset_comes_back(make_client,
 
 async def test_a_batch_is_compressed_if_asked_for(make_client, cluster):
     async with make_client() as client:
-        await Producer(client, compression=Compression.GZIP).send("t", 0, [RECORD])
+        await BatchProducer(client, compression=Compression.GZIP).send("t", 0, [RECORD])
     assert batches(cluster)[0][1].compression is Compression.GZIP
 
 
@@ -118,7 +118,7 @@ async def test_after_not_leader_the_metadata_is_refreshed_and_the_new_leader_get
     cluster.brokers[1].answers[ApiKey.PRODUCE] = moved
     async with make_client() as client:
         before = client.metadata.update_version
-        result = await Producer(client).send("t", 0, [RECORD])
+        result = await BatchProducer(client).send("t", 0, [RECORD])
         assert client.metadata.update_version > before
     assert result.base_offset == 42
     assert [node_id for node_id, _ in batches(cluster)][-1] == 2
@@ -132,7 +132,7 @@ async def test_a_leader_named_in_the_answer_gets_it_without_a_refresh(
     )
     async with make_client() as client:
         # Metadata goes on to name the old leader.
-        assert (await Producer(client).send("t", 0, [RECORD])).base_offset == 42
+        assert (await BatchProducer(client).send("t", 0, [RECORD])).base_offset == 42
     assert [node_id for node_id, _ in batches(cluster)] == [1, 2]
 
 
@@ -145,7 +145,7 @@ async def test_a_partition_without_a_leader_is_waited_for(make_client, cluster, 
 
     async with make_client() as client, trio.open_nursery() as electing:
         electing.start_soon(elect)
-        await Producer(client).send("t", 0, [RECORD])
+        await BatchProducer(client).send("t", 0, [RECORD])
     assert [node_id for node_id, _ in batches(cluster)] == [2]
 
 
@@ -155,7 +155,7 @@ async def test_a_partition_that_stays_without_a_leader_is_given_up(
     lead(cluster, NO_LEADER, epoch=1)
     async with make_client() as client:
         with pytest.raises(MetadataTimeoutError, match="had no leader for 3000 ms"):
-            await Producer(client, delivery_timeout_ms=3_000).send("t", 0, [RECORD])
+            await BatchProducer(client, delivery_timeout_ms=3_000).send("t", 0, [RECORD])
 
 
 async def test_a_batch_is_sent_again_after_the_connection_was_lost(
@@ -168,7 +168,7 @@ async def test_a_batch_is_sent_again_after_the_connection_was_lost(
 
     cluster.brokers[1].answers[ApiKey.PRODUCE] = die_once
     async with make_client() as client:
-        assert (await Producer(client).send("t", 0, [RECORD])).base_offset == 7
+        assert (await BatchProducer(client).send("t", 0, [RECORD])).base_offset == 7
     assert len(batches(cluster)) == 2
 
 
@@ -177,7 +177,7 @@ async def test_an_error_that_will_not_pass_is_raised_at_once(make_client, cluste
     cluster.brokers[1].answers[ApiKey.PRODUCE] = lambda received: produced(received, code)
     async with make_client() as client:
         with pytest.raises(KafkaError, match="partition 0 of topic 't'") as raised:
-            await Producer(client).send("t", 0, [RECORD])
+            await BatchProducer(client).send("t", 0, [RECORD])
     expected = ErrorCode.UNKNOWN_SERVER_ERROR if code == 999 else code
     assert raised.value.code == expected
     assert len(batches(cluster)) == 1
@@ -192,7 +192,7 @@ async def test_an_error_that_does_not_pass_is_raised_at_the_end_of_the_time(
     async with make_client() as client:
         start = trio.current_time()
         with pytest.raises(KafkaError) as raised:
-            await Producer(client, delivery_timeout_ms=10_000).send("t", 0, [RECORD])
+            await BatchProducer(client, delivery_timeout_ms=10_000).send("t", 0, [RECORD])
         assert raised.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
         assert 8 < trio.current_time() - start <= 10
     # With a backoff that doubles up to a second, not in a loop without a pause.
@@ -206,21 +206,21 @@ async def test_a_broker_that_never_answers_is_given_up_at_the_end_of_the_time(
     async with make_client(request_timeout_ms=2_000) as client:
         start = trio.current_time()
         with pytest.raises(RequestTimeoutError):
-            await Producer(client, delivery_timeout_ms=5_000).send("t", 0, [RECORD])
+            await BatchProducer(client, delivery_timeout_ms=5_000).send("t", 0, [RECORD])
         assert trio.current_time() - start == pytest.approx(5, abs=0.5)
 
 
 async def test_without_acks_nothing_is_waited_for(make_client, cluster):
     cluster.brokers[1].answers[ApiKey.PRODUCE] = lambda received: None
     async with make_client() as client:
-        assert await Producer(client, acks=0).send("t", 0, [RECORD]) == ProduceResult()
+        assert await BatchProducer(client, acks=0).send("t", 0, [RECORD]) == ProduceResult()
         await cluster.brokers[1].wait_for_request(ApiKey.PRODUCE)
 
 
 async def test_a_topic_without_an_id_is_named(make_client, cluster):
     cluster.topics["t"] = topic("t", partition(0, leader=1))
     async with make_client() as client:
-        await Producer(client).send("t", 0, [RECORD])
+        await BatchProducer(client).send("t", 0, [RECORD])
     (received,) = [r for r in cluster.brokers[1].requests if r.api_key == ApiKey.PRODUCE]
     assert received.version == 12
     assert received.body.topic_data[0].name == "t"
@@ -230,13 +230,13 @@ async def test_an_answer_for_another_partition_is_an_error(make_client, cluster)
     cluster.brokers[1].answers[ApiKey.PRODUCE] = lambda received: produced(received, index=3)
     async with make_client() as client:
         with pytest.raises(PeerProtocolError, match=r"was answered for \[3\]"):
-            await Producer(client).send("t", 0, [RECORD])
+            await BatchProducer(client).send("t", 0, [RECORD])
 
 
 @pytest.mark.parametrize(("acks", "idempotent"), [(2, False), (-2, False), (1, True), (0, True)])
 async def test_acks_that_make_no_sense_are_refused(make_client, acks, idempotent):
     with pytest.raises(ValueError, match="acks"):
-        Producer(make_client(), acks=acks, idempotent=idempotent)
+        BatchProducer(make_client(), acks=acks, idempotent=idempotent)
 
 
 # --- Idempotence ----------------------------------------------------------------------------
@@ -244,7 +244,7 @@ async def test_acks_that_make_no_sense_are_refused(make_client, acks, idempotent
 
 @pytest.fixture
 def ids(cluster):
-    """Producer ids 100, 101 and so on; tells how many were given."""
+    """BatchProducer ids 100, 101 and so on; tells how many were given."""
     given: list[int] = []
 
     def give(received):
@@ -261,7 +261,7 @@ def stamps(cluster: ScriptedCluster) -> list[tuple[int, int, int]]:
 
 async def test_an_idempotent_producer_numbers_its_records(make_client, cluster, ids):
     async with make_client() as client:
-        producer = Producer(client, idempotent=True)
+        producer = BatchProducer(client, idempotent=True)
         await producer.send("t", 0, [RECORD] * 3)
         await producer.send("t", 0, [RECORD])
     assert stamps(cluster) == [(100, 3, 0), (100, 3, 3)]
@@ -276,7 +276,7 @@ async def test_a_batch_sent_again_has_the_same_number(make_client, cluster, ids,
 
     cluster.brokers[1].answers[ApiKey.PRODUCE] = die_once
     async with make_client() as client:
-        await Producer(client, idempotent=True).send("t", 0, [RECORD])
+        await BatchProducer(client, idempotent=True).send("t", 0, [RECORD])
     assert stamps(cluster) == [(100, 3, 0)] * 2
 
 
@@ -285,7 +285,9 @@ async def test_a_batch_that_was_there_already_is_a_success(make_client, cluster,
         received, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, base_offset=-1
     )
     async with make_client() as client:
-        assert (await Producer(client, idempotent=True).send("t", 0, [RECORD])).base_offset == -1
+        assert (
+            await BatchProducer(client, idempotent=True).send("t", 0, [RECORD])
+        ).base_offset == -1
 
 
 async def test_after_an_unknown_outcome_the_partition_gets_another_producer_id(
@@ -293,7 +295,7 @@ async def test_after_an_unknown_outcome_the_partition_gets_another_producer_id(
 ):
     cluster.brokers[1].answers[ApiKey.PRODUCE] = lambda received: SILENCE
     async with make_client(request_timeout_ms=1_000) as client:
-        producer = Producer(client, idempotent=True, delivery_timeout_ms=1_000)
+        producer = BatchProducer(client, idempotent=True, delivery_timeout_ms=1_000)
         with pytest.raises(DisconnectedError):
             await producer.send("t", 0, [RECORD])
         cluster.answer_all(ApiKey.PRODUCE, produced)
@@ -307,7 +309,7 @@ async def test_a_cancelled_batch_counts_as_an_unknown_outcome(
 ):
     cluster.brokers[1].answers[ApiKey.PRODUCE] = lambda received: SILENCE
     async with make_client() as client:
-        producer = Producer(client, idempotent=True)
+        producer = BatchProducer(client, idempotent=True)
         with trio.move_on_after(1):
             await producer.send("t", 0, [RECORD])
         cluster.answer_all(ApiKey.PRODUCE, produced)
@@ -331,7 +333,7 @@ async def test_the_batches_of_a_partition_are_sent_one_after_the_other(
 
     cluster.brokers[1].answers[ApiKey.PRODUCE] = slowly
     async with make_client() as client, trio.open_nursery() as sending:
-        producer = Producer(client, idempotent=True)
+        producer = BatchProducer(client, idempotent=True)
         for _ in range(3):
             sending.start_soon(producer.send, "t", 0, [RECORD])
     assert most == 1
@@ -351,7 +353,7 @@ async def test_a_producer_id_that_cannot_be_given_yet_is_asked_for_again(
 
     cluster.answer_all(ApiKey.INIT_PRODUCER_ID, later)
     async with make_client() as client:
-        await Producer(client, idempotent=True).send("t", 0, [RECORD])
+        await BatchProducer(client, idempotent=True).send("t", 0, [RECORD])
     assert stamps(cluster) == [(100, 3, 0)]
 
 
@@ -362,7 +364,7 @@ async def test_a_producer_id_that_is_refused_is_an_error(make_client, cluster):
     )
     async with make_client() as client:
         with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
-            await Producer(client, idempotent=True).send("t", 0, [RECORD])
+            await BatchProducer(client, idempotent=True).send("t", 0, [RECORD])
 
 
 async def test_sequences_begin_again_after_the_largest(make_client, cluster, ids):

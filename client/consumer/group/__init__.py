@@ -1,1 +1,0 @@
-"""Membership of a group, by both protocols, and the offsets that it commits."""
