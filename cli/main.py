@@ -1,7 +1,7 @@
 """The entry point of `odradek`: it looks at the first argument, and little else.
 
-`serve` is dispatched before typer, rich and kafka-python are imported: together they take
-longer to load than a broker takes to start.
+`serve` is dispatched before typer and rich are imported: together they take longer to load than a
+broker takes to start.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .serve.command import main as serve
 
         return serve(arguments[1:])
-    from .app import run
+    from .run import run
 
     return run(arguments)
 

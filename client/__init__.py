@@ -1,4 +1,4 @@
-"""A small trio-native Kafka client: connections, Metadata, producer, fetcher, admin.
+"""A small trio-native Kafka client: connections, Metadata, producer, consumer, admin.
 
 The broker uses it to talk to other brokers, and it is meant to be used on its own just as
 well; there is no other Kafka client for trio.
@@ -6,14 +6,14 @@ well; there is no other Kafka client for trio.
     async with KafkaClient("127.0.0.1:9092") as client:
         async with Producer(client) as producer:
             await producer.send("greetings", b"hello", key=b"key")
-        fetcher = Fetcher(client)
-        fetcher.assign({("greetings", 0): 0})
-        for record in await fetcher.poll():
-            print(record.offset, record.value)
+        async with Consumer(client, group_id="readers", topics=["greetings"]) as consumer:
+            async for record in consumer:
+                print(record.offset, record.value)
 
 | class | what it is |
 |---|---|
 | `KafkaClient` | knows the cluster (Metadata), sends any request to any of its brokers |
+| `Consumer` | a member of a group of either protocol, or alone with its partitions |
 | `Producer` | accumulates records into batches; idempotent, and transactional |
 | `BatchProducer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
 | `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
@@ -37,7 +37,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .admin.admin import Admin
     from .client import KafkaClient
+    from .consumer.consumer import Consumer
+    from .consumer.fetched_records import FetchedBatch
     from .consumer.fetcher import FetchedRecord, Fetcher
+    from .consumer.group.committed_offsets import OffsetAndMetadata
+    from .consumer.group.membership import GroupMetadata
+    from .consumer.rebalance_listener import RebalanceListener
+    from .consumer.settings import ConsumerSettings
     from .errors import (
         AuthenticationError,
         ClientClosedError,
@@ -56,7 +62,6 @@ if TYPE_CHECKING:
     from .network.connection import Connection, open_connection
     from .network.network import NetworkClient
     from .producer.batch_producer import BatchProducer, ProduceResult
-    from .producer.coordinator_requests import OffsetAndMetadata
     from .producer.delivery import Delivery, RecordMetadata
     from .producer.errors import (
         AbortableTransactionError,
@@ -90,19 +95,23 @@ _MODULES = {
     "Cluster": "metadata.cluster",
     "ConnectError": "errors",
     "Connection": "network.connection",
+    "Consumer": "consumer.consumer",
+    "ConsumerSettings": "consumer.settings",
     "Delivery": "producer.delivery",
     "DeliveryTimeoutError": "producer.errors",
     "DisconnectedError": "errors",
     "FatalProducerError": "producer.errors",
+    "FetchedBatch": "consumer.fetched_records",
     "FetchedRecord": "consumer.fetcher",
     "Fetcher": "consumer.fetcher",
+    "GroupMetadata": "consumer.group.membership",
     "KafkaClient": "client",
     "Metadata": "metadata.metadata",
     "MetadataTimeoutError": "errors",
     "MetadataUpdater": "metadata.metadata_updater",
     "NetworkClient": "network.network",
     "Node": "metadata.cluster",
-    "OffsetAndMetadata": "producer.coordinator_requests",
+    "OffsetAndMetadata": "consumer.group.committed_offsets",
     "PartitionInfo": "metadata.cluster",
     "PeerProtocolError": "errors",
     "ProduceResult": "producer.batch_producer",
@@ -111,6 +120,7 @@ _MODULES = {
     "ProducerError": "producer.errors",
     "ProducerFencedError": "producer.errors",
     "ProducerSettings": "producer.settings",
+    "RebalanceListener": "consumer.rebalance_listener",
     "RecordMetadata": "producer.delivery",
     "RecordTooLargeError": "producer.errors",
     "RequestTimeoutError": "errors",
@@ -139,12 +149,16 @@ __all__ = [
     "Cluster",
     "ConnectError",
     "Connection",
+    "Consumer",
+    "ConsumerSettings",
     "Delivery",
     "DeliveryTimeoutError",
     "DisconnectedError",
     "FatalProducerError",
+    "FetchedBatch",
     "FetchedRecord",
     "Fetcher",
+    "GroupMetadata",
     "KafkaClient",
     "Metadata",
     "MetadataTimeoutError",
@@ -160,6 +174,7 @@ __all__ = [
     "ProducerError",
     "ProducerFencedError",
     "ProducerSettings",
+    "RebalanceListener",
     "RecordMetadata",
     "RecordTooLargeError",
     "RequestTimeoutError",

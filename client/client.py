@@ -47,6 +47,9 @@ AUTO_CREATION_FROM = 4
 RELIABLE_EPOCHS_FROM = 9
 """Versions of Metadata: before, a broker may answer with epochs older than its leaders."""
 
+OWN_IDS_BELOW = -(1 << 20)
+"""Neither brokers nor the addresses of a bootstrap list have ids like these."""
+
 
 class KafkaClient:
     """Use it as `async with KafkaClient("127.0.0.1:9092") as client`.
@@ -107,6 +110,7 @@ class KafkaClient:
         self.connection_listeners: list[Callable[[], None]] = []
         """Each is called when a connection opened, failed or ended."""
         self._is_open = False
+        self._last_own_id = OWN_IDS_BELOW
         self._something_happened = trio.Event()
         self._metadata_changed = trio.Event()
 
@@ -313,6 +317,12 @@ class KafkaClient:
             self.wake()
             await self.wait_for_metadata(version, attempts.remaining_ms)
         return await self.network.send(controller, request, **options)
+
+    def own_connection_id(self) -> int:
+        """An id for a node that nobody else uses, and so for a connection that nothing of anybody
+        else's waits behind: `network.send(node._replace(id=...), request)`."""
+        self._last_own_id -= 1
+        return self._last_own_id
 
     def attempts(self, timeout_ms: int) -> Attempts:
         """Pauses for trying something again, for so long altogether."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -70,13 +70,6 @@ def kafka_settings(command_config: Path | None) -> tuple[SSLContext | None, dict
     except TlsError as error:
         fail(f"{command_config}: {error}")
     return context, {key: value for key, value in settings.items() if key.startswith("ssl.")}
-
-
-def kafka_python_settings(tls: SSLContext | None) -> dict[str, Any]:
-    """The same for a client of kafka-python."""
-    if tls is None:
-        return {}
-    return {"security_protocol": SSL, "ssl_context": tls}
 
 
 def why_nobody_answers(addresses: list[str], tls: SSLContext | None) -> str | None:

@@ -1,4 +1,4 @@
-"""How the commands reach a broker: kafka-python's clients, made one way.
+"""How the commands reach a broker.
 
 The bootstrap address is `--bootstrap-server`, or the variable ODRADEK_BOOTSTRAP_SERVER; how it is
 spoken to, if not in plain, is in a file that `--command-config` names.
@@ -6,15 +6,13 @@ spoken to, if not in plain, is in a file that `--command-config` names.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .client_settings import kafka_python_settings, tls_of, why_nobody_answers
+from .client_settings import tls_of, why_nobody_answers
 from .errors import CommandError, fail
 
 if TYPE_CHECKING:
@@ -38,27 +36,6 @@ BootstrapServer = Annotated[
     ),
 ]
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
-
-
-@contextmanager
-def consumer_client(
-    bootstrap_server: str, command_config: Path | None = None, **settings: Any
-) -> Iterator[Any]:
-    """A KafkaConsumer that creates no topics, closed on leaving.
-
-    Raises CommandError when no broker answers.
-    """
-    from kafka import KafkaConsumer
-
-    from ..records.codecs import use_own_codecs
-
-    use_own_codecs()
-    settings["allow_auto_create_topics"] = False
-    consumer = _connected(KafkaConsumer, bootstrap_server, command_config, settings)
-    try:
-        yield consumer
-    finally:
-        consumer.close(autocommit=False)
 
 
 def with_client(
@@ -121,31 +98,6 @@ def nobody_at(addresses: list[str], tls: SSLContext | None) -> str:
         f"no broker answers at {','.join(addresses)}; start one with 'odradek serve', or give the"
         " address of another with --bootstrap-server"
     )
-
-
-def _connected(
-    client_class: Callable[..., Any],
-    bootstrap_server: str,
-    command_config: Path | None,
-    settings: dict[str, Any],
-) -> Any:
-    from kafka.errors import KafkaTimeoutError
-
-    # Its own account of a failed connection is dozens of lines; ours is one.
-    logging.getLogger("kafka").addHandler(logging.NullHandler())
-    logging.getLogger("kafka").propagate = False
-    servers = check_addresses(bootstrap_server)
-    tls = tls_of(command_config)
-    try:
-        return client_class(
-            bootstrap_servers=servers,
-            bootstrap_timeout_ms=CONNECT_TIMEOUT_MS,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-            **kafka_python_settings(tls),
-            **settings,
-        )
-    except KafkaTimeoutError as error:
-        raise CommandError(nobody_at(servers, tls)) from error
 
 
 def check_addresses(bootstrap_server: str) -> list[str]:

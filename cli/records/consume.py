@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Generator
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from ...common.sentinels import NO_EPOCH
 from ..common.client_settings import CommandConfig
-from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, consumer_client
+from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import note
 from ..common.times import format_time, parse_time_ms
 from .record_json import record_to_json
 
-POLL_MS = 500
-JOIN_MS = 2000
-"""How long a poll may take that has to join the group: kafka-python 3.0 loses its assignment
-where a poll ends while the group's leader joins again for a topic it has just learned of."""
+if TYPE_CHECKING:
+    from ...client.client import KafkaClient
+    from ...client.consumer.consumer import Consumer
+    from ...client.consumer.fetched_records import FetchedBatch, FetchedRecord
+
+POLL_MS = 100
+"""How often it is looked whether the end, or the time for it, has come."""
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
@@ -100,134 +101,209 @@ def consume(
         )
     if group is not None and partition:
         fail("a group's partitions are given out by the broker; leave out --partition or --group")
-    start_ms = None if from_time is None else parse_time_ms(from_time)
-    show = record_to_json if format == "json" else None
-    write = _writer(show, keys, headers, timestamps, partitions)
-    with consumer_client(
-        bootstrap_server,
-        command_config,
-        group_id=group,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest" if from_beginning else "latest",
-        isolation_level=isolation,
-    ) as consumer:
-        _check_partitions(consumer, topic, partition)
-        if group is None:
-            _assign(consumer, topic, partition)
-            _seek(consumer, from_beginning, offset, start_ms)
-        else:
-            consumer.subscribe([topic])
-        records = _records(consumer, until_end, timeout, commits=group is not None)
-        count = 0
-        for count, record in enumerate(records, start=1):
-            write(record)
-            if count == max_messages:
-                break
-        # Closing the generator commits what was shown last.
-        records.close()
-        sys.stdout.flush()
+    start = Start(from_beginning, offset, None if from_time is None else parse_time_ms(from_time))
+    write = (
+        _write_values
+        if format == "value" and not (keys or headers or timestamps or partitions)
+        else _record_writer(
+            _json if format == "json" else _columns(keys, headers, timestamps, partitions)
+        )
+    )
+
+    async def work(client: KafkaClient) -> int:
+        from ...client.consumer.consumer import Consumer
+        from ...client.consumer.settings import CLASSIC, ConsumerSettings
+
+        chosen = await _partitions(client, topic, partition)
+        settings = ConsumerSettings(
+            group_protocol=CLASSIC,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest" if from_beginning else "latest",
+            isolation_level=int(isolation == "read_committed"),
+        )
+        topics = () if group is None else (topic,)
+        async with Consumer(client, group_id=group, topics=topics, settings=settings) as consumer:
+            if group is None:
+                await _assign(consumer, [(topic, number) for number in chosen], start)
+            limits = Limits(max_messages, until_end, timeout)
+            return await _show(consumer, limits, write, commits=group is not None)
+
+    try:
+        count = with_client(bootstrap_server, work, command_config)
+    except BaseExceptionGroup as failures:
+        # Ctrl-C meets any of the client's tasks.
+        if failures.subgroup(KeyboardInterrupt) is None:
+            raise
+        raise KeyboardInterrupt from None
     note(f"consumed {count:,} records from {topic}")
 
 
-def _check_partitions(consumer: Any, topic: str, requested: list[int] | None) -> None:
-    existing = consumer.partitions_for_topic(topic)
-    if not existing:
+class Start(NamedTuple):
+    """Where reading starts without a group: one of the three, or the end."""
+
+    from_beginning: bool
+    offset: int | None
+    time_ms: int | None
+
+
+class Limits(NamedTuple):
+    """When to stop: after so many records, at the end, or when nothing came for so long."""
+
+    max_messages: int | None
+    until_end: bool
+    timeout_s: float | None
+
+
+Writer = Callable[["FetchedBatch", int | None], tuple[bytes, int, int]]
+"""Makes output of the first so many records of a batch: the bytes, how many records they are, and
+the offset behind the last of them."""
+
+
+async def _partitions(
+    client: KafkaClient, topic: str, requested: Sequence[int] | None
+) -> list[int]:
+    client.add_topic(topic)
+    await client.refresh_metadata()
+    info = client.cluster.topic(topic)
+    if info is None or not info.partitions:
+        client.metadata.raise_topic_error(topic)
         fail(f"topic {topic}: there is no such topic; see: odradek topics list")
-    for partition in requested or ():
-        if partition not in existing:
-            fail(f"topic {topic} has no partition {partition}; it has {len(existing)}, from 0")
+    for number in requested or ():
+        if number not in info.partitions:
+            fail(f"topic {topic} has no partition {number}; it has {len(info.partitions)}, from 0")
+    return sorted(set(requested or info.partitions))
 
 
-def _assign(consumer: Any, topic: str, requested: list[int] | None) -> None:
-    from kafka import TopicPartition
-
-    partitions = sorted(set(requested or consumer.partitions_for_topic(topic)))
-    consumer.assign([TopicPartition(topic, partition) for partition in partitions])
-
-
-def _seek(consumer: Any, from_beginning: bool, offset: int | None, start_ms: int | None) -> None:
-    """Move every assigned partition to where reading starts, within what it holds."""
-    partitions = list(consumer.assignment())
-    starts = consumer.beginning_offsets(partitions)
-    ends = consumer.end_offsets(partitions)
-    times: dict[Any, Any] = {}
-    if start_ms is not None:
-        times = consumer.offsets_for_times(dict.fromkeys(partitions, start_ms))
-    for partition in partitions:
-        first, end = starts[partition], ends[partition]
-        if from_beginning:
+async def _assign(consumer: Consumer, partitions: list[tuple[str, int]], start: Start) -> None:
+    """Read partitions from where reading starts, within what they hold."""
+    starts = await consumer.beginning_offsets(partitions)
+    ends = await consumer.end_offsets(partitions)
+    found = {}
+    if start.time_ms is not None:
+        found = await consumer.offsets_for_times(dict.fromkeys(partitions, start.time_ms))
+    consumer.assign(partitions)
+    for each in partitions:
+        first, end = starts[each], ends[each]
+        position = end
+        if start.from_beginning:
             position = first
-        elif offset is not None:
-            position = min(max(offset if offset >= 0 else end + offset, first), end)
-        elif times.get(partition) is not None:
-            position = times[partition].offset
-        else:
-            position = end
-        consumer.seek(partition, position)
+        elif start.offset is not None:
+            position = start.offset if start.offset >= 0 else end + start.offset
+        elif each in found and found[each].offset >= 0:
+            position = found[each].offset
+        consumer.seek(each, min(max(position, first), end))
 
 
-def _records(
-    consumer: Any, until_end: bool, timeout_s: float | None, commits: bool
-) -> Generator[Any]:
-    """Records as they come; commits those that were handed out, where that is set.
+async def _show(consumer: Consumer, limits: Limits, write: Writer, commits: bool) -> int:
+    """Put records on standard output until a limit; returns how many.
 
     With `until_end` it ends at the ends that the partitions had when they were first seen.
+    Commits what was written, where that is set.
     """
-    from kafka import TopicPartition
-    from kafka.structs import OffsetAndMetadata
+    import trio
 
-    ends: dict[Any, int] = {}
-    shown: dict[Any, int] = {}
-    last_ms = time.monotonic() * 1000
-
-    def commit() -> None:
-        if commits and shown:
-            consumer.commit({p: OffsetAndMetadata(o, "", NO_EPOCH) for p, o in shown.items()})
-            shown.clear()
-
-    try:
-        while True:
-            batches = consumer.poll(timeout_ms=POLL_MS if consumer.assignment() else JOIN_MS)
-            for records in batches.values():
-                for record in records:
-                    shown[TopicPartition(record.topic, record.partition)] = record.offset + 1
-                    yield record
-            commit()
-            now_ms = time.monotonic() * 1000
-            if batches:
-                sys.stdout.flush()
-                last_ms = now_ms
-            elif timeout_s is not None and now_ms - last_ms > timeout_s * 1000:
-                return
-            if until_end and _at_end(consumer, ends):
-                return
-    finally:
-        commit()
-
-
-def _at_end(consumer: Any, ends: dict[Any, int]) -> bool:
-    """Whether every assigned partition has been read to its end; `ends` keeps those ends."""
-    assigned = consumer.assignment()
-    new = [partition for partition in assigned if partition not in ends]
-    if new:
-        ends.update(consumer.end_offsets(new))
-    return bool(assigned) and all(consumer.position(p) >= ends[p] for p in assigned)
-
-
-def _writer(
-    show: Callable[[Any], str] | None,
-    keys: bool,
-    headers: bool,
-    timestamps: bool,
-    partitions: bool,
-) -> Callable[[Any], None]:
-    """What puts one record on standard output; values go through untouched."""
     output = sys.stdout.buffer
 
-    def write(record: Any) -> None:
-        if show is not None:
-            output.write(show(record).encode() + b"\n")
-            return
+    def put(blocks: list[bytes]) -> None:
+        output.writelines(blocks)
+        output.flush()
+
+    ends: dict[tuple[str, int], int] = {}
+    count = 0
+    last_s = trio.current_time()
+    is_bounded = limits.until_end or limits.timeout_s is not None
+    while not (limits.until_end and await _at_end(consumer, ends)):
+        batches = await consumer.poll_batches(POLL_MS if is_bounded else None)
+        left = None if limits.max_messages is None else limits.max_messages - count
+        blocks, written, offsets = _blocks(batches, left, write)
+        count += written
+        if blocks:
+            # A reader that does not read would hold up the heartbeats, too.
+            await trio.to_thread.run_sync(put, blocks, abandon_on_cancel=True)
+            last_s = trio.current_time()
+        if commits and offsets:
+            await _commit(consumer, offsets)
+        if count == limits.max_messages:
+            break
+        if limits.timeout_s is not None and trio.current_time() - last_s > limits.timeout_s:
+            break
+    return count
+
+
+def _blocks(
+    batches: Iterable[FetchedBatch], count_max: int | None, write: Writer
+) -> tuple[list[bytes], int, dict[tuple[str, int], int]]:
+    """What batches come to, how many records that is, and the offsets to go on from."""
+    blocks = []
+    count = 0
+    offsets = {}
+    for batch in batches:
+        if count == count_max:
+            break
+        block, written, next_offset = write(batch, None if count_max is None else count_max - count)
+        blocks.append(block)
+        count += written
+        offsets[batch.topic, batch.partition] = next_offset
+    return blocks, count, offsets
+
+
+async def _commit(consumer: Consumer, offsets: dict[tuple[str, int], int]) -> None:
+    from ...common.errors import KafkaError
+
+    try:
+        await consumer.commit(offsets)
+    except KafkaError as error:
+        note(f"what was shown could not be committed, and may be shown again: {error}")
+
+
+async def _at_end(consumer: Consumer, ends: dict[tuple[str, int], int]) -> bool:
+    """Whether every assigned partition has been read to its end; `ends` keeps those ends."""
+    assigned = consumer.assignment
+    new = [partition for partition in assigned if partition not in ends]
+    if new:
+        ends.update(await consumer.end_offsets(new))
+    positions = {each: consumer.known_position(each) for each in assigned}
+    return bool(assigned) and all(
+        position is not None and position >= ends[each] for each, position in positions.items()
+    )
+
+
+def _write_values(batch: FetchedBatch, count_max: int | None) -> tuple[bytes, int, int]:
+    """A line for each value, which go through untouched."""
+    values = batch.values()
+    next_offset = batch.next_offset
+    if count_max is not None and count_max < len(values):
+        next_offset = batch.records()[count_max - 1].offset + 1
+        values = values[:count_max]
+    if not values:
+        return b"", 0, next_offset
+    shown = [b"null" if value is None else value for value in values]
+    shown.append(b"")
+    return b"\n".join(shown), len(values), next_offset
+
+
+def _record_writer(show: Callable[[FetchedRecord], bytes]) -> Writer:
+    """Makes a line of each record."""
+
+    def write(batch: FetchedBatch, count_max: int | None) -> tuple[bytes, int, int]:
+        records = batch.records()[:count_max]
+        is_whole = count_max is None or len(records) < count_max
+        next_offset = batch.next_offset if is_whole else records[-1].offset + 1
+        return b"".join([show(record) + b"\n" for record in records]), len(records), next_offset
+
+    return write
+
+
+def _json(record: FetchedRecord) -> bytes:
+    return record_to_json(record).encode()
+
+
+def _columns(
+    keys: bool, headers: bool, timestamps: bool, partitions: bool
+) -> Callable[[FetchedRecord], bytes]:
+    """Columns with tabs between them; keys and values go through untouched."""
+
+    def show(record: FetchedRecord) -> bytes:
         parts = []
         if partitions:
             parts.append(f"{record.partition}:{record.offset}".encode())
@@ -239,6 +315,6 @@ def _writer(
         if keys:
             parts.append(b"null" if record.key is None else record.key)
         parts.append(b"null" if record.value is None else record.value)
-        output.write(b"\t".join(parts) + b"\n")
+        return b"\t".join(parts)
 
-    return write
+    return show

@@ -18,11 +18,12 @@ from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_
 from ..common.errors import fail
 from ..common.show import note
 from ..topics.command import parse_pairs
-from .codecs import COMPRESSIONS
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
     from .sending import Readable
+
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 

@@ -75,7 +75,7 @@ class Coordinators:
         missing = list(dict.fromkeys(keys))
         while missing:
             failure: Exception | None = None
-            found, failure = await self._find(missing)
+            found, failure = await self.find(missing)
             for node_id, theirs in found.items():
                 try:
                     answer = await self._client.send(
@@ -99,7 +99,7 @@ class Coordinators:
                 )
         return answers
 
-    async def _find(self, keys: Sequence[str]) -> tuple[dict[int, list[str]], Exception | None]:
+    async def find(self, keys: Sequence[str]) -> tuple[dict[int, list[str]], Exception | None]:
         """Keys by the broker that coordinates them, and why some are not among them.
 
         Raises:

@@ -1,14 +1,14 @@
 """A plain fetcher: reads partitions from the offsets that it is given, and moves on.
 
-No groups, no commits, no sessions: each poll asks every leader for all of its partitions.
-What is retried, and that stale metadata is refreshed meanwhile, is as in Kafka's
-`FetchCollector`.
+No groups, no commits: each poll asks every leader for all of its partitions. `Consumer` stands
+on `Fetcher.fetch`, one request to one leader, for which a session may be kept (KIP-227). What is
+retried, and that stale metadata is refreshed meanwhile, is as in Kafka's `FetchCollector`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -21,8 +21,18 @@ from ..errors import ClientError, DisconnectedError
 from ..metadata.cluster import Node
 from ..metadata.metadata import LeaderAndEpoch
 from ..network.backoff import ExponentialBackoff
+from .fetch_session import (
+    FetchSession,
+    SessionPartition,
+    SessionRequest,
+    by_topic,
+    without_session,
+)
 from .fetched_records import FetchedRecord, read_records
 from .offsets import OffsetAndTimestamp, TopicPartition, list_offsets
+
+if TYPE_CHECKING:
+    from .fetched_records import AbortedTransaction
 
 __all__ = [
     "READ_COMMITTED",
@@ -44,9 +54,56 @@ PASSING_ERRORS = STALE_METADATA_ERRORS | {
 """The partition is tried again; all others are the caller's to see."""
 
 
-class _Answer(NamedTuple):
-    node: Node
-    response: messages.FetchResponse
+SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+"""Of a whole answer: the session begins anew."""
+
+
+class FetchedPartition(NamedTuple):
+    """What a leader answered for one partition.
+
+    Attributes:
+        offset: that was requested.
+        error: NONE, or why there are no records; the client knows of it already.
+        records: batches, undecoded.
+        aborted: the aborted transactions among them, where those are to be left out.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    error: ErrorCode
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: bytes | memoryview
+    aborted: Sequence[AbortedTransaction]
+
+    def failure(self) -> KafkaError:
+        """The error as an exception."""
+        return KafkaError(
+            self.error,
+            f"partition {self.partition} of topic {self.topic!r} at offset {self.offset}: "
+            f"{self.error.name}",
+        )
+
+
+class FetchAnswer(NamedTuple):
+    """What one leader answered.
+
+    Attributes:
+        has_failed: whether the answer as a whole was an error that may go away.
+    """
+
+    partitions: list[FetchedPartition]
+    has_failed: bool
 
 
 class Fetcher:
@@ -59,6 +116,8 @@ class Fetcher:
         min_bytes: for so many (`fetch.min.bytes`).
         max_bytes: a broker answers about so many at most (`fetch.max.bytes`).
         partition_max_bytes: of one partition (`max.partition.fetch.bytes`).
+        sessions: keep a fetch session with each leader.
+        rack_id: where this client is (`client.rack`).
     """
 
     def __init__(
@@ -70,6 +129,8 @@ class Fetcher:
         min_bytes: int = 1,
         max_bytes: int = 50 * 1024 * 1024,
         partition_max_bytes: int = 1024 * 1024,
+        sessions: bool = False,
+        rack_id: str = "",
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
         """The offset that each partition is read from next; the caller may change it."""
@@ -81,6 +142,8 @@ class Fetcher:
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
         self._partition_max_bytes = partition_max_bytes
+        self._sessions: dict[int, FetchSession] | None = {} if sessions else None
+        self._rack_id = rack_id
         settings = client.settings
         self._backoff = ExponentialBackoff(
             settings.retry_backoff_ms, settings.retry_backoff_max_ms, client.random
@@ -129,7 +192,7 @@ class Fetcher:
         moved: dict[TopicPartition, int] = {}
         has_failed = not is_complete or len(answers) < len(by_leader)
         for answer in answers:
-            has_failed |= self._take(answer, requested, records, moved)
+            has_failed |= self._take(answer, records, moved)
         for key, offset in moved.items():
             if self.positions.get(key) == requested[key]:  # Nobody has moved it meanwhile.
                 self.positions[key] = offset
@@ -169,22 +232,18 @@ class Fetcher:
         self,
         by_leader: Mapping[Node, list[TopicPartition]],
         requested: Mapping[TopicPartition, int],
-    ) -> list[_Answer]:
+    ) -> list[FetchAnswer]:
         """Ask all leaders at the same time; those that cannot be reached are left out."""
-        answers: list[_Answer] = []
-        failures: list[ClientError] = []
+        answers: list[FetchAnswer] = []
+        failures: list[Exception] = []
 
         async def ask(node: Node, partitions: list[TopicPartition]) -> None:
-            request, has_ids = self._request(partitions, requested)
-            version_max = None if has_ids else TOPIC_IDS_FROM - 1
             try:
-                response = await self._client.network.send(node, request, version_max=version_max)
+                answers.append(await self.fetch(node, {key: requested[key] for key in partitions}))
             except DisconnectedError:
                 return
-            except ClientError as failure:
+            except (ClientError, KafkaError) as failure:
                 failures.append(failure)
-            else:
-                answers.append(_Answer(node, response))
 
         async with trio.open_nursery() as nursery:
             for node, partitions in by_leader.items():
@@ -193,44 +252,132 @@ class Fetcher:
             raise failures[0]
         return answers
 
-    def _request(
-        self, partitions: Iterable[TopicPartition], requested: Mapping[TopicPartition, int]
-    ) -> tuple[messages.FetchRequest, bool]:
-        """The request for a leader, and whether the ids of all its topics are known."""
-        metadata = self._client.metadata
-        topics: dict[str, messages.FetchRequest.FetchTopic] = {}
-        for name, index in partitions:
-            topic = topics.get(name)
-            if topic is None:
-                info = metadata.cluster.topics[name]
-                topic = messages.FetchRequest.FetchTopic(topic=name, topic_id=info.topic_id)
-                topics[name] = topic
-            known = metadata.cluster.partition(name, index)
-            epoch = None if known is None else known.leader_epoch
-            topic.partitions.append(
-                messages.FetchRequest.FetchPartition(
-                    partition=index,
-                    current_leader_epoch=NO_EPOCH if epoch is None else epoch,
-                    fetch_offset=requested[name, index],
-                    partition_max_bytes=self._partition_max_bytes,
-                )
+    async def fetch(self, node: Node, positions: Mapping[TopicPartition, int]) -> FetchAnswer:
+        """Ask one leader once.
+
+        With sessions, only one request to a node may be in flight.
+
+        Args:
+            node: the leader.
+            positions: what is read from it, and from which offset on; the metadata knows them.
+
+        Raises:
+            DisconnectedError: nobody answered.
+            KafkaError: the whole request was refused, and will be again.
+            ClientError: as `NetworkClient.send`.
+        """
+        session = None
+        to_read = [self._session_partition(key, offset) for key, offset in positions.items()]
+        if self._sessions is None:
+            plan = without_session(to_read)
+        else:
+            session = self._sessions.setdefault(node.id, FetchSession())
+            plan = session.next_request(to_read)
+        has_ids = all(any(each.topic_id) for each in (*plan.partitions, *plan.forgotten))
+        try:
+            response = await self._client.network.send(
+                node,
+                self._request(plan),
+                version_max=None if has_ids else TOPIC_IDS_FROM - 1,
             )
-        request = messages.FetchRequest(
+        except BaseException:
+            if session is not None:
+                session.reset()
+            raise
+        return self._read_answer(response, session, positions)
+
+    def _session_partition(self, key: TopicPartition, offset: int) -> SessionPartition:
+        name, index = key
+        info = self._client.cluster.topics[name]
+        known = info.partitions.get(index)
+        epoch = None if known is None else known.leader_epoch
+        return SessionPartition(
+            name, index, info.topic_id, offset, NO_EPOCH if epoch is None else epoch
+        )
+
+    def _request(self, plan: SessionRequest) -> messages.FetchRequest:
+        return messages.FetchRequest(
             replica_id=CONSUMER_REPLICA_ID,
             max_wait_ms=self._max_wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._max_bytes,
             isolation_level=self._isolation_level,
-            topics=list(topics.values()),
+            session_id=plan.session_id,
+            session_epoch=plan.epoch,
+            topics=[
+                messages.FetchRequest.FetchTopic(
+                    topic=name,
+                    topic_id=topic_id,
+                    partitions=[
+                        messages.FetchRequest.FetchPartition(
+                            partition=each.partition,
+                            current_leader_epoch=each.leader_epoch,
+                            fetch_offset=each.fetch_offset,
+                            partition_max_bytes=self._partition_max_bytes,
+                        )
+                        for each in partitions
+                    ],
+                )
+                for (name, topic_id), partitions in by_topic(plan.partitions).items()
+            ],
+            forgotten_topics_data=[
+                messages.FetchRequest.ForgottenTopic(
+                    topic=name,
+                    topic_id=topic_id,
+                    partitions=[each.partition for each in partitions],
+                )
+                for (name, topic_id), partitions in by_topic(plan.forgotten).items()
+            ],
+            rack_id=self._rack_id,
         )
-        return request, all(any(topic.topic_id) for topic in topics.values())
 
     # --- Taking ------------------------------------------------------------------------------
 
+    def _read_answer(
+        self,
+        response: messages.FetchResponse,
+        session: FetchSession | None,
+        requested: Mapping[TopicPartition, int],
+    ) -> FetchAnswer:
+        if response.error_code:
+            error = KafkaError(error_of(response.error_code), error_name(response.error_code))
+            if session is not None:
+                session.reset()
+            if error.code not in PASSING_ERRORS | SESSION_ERRORS:
+                raise error
+            if error.code in STALE_METADATA_ERRORS:
+                self._client.request_update()
+            return FetchAnswer([], has_failed=True)
+        if session is not None:
+            session.answered(response.session_id)
+        partitions = []
+        for topic in response.responses:
+            name = topic.topic or self._client.cluster.topic_names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                offset = requested.get((name, data.partition_index))
+                if offset is None:
+                    continue  # Not requested, or its topic's id is another meanwhile.
+                if data.error_code:
+                    self._partition_error((name, data.partition_index), data, response)
+                aborted = data.aborted_transactions or ()
+                partitions.append(
+                    FetchedPartition(
+                        name,
+                        data.partition_index,
+                        offset,
+                        error_of(data.error_code),
+                        data.high_watermark,
+                        data.last_stable_offset,
+                        data.log_start_offset,
+                        data.records or b"",
+                        aborted if self._isolation_level == READ_COMMITTED else (),
+                    )
+                )
+        return FetchAnswer(partitions, has_failed=False)
+
     def _take(
         self,
-        answer: _Answer,
-        requested: Mapping[TopicPartition, int],
+        answer: FetchAnswer,
         records: list[FetchedRecord],
         moved: dict[TopicPartition, int],
     ) -> bool:
@@ -239,33 +386,18 @@ class Fetcher:
         Raises:
             KafkaError: what was will not go away.
         """
-        response = answer.response
-        if response.error_code:
-            error = KafkaError(error_of(response.error_code), error_name(response.error_code))
-            if error.code not in PASSING_ERRORS:
-                raise error
-            return True
-        has_failed = False
-        for topic in response.responses:
-            name = topic.topic or self._client.cluster.topic_names.get(topic.topic_id, "")
-            for data in topic.partitions:
-                key = name, data.partition_index
-                if key not in requested:
-                    continue  # Not requested, or its topic's id is another meanwhile.
-                if data.error_code:
-                    self._partition_error(key, data, response)
-                    has_failed = True
-                    continue
-                self.high_watermarks[key] = data.high_watermark
-                aborted = data.aborted_transactions or ()
-                fetched = read_records(
-                    *key,
-                    requested[key],
-                    data.records or b"",
-                    aborted if self._isolation_level == READ_COMMITTED else (),
-                )
-                records += fetched.records
-                moved[key] = fetched.next_offset
+        has_failed = answer.has_failed
+        for each in answer.partitions:
+            key = each.topic, each.partition
+            if each.error:
+                if each.error not in PASSING_ERRORS:
+                    raise each.failure()
+                has_failed = True
+                continue
+            self.high_watermarks[key] = each.high_watermark
+            fetched = read_records(*key, each.offset, each.records, each.aborted)
+            records += fetched.records
+            moved[key] = fetched.next_offset
         return has_failed
 
     def _partition_error(
@@ -284,11 +416,3 @@ class Fetcher:
                 for node in response.node_endpoints
             ],
         )
-        code = error_of(data.error_code)
-        if code not in PASSING_ERRORS:
-            name, index = key
-            raise KafkaError(
-                code,
-                f"partition {index} of topic {name!r} at offset {self.positions.get(key)}: "
-                f"{code.name}",
-            )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
 from ..client import KafkaClient
+from ..consumer.group.committed_offsets import OffsetAndMetadata
 from ..error_kinds import RETRIABLE_ERRORS, error_name, error_of
 from ..errors import DisconnectedError, MetadataTimeoutError, UnknownNodeError
 from ..metadata.cluster import Node
@@ -77,20 +78,6 @@ class ConsumerGroupMetadata(Protocol):
     @property
     def group_instance_id(self) -> str | None:
         """Of a static member."""
-
-
-class OffsetAndMetadata(NamedTuple):
-    """A position to commit for a partition.
-
-    Attributes:
-        offset: of the next record to read.
-        leader_epoch: of the last record read; -1: unknown.
-        metadata: any text.
-    """
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
 
 
 class CoordinatorRequests:

@@ -17,13 +17,14 @@ from ...common.errors import KafkaError
 from ...protocol.compression.codecs import Compression
 from ...protocol.records.builder import Headers, RecordToBuild
 from ..client import KafkaClient
+from ..consumer.group.committed_offsets import OffsetAndMetadata
 from ..errors import ClientError
 from ..metadata.cluster import Cluster
 from ..network.backoff import ExponentialBackoff
 from ..network.nursery import OwnedNursery
 from ..network.trio_clock import trio_deadline
 from .batch_producer import BatchProducer, ProduceResult
-from .coordinator_requests import ConsumerGroupMetadata, CoordinatorRequests, OffsetAndMetadata
+from .coordinator_requests import ConsumerGroupMetadata, CoordinatorRequests
 from .delivery import Delivery, wait_done
 from .errors import (
     BufferExhaustedError,

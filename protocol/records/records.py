@@ -60,6 +60,63 @@ def iter_records(batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX) ->
             yield record if fixed_timestamp is None else record._replace(timestamp=fixed_timestamp)
 
 
+def read_values(
+    batch: RecordBatch, first_offset: int = 0, max_bytes: int = DECOMPRESSED_BYTES_MAX
+) -> list[bytes | None]:
+    """The values of a batch, of the records from an offset on: a quarter of the cost of
+    `iter_records`, for those who look at nothing else.
+
+    Args:
+        batch: values are copied out of it, so it may go afterwards; its checksum is not looked
+            at.
+        first_offset: values of records before it are left out.
+        max_bytes: the most the records may decompress to.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, the records do not fit the batch or its header.
+    """
+    if first_offset > batch.base_offset:
+        records = iter_records(batch, max_bytes)
+        return [record.value for record in records if record.offset >= first_offset]
+    piece: Buffer = b""
+    data = b""
+    values: list[bytes | None] = []
+    try:
+        for run, bounds in iter_runs(batch, Need.WHOLE, max_bytes):
+            if run is not piece:
+                piece = run
+                data = bytes(run)
+            ends = iter(bounds)
+            for start, stop in zip(ends, ends, strict=True):
+                position = start + 1
+                while data[position] >= 0x80:  # Neither the timestamp is of interest,
+                    position += 1
+                position += 1
+                while data[position] >= 0x80:  # nor the offset,
+                    position += 1
+                position += 1
+                raw = data[position]
+                position += 1
+                if raw >= 0x80:
+                    raw, position = read_raw_zigzag(data, position - 1)
+                if not raw & 1:  # nor the key. Zigzag: a length below zero is odd.
+                    position += raw >> 1
+                raw = data[position]
+                position += 1
+                if raw >= 0x80:
+                    raw, position = read_raw_zigzag(data, position - 1)
+                if raw & 1:
+                    values.append(None)
+                    continue
+                end = position + (raw >> 1)
+                if end >= stop:  # The count of headers follows.
+                    raise _corrupt("a value longer than its record")
+                values.append(data[position:end])
+    except IndexError as error:
+        raise _corrupt("a record that cannot be decoded") from error
+    return values
+
+
 def iter_offsets_and_timestamps(
     batch: RecordBatch, max_bytes: int = DECOMPRESSED_BYTES_MAX
 ) -> Iterator[tuple[int, int]]:

@@ -32,6 +32,20 @@ print("heavy", sorted(heavy & set(sys.modules)))
     assert "heavy []" in answer.stdout
 
 
+def test_a_plain_command_is_read_without_typers_validators() -> None:
+    program = """
+import sys
+from odradek.cli.main import main
+main(["topics", "list", "--bootstrap-server", "nowhere"])
+print("heavy", sorted({"pydantic", "rich", "kafka", "pyspark", "pandas"} & set(sys.modules)))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "write HOST:PORT" in answer.stderr
+    assert answer.stdout == "heavy []\n"
+
+
 def test_the_module_runs_as_the_command() -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "odradek", "--version"], capture_output=True, text=True, timeout=120

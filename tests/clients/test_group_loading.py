@@ -87,7 +87,7 @@ def ask_everything(peer: GroupPeer, loaded: str, stable: str, member: str) -> di
         "OffsetFetch": error_of(peer.fetch(loaded)),
         "OffsetDelete": error_of(peer.delete_offsets(loaded, "orders")),
         "DeleteGroups": peer.delete(loaded),
-        "ListGroups": error_of(peer.list()),
+        "ListGroups": error_of(peer.list_groups()),
         "ConsumerGroupHeartbeat": error_of(peer.beat(loaded, "member")),
         "ConsumerGroupDescribe": error_of(peer.describe_consumer_group(loaded)),
         "SyncGroup": error_of(peer.sync(stable, member, 1)),

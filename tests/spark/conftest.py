@@ -14,6 +14,9 @@ from kafka.admin import KafkaAdminClient
 from support.one_spark import MAY_BE_BROKEN, answers, kill
 
 from odradek.spark_connector import spark_session
+from odradek.spark_connector.connector_jars import connector_packages
+from odradek.spark_connector.installation import find_installation
+from odradek.spark_connector.pipelines.iceberg import iceberg_packages
 
 START_MS = 1_370_088_000_000
 """Timestamp of the first record that `Topics.fill` produces: 1 June 2013, 12:00 UTC."""
@@ -105,11 +108,16 @@ class Topics:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Spark that starts and runs with little: two cores, no compilation beyond the first."""
+    """A Spark that starts and runs with little: two cores, no compilation beyond the first.
+
+    It has Iceberg beside the connector; tests without a session of this folder use the default.
+    """
     folder = tmp_path_factory.mktemp("spark")
+    installation = find_installation()
     session = spark_session(
         "odradek tests",
         master="local[2]",
+        packages=[*connector_packages(installation), *iceberg_packages(installation)],
         conf={
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",

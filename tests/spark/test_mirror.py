@@ -57,7 +57,7 @@ def test_a_mirror_that_is_killed_neither_loses_nor_doubles_a_record(
     }
     reached = TopicEnd(topics.bootstrap, f"mirror-{topic}")
     with PipelineRun("mirror", settings, tmp_path / "worker.log") as run:
-        assert run.kill_when(lambda: reached() >= 2_000)
+        assert run.kill_when(lambda: reached() >= 1_000)
     again = MirrorSettings(
         TopicSource(topics.bootstrap, (topic,)), TopicTarget(topics.bootstrap, prefix="mirror-")
     )

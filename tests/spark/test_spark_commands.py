@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from .conftest import Topics
+from .conftest import Produced, Topics
 
 pytestmark = pytest.mark.spark
 
@@ -56,22 +58,52 @@ def test_what_makes_no_sense_is_told_before_spark_starts(topics: Topics) -> None
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.timeout(3 * SECONDS_MAX)
-def test_archive_replay_and_mirror_pass_records_on(topics: Topics, tmp_path: Path) -> None:
+class Archived(NamedTuple):
+    """A topic's records, and an archive that the command has made of them."""
+
+    topics: Topics
+    topic: str
+    produced: list[Produced]
+    lake: str
+    complaints: str
+    """What the command said."""
+
+
+@pytest.fixture(scope="module")
+def archived(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Archived:
+    topics = Topics(broker.bootstrap, f"archived-{os.getpid()}")
     topic = topics.create()
     produced = topics.fill(topic, 50)
-    lake, server = str(tmp_path / "lake"), ("-b", topics.bootstrap, "--master", "local[1]")
-    archived = odradek("archive", lake, topic, *server)
-    assert archived.returncode == 0, archived.stderr
-    assert "archived 50 records" in archived.stderr
-    replayed = odradek("replay", lake, *server, "--prefix", "again-", "--job", topic)
-    assert replayed.returncode == 0, replayed.stderr
-    assert "replayed 50 records" in replayed.stderr
-    mirrored = odradek(
-        "mirror", f"again-{topic}", "--from", topics.bootstrap, *server, "--prefix", "m-"
-    )
-    assert mirrored.returncode == 0, mirrored.stderr
-    found = topics.read(f"m-again-{topic}", 50)
+    lake = str(tmp_path_factory.mktemp("archived") / "lake")
+    done = odradek("archive", lake, topic, "-b", topics.bootstrap, "--master", "local[1]")
+    assert done.returncode == 0, done.stderr
+    return Archived(topics, topic, produced, lake, done.stderr)
+
+
+def check_copy(archived: Archived, copy: str) -> None:
+    found = archived.topics.read(copy, 50)
     assert sorted((r.partition, r.timestamp, r.key, r.value) for r in found) == sorted(
-        (r.partition, r.timestamp_ms, r.key, r.value) for r in produced
+        (r.partition, r.timestamp_ms, r.key, r.value) for r in archived.produced
     )
+
+
+def test_archive_says_what_it_archived(archived: Archived) -> None:
+    assert "archived 50 records" in archived.complaints
+
+
+@pytest.mark.timeout(SECONDS_MAX)
+def test_replay_passes_what_is_archived_on(archived: Archived) -> None:
+    server = ("-b", archived.topics.bootstrap, "--master", "local[1]")
+    done = odradek("replay", archived.lake, *server, "--prefix", "again-", "--job", archived.topic)
+    assert done.returncode == 0, done.stderr
+    assert "replayed 50 records" in done.stderr
+    check_copy(archived, f"again-{archived.topic}")
+
+
+@pytest.mark.timeout(SECONDS_MAX)
+def test_mirror_passes_records_on(archived: Archived) -> None:
+    bootstrap = archived.topics.bootstrap
+    server = ("--from", bootstrap, "-b", bootstrap, "--master", "local[1]")
+    done = odradek("mirror", archived.topic, *server, "--prefix", "m-")
+    assert done.returncode == 0, done.stderr
+    check_copy(archived, f"m-{archived.topic}")

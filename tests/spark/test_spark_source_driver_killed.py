@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.spark_rows import by_place, fill, rows_of
-from support.stream_worker import SOURCES, Job, StreamWorker
+from support.stream_worker import SOURCES, Job, StreamWorker, start_queries
 
 from odradek.testing.waiting import wait_until
 
@@ -29,14 +29,15 @@ def batches_begun(folder: Path, source: str) -> int:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.soak)])
 def test_a_killed_driver_goes_on_and_gives_each_record_once(
-    spark: Any, topics: Topics, tmp_path: Path
+    spark: Any, topics: Topics, tmp_path: Path, kills: int
 ) -> None:
     topic = topics.create(partitions=PARTITIONS)
     produced = fill(topics.bootstrap, topic, COUNT, PARTITIONS)
     job = Job(topics.bootstrap, topic, str(tmp_path), BATCH, ends=False)
     log = tmp_path / "worker.log"
-    for _ in range(2):
+    for _ in range(kills):
         begun = {source: batches_begun(tmp_path, source) for source in SOURCES}
         with StreamWorker(job, log) as worker:
 
@@ -47,8 +48,9 @@ def test_a_killed_driver_goes_on_and_gives_each_record_once(
             wait_until(has_gone_on, RUN_SECONDS_MAX, lambda: log.read_text()[-3000:])
     assert all(batches_begun(tmp_path, each) < COUNT / BATCH for each in SOURCES)
     produced += fill(topics.bootstrap, topic, 300, PARTITIONS, first=COUNT)
-    with StreamWorker(job._replace(ends=True, offsets_per_batch=COUNT // 2), log) as worker:
-        worker.finish(RUN_SECONDS_MAX)
+    last = job._replace(ends=True, offsets_per_batch=COUNT // 2)
+    for query in start_queries(spark, last).values():
+        assert query.awaitTermination(RUN_SECONDS_MAX)
     for source in SOURCES:
         found = rows_of(spark.read.parquet(str(tmp_path / f"table-{source}")))
         assert found == by_place(produced), source

@@ -27,6 +27,7 @@ import trio
 from odradek.broker.broker import Broker
 from odradek.broker.start import make_broker
 from odradek.config.broker_config import BrokerConfig
+from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.testing.process.broker_process import BrokerProcess
 
 ANSWER_SECONDS_MAX = 120.0
@@ -118,7 +119,7 @@ class BrokerInside(BrokerProcess):
             "metadata.log.dir": str(shared),
         }
         super().__init__(alike.data_dir, settings=settings, log_path=process.log_path, start=False)
-        self._host = process
+        self._process_of_all = process
         self._broker_id = broker_id
         self._lives = False
 
@@ -129,7 +130,7 @@ class BrokerInside(BrokerProcess):
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
-        _, _, port = self._host.start(self.settings).rpartition(":")
+        _, _, port = self._process_of_all.start(self.settings).rpartition(":")
         self._port = int(port)
         self._lives = True
 
@@ -137,7 +138,7 @@ class BrokerInside(BrokerProcess):
         """Kill it, if it runs."""
         if self._lives:
             self._lives = False
-            self._host.kill(self._broker_id)
+            self._process_of_all.kill(self._broker_id)
 
 
 # -- in the process -----------------------------------------------------------------------
@@ -173,9 +174,11 @@ class _Running:
         # A dead process does neither; `patch.object` refuses a name that a rename left behind.
         for last_act in ("_shut_down_in_order", "_stop"):
             mock.patch.object(broker, last_act, _nothing).start()
+        assert isinstance(broker.metadata_store, EmbeddedStore)
         broker.metadata_store.abandon()
         broker.log_manager.abandon()
         epoll = broker.server._epoll
+        assert epoll is not None
         for link in list(epoll._links.values()):
             link.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
         broker.server.close()

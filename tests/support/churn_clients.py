@@ -159,7 +159,10 @@ class ConfluentMember(PolledMember):
             if error.fatal() or not error.retriable():
                 raise KafkaException(error)
             return ()
-        return ((message.partition(), message.offset()),)
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        return ((partition, offset),)
 
     def commit(self, commits: Mapping[int, Commit]) -> bool:
         wanted = [
@@ -232,7 +235,7 @@ def _numbers(partitions: Iterable[object]) -> set[int]:
 # -- kafka-python ------------------------------------------------------------------------------
 
 
-class KafkaPythonMember(PolledMember, ConsumerRebalanceListener):
+class KafkaPythonMember(PolledMember, ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
     """kafka-python's consumer, of a classic group."""
 
     def __init__(

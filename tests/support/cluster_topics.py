@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
@@ -80,7 +81,11 @@ def create_topic_on(
     cluster.wait_in_sync(name)
     for broker_id in cluster.running:
         wait_until(
-            lambda at=broker_id: name in cluster.view(at).topics,
+            partial(_knows, cluster, broker_id, name),
             SETTLE_SECONDS_MAX,
             f"broker {broker_id} does not hear of {name}",
         )
+
+
+def _knows(cluster: BrokerCluster, broker_id: int, topic: str) -> bool:
+    return topic in cluster.view(broker_id).topics

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import Record, build_batch
+from odradek.protocol.records.builder import RecordToBuild
 from odradek.runtime.clock import ManualClock
-from odradek.storage import AppendOrigin, LogConfig, TopicPartition, load_log
+from odradek.storage import AppendOrigin, Log, LogConfig, TopicPartition, load_log
 from odradek.storage.cleaner.cleaning_plan import CleanerSettings
 from odradek.storage.cleaner.log_cleaner_manager import Cleaning
 
@@ -61,23 +63,28 @@ class CompactedLife:
         self.horizons: dict[int, int] = {}
         """When a tombstone may go, of those that a round has seen."""
 
-    def open(self, **arguments):
-        return load_log(self.folder, TABLE, self.config, now_ms=self.clock.now_ms(), **arguments)
+    def open(self, *, clean_shutdown: bool = False) -> Log:
+        now_ms = self.clock.now_ms()
+        return load_log(
+            self.folder, TABLE, self.config, now_ms=now_ms, clean_shutdown=clean_shutdown
+        )
 
     # --- what happens ------------------------------------------------------------------
 
     def append(self) -> None:
         producer_id = self.random.choice([PLAIN, PLAIN, IDEMPOTENT, *TRANSACTIONAL, *TRANSACTIONAL])
         now_ms = self.clock.now_ms()
-        records = []
+        records: list[RecordToBuild] = []
         for _ in range(self.random.randint(1, 5)):
             value = None
             if self.random.random() < 0.8:
                 value = self.random.randbytes(self.random.choice([0, 3, 60, 200]))
-            headers = [("h", None)] if self.random.random() < 0.1 else []
+            headers: list[tuple[str, bytes | None]] = []
+            if self.random.random() < 0.1:
+                headers.append(("h", None))
             timestamp = now_ms - self.random.randint(0, 3000)
             records.append((self.random.choice(KEYS), value, timestamp, headers))
-        header = {}
+        header: dict[str, Any] = {}
         if producer_id != PLAIN:
             header = {
                 "producer_id": producer_id,
@@ -89,11 +96,11 @@ class CompactedLife:
         batch = build_batch(records, compression=self.random.choice(list(Compression)), **header)
         info = self.log.append_as_leader(batch, leader_epoch=0, now_ms=now_ms)
         self.log.flush_appends()
-        for delta, (key, value, timestamp, headers) in enumerate(records):
+        for delta, (key, value, timestamp, of_record) in enumerate(records):
             offset = info.first_offset + delta
             if self.config.uses_log_append_time:
                 timestamp = now_ms
-            self.written[offset] = Record(offset, timestamp, key, value, headers)
+            self.written[offset] = Record(offset, timestamp, key, value, list(of_record))
             if producer_id in TRANSACTIONAL:
                 self.open_transactions.setdefault(producer_id, []).append(offset)
 
@@ -131,10 +138,10 @@ class CompactedLife:
             path.unlink()
         self._reopen()
 
-    def _reopen(self, **arguments) -> None:
+    def _reopen(self, *, clean_shutdown: bool = False) -> None:
         states = dict(self.log.producers.published)
         end_offset = self.log.log_end_offset
-        self.log = self.open(**arguments)
+        self.log = self.open(clean_shutdown=clean_shutdown)
         assert self.log.log_end_offset == end_offset
         assert {
             producer_id: (state.producer_epoch, state.last_sequence, state.current_txn_first_offset)
@@ -194,7 +201,7 @@ class CompactedLife:
             if segment.base_offset < end_offset
         )
         left = {record.offset for record in read_records(self.log)}
-        latest: dict[bytes, int] = {}
+        latest: dict[bytes | None, int] = {}
         for offset in sorted(self.written):
             if offset < end_offset and offset not in self.aborted:
                 latest[self.written[offset].key] = offset

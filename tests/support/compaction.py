@@ -71,7 +71,8 @@ def read_batches(log: Log) -> list[RecordBatch]:
     batches: list[RecordBatch] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        read = list(iter_batches(log.read(offset, 1 << 20).records.read()))
+        found = log.read(offset, 1 << 20).records
+        read = list(iter_batches(found if isinstance(found, bytes) else found.read()))
         if not read:
             break
         assert all(has_valid_crc(batch) for batch in read)

@@ -253,7 +253,7 @@ class Peer:
 
     def listed(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> tuple[str, ...]:
         """The group as ListGroups tells of it: protocol type, state, type; empty if not."""
-        answer = self.connection.list(states_filter=list(states), types_filter=list(types))
+        answer = self.connection.list_groups(states, types)
         for group in answer.groups:
             if group.group_id == self.group_id:
                 return group.protocol_type, group.group_state, group.group_type
@@ -299,9 +299,10 @@ class Peer:
     ) -> ErrorCode:
         """OffsetCommit of one position."""
         offsets = {(topic, partition): offset}
-        who = {"member": member_id, "generation": epoch}
-        (error,) = self.connection.commit(self.group_id, offsets, version=version, **who).values()
-        return error
+        answered = self.connection.commit(
+            self.group_id, offsets, member=member_id, generation=epoch, version=version
+        )
+        return answered[topic, partition]
 
     def delete_offset(self, topic: str, partition: int) -> ErrorCode:
         """OffsetDelete of one position."""

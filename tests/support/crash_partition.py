@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
+from odradek.protocol.records.builder import RecordToBuild
 from odradek.protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from odradek.storage import AppendOrigin, Log, LogConfig, TopicPartition
 
@@ -206,8 +207,8 @@ class CrashPartition:
         assert batch.base_offset == info.first_offset
         self.staged.append(batch)
 
-    def _records(self) -> list[tuple[bytes | None, bytes | None, int, list[tuple[str, bytes]]]]:
-        records = []
+    def _records(self) -> list[RecordToBuild]:
+        records: list[RecordToBuild] = []
         for _ in range(self.random.randint(1, 4)):
             self.now_ms += self.random.randint(-3, 10)
             key = b"key-%d" % self.random.randrange(8)

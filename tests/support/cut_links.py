@@ -41,6 +41,9 @@ class _Link:
         self.is_open.set()
         self.connections: set[trio.CancelScope] = set()
 
+    def is_reset(self) -> bool:
+        return self.cut is Cut.RESET
+
 
 class CuttableLinks:
     """Proxies in a thread of their own; a context manager that ends them.
@@ -153,7 +156,7 @@ class CuttableLinks:
     async def _relay(
         self, broker_id: int, client: trio.SocketStream, first: bytes, link: _Link
     ) -> None:
-        if link.cut is Cut.RESET:
+        if link.is_reset():
             _reset(client)
             return
         await link.is_open.wait()
@@ -168,7 +171,7 @@ class CuttableLinks:
                     async with trio.open_nursery() as nursery:
                         nursery.start_soon(_pump, client, server, link, scope)
                         nursery.start_soon(_pump, server, client, link, scope)
-                if link.cut is Cut.RESET:
+                if link.is_reset():  # meanwhile
                     _reset(server)
                     _reset(client)
         finally:

@@ -64,14 +64,14 @@ class CuttableProxy:
                     for each in (self._listener, *self._peers):
                         selector.register(each, selectors.EVENT_READ)
                 ready = [key.fileobj for key, _ in selector.select()]
-            for each in ready:
-                assert isinstance(each, socket.socket)
-                if each is self._woken:
+            for found in ready:
+                assert isinstance(found, socket.socket)
+                if found is self._woken:
                     self._woken.recv(RECEIVE_BYTES)
-                elif each is self._listener:
+                elif found is self._listener:
                     self._accept()
-                elif each in self._peers:  # not closed by what came before
-                    self._pass_on(each)
+                elif found in self._peers:  # not closed by what came before
+                    self._pass_on(found)
         self._close_all()
 
     def _accept(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
+from odradek.protocol.records.builder import RecordToBuild
 from odradek.protocol.records.control import CONTROL_KEY, END_TRANSACTION_VALUE
 from odradek.runtime.clock import ManualClock
 from odradek.storage import AppendOrigin, Log, LogConfig, LogManager, TopicPartition
@@ -51,7 +52,7 @@ class Writer:
         """Append records that tell their number; returns the first offset."""
         number = next(self._numbers)
         timestamp = NOW_MS + 1000 * number
-        contents = [
+        contents: list[RecordToBuild] = [
             (b"key-%d" % (number % 5), b"value-%d-%d" % (number, index), timestamp + index, [])
             for index in range(records)
         ]

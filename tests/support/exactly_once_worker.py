@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 POLL_SECONDS = 0.2
@@ -335,7 +336,7 @@ class KafkaPythonClient:
     def flush(self) -> None:
         self._call(self._producer.flush)
         for each in self._sent:
-            self._call(lambda sent=each: sent.get(CALL_SECONDS_MAX))
+            self._call(partial(each.get, CALL_SECONDS_MAX))
 
     def send_offsets(self, records: list[Record]) -> None:
         from kafka import TopicPartition
@@ -395,9 +396,10 @@ def _errors_of(client: str) -> tuple[type[Exception], ...]:
 def main() -> int:
     """Work as the first argument says; ends only when it may not go on."""
     settings = Settings(**json.loads(sys.argv[1]))
+    errors: tuple[type[Exception], ...] = (Fenced, Failed, *_errors_of(settings.client))
     try:
         work(CLIENTS[settings.client](settings), settings)
-    except (Fenced, Failed, *_errors_of(settings.client)) as error:
+    except errors as error:
         print(f"may not go on: {error!r}", file=sys.stderr)
         return FENCED_EXIT
 

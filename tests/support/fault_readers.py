@@ -72,10 +72,12 @@ def read_with_confluent(address: str, topic: str, count: int, give_up_ms: int = 
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
         while len(values) < count and time.monotonic() < deadline:
             message = consumer.poll(0.1)
-            if message is not None and message.error():
-                return str(message.error().name())
-            if message is not None:
-                values.append(message.value())
+            if message is None:
+                continue
+            error = message.error()
+            if error is not None:
+                return str(error.name())
+            values.append(message.value() or b"")
     finally:
         consumer.close()
     return OK if values == [b"%d" % number for number in range(count)] else "silence"

@@ -17,7 +17,7 @@ from odradek.storage.log.append_origin import AppendOrigin
 from odradek.storage.producer_state.verification_guard import NOT_REQUIRED
 
 if TYPE_CHECKING:
-    from conftest import Bench, Client
+    from conftest import Bench, Client  # type: ignore[import-not-found]  # of tests/broker/handlers
 
 NOW_MS = 1_700_000_000_000
 TOPICS = {"t": 7, "u": 3}
@@ -72,7 +72,7 @@ class History:
     def produce(self, where: TopicPartition) -> None:
         """Records without a transaction."""
         for _ in range(self.chance.randrange(1, 4)):
-            self.append(where, build_batch([(None, b"v" * 20, NOW_MS, [])]))
+            self.append(where, bytes(build_batch([(None, b"v" * 20, NOW_MS, [])])))
 
     def transact(self, where: TopicPartition) -> None:
         """A transaction begins."""
@@ -132,7 +132,7 @@ class History:
         self.manager.become_leader_or_follower(own, 1 << 20, [state])
 
     def _batch(self, producer_id: int, record: tuple[bytes, bytes], control: bool = False) -> bytes:
-        return build_batch(
+        batch = build_batch(
             [(*record, NOW_MS, [])],
             producer_id=producer_id,
             producer_epoch=0,
@@ -140,6 +140,7 @@ class History:
             transactional=True,
             control=control,
         )
+        return bytes(batch)
 
     def append(self, where: TopicPartition, batch: bytes) -> bool:
         """Append a batch; returns whether it was taken."""

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it has it
 from kafka.admin import KafkaAdminClient
 
 from .churn_clients import AiokafkaLoop, JoinGroup, confluent_group, kafka_python_group
@@ -73,8 +73,7 @@ def join_group(kind: str, watch: WatchedGroup, bootstrap: str, topic: str, group
     if protocol == "consumer":
         return confluent_group(*where, protocol=protocol, group_remote_assignor=assignor)
     strategy = {"eager": "range", "cooperative": "cooperative-sticky"}[assignor]
-    extra = {"partition_assignment_strategy": strategy}
-    return confluent_group(*where, protocol=protocol, **extra)
+    return confluent_group(*where, protocol=protocol, partition_assignment_strategy=strategy)
 
 
 def create_topic(bootstrap: str, topic: str) -> None:

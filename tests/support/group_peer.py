@@ -13,7 +13,7 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.protocol.codec.message import Message
 from odradek.testing.waiting import wait_until
-from odradek.tools.conformance.connection import BlockingConnection
+from odradek.tools.conformance.connection import ANSWER_SECONDS_MAX, BlockingConnection
 
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 """What a Java consumer says that reads the topic `orders`."""
@@ -33,8 +33,10 @@ Offsets = Mapping[tuple[str, int], int]
 class GroupPeer(BlockingConnection):
     """One connection to a broker; a context manager that closes it."""
 
-    def __init__(self, port: int, client_id: str = "group-peer") -> None:
-        super().__init__(f"127.0.0.1:{port}", client_id)
+    def __init__(
+        self, port: int, client_id: str = "group-peer", timeout: float = ANSWER_SECONDS_MAX
+    ) -> None:
+        super().__init__(f"127.0.0.1:{port}", client_id, timeout)
         self._waiting: tuple[int, int] | None = None
 
     # -- one request -----------------------------------------------------------------------
@@ -254,9 +256,10 @@ class GroupPeer(BlockingConnection):
         """The state of a classic group."""
         return str(self.describe(group).group_state)
 
-    def list(self, **filters: list[str]) -> Any:
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> Any:
         """ListGroups."""
-        return self.ask(messages.ListGroupsRequest(**filters))
+        request = messages.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        return self.ask(request)
 
     def delete(self, group: str) -> ErrorCode:
         """DeleteGroups of one group."""

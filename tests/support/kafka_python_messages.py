@@ -98,8 +98,7 @@ def our_fields(struct: StructType, path: str, versions: range) -> Iterator[tuple
             continue
         field_path = f"{path}.{field.name}"
         inner = field.type.element if isinstance(field.type, Array) else field.type
-        is_struct = isinstance(inner, StructType)
-        kind = inner.name if is_struct else KINDS[id(inner)]
+        kind = inner.name if isinstance(inner, StructType) else KINDS[id(inner)]
         yield (
             field_path,
             FieldFacts(
@@ -111,7 +110,7 @@ def our_fields(struct: StructType, path: str, versions: range) -> Iterator[tuple
                 field.ignorable if carried != versions else None,
             ),
         )
-        if is_struct:
+        if isinstance(inner, StructType):
             yield from our_fields(inner, field_path, carried)
 
 
@@ -225,7 +224,9 @@ def _their_content(content: Any, wire_type: Any, field: Any, version: int) -> An
     if isinstance(wire_type, ResolvedStruct):
         return _their_struct(content, wire_type, field, version)
     if getattr(field, "_type", None) is BitField:
-        return BitField.from_32_bit_field(content & 0xFFFFFFFF)
+        return BitField.from_32_bit_field(  # type: ignore[union-attr]  # the library's types
+            content & 0xFFFFFFFF
+        )
     if field.type_str == "uuid":
         return uuid.UUID(bytes=content)
     return bytes(content) if isinstance(content, memoryview) else content
@@ -247,7 +248,7 @@ def _our_content(content: Any, wire_type: Any, field: Any) -> Any:
         wire_type = wire_type.content
     if getattr(field, "_type", None) is BitField:
         bits = {31} if content is None else content
-        number = BitField.to_32_bit_field(bits)
+        number = BitField.to_32_bit_field(bits)  # type: ignore[union-attr]  # the library's types
         return number - (1 << 32) if number >> 31 else number
     if content is None:
         # It reads the uuid of zeros as None, and writes None so.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from .replication_checker import ReplicationChecker, Token
 
@@ -67,9 +68,11 @@ class History:
         with self._changed:
             self.checker.refused(token, partition, str(reason))
 
-    def tell(self, event: Callable[[ReplicationChecker], None]) -> None:
+    @contextmanager
+    def telling(self) -> Iterator[ReplicationChecker]:
+        """The checker, for one thread alone."""
         with self._changed:
-            event(self.checker)
+            yield self.checker
 
     def has_violations(self) -> bool:
         """Whether anything was found yet."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaException, Message, Producer
 from kafka import KafkaProducer
@@ -121,13 +122,17 @@ class KafkaPythonSender:
             )
             state = producer._transaction_manager
             wait_until(
-                lambda now=state: now.has_producer_id() or now.has_fatal_error(),
+                partial(self._is_decided, state),
                 DELIVERY_SECONDS_MAX,
                 "nobody gives kafka-python a producer id",
             )
             if state.has_producer_id():
                 return producer
             producer.close(timeout=0)
+
+    @staticmethod
+    def _is_decided(state: Any) -> bool:
+        return bool(state.has_producer_id() or state.has_fatal_error())
 
     def send(self, topic: str, partition: int, token: Token, value: bytes) -> None:
         history = self._history

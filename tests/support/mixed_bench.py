@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from odradek.common.errors import ErrorCode
@@ -150,10 +150,10 @@ class MixedBench(ConsumerBench):
     def classic_leave(self, *members: str | LeavingMember) -> list[ErrorCode]:
         """Send one LeaveGroup."""
         named = [LeavingMember(m) if isinstance(m, str) else m for m in members]
-        pending: Pending[list[ErrorCode]] = Pending()
+        pending: Pending[Sequence[ErrorCode]] = Pending()
         self.coordinator.leave_group(GROUP, named, pending)
         self.log.flush()
-        return pending.answer
+        return list(pending.answer)
 
     # -- whole steps --------------------------------------------------------------------
 

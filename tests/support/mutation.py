@@ -95,7 +95,8 @@ def _empty_code(code: CodeType) -> CodeType:
         yield from ()
 
     async def no_items_later(*_: Any, **__: Any) -> Any:
-        for each in ():
+        nothing: tuple[None, ...] = ()
+        for each in nothing:
             yield each
 
     if code.co_flags & CO_COROUTINE:

@@ -46,11 +46,8 @@ class OffsetPoller:
                 offset = self._ask(partition, leader, epoch, timestamp)
                 if offset is None:
                     continue
-                self._history.tell(
-                    lambda checker, at=partition, what=which, found=offset: checker.listed(
-                        reader, at, what, found
-                    )
-                )
+                with self._history.telling() as checker:
+                    checker.listed(reader, partition, which, offset)
                 if timestamp == LATEST:
                     ends[partition] = offset
         return ends

@@ -217,7 +217,7 @@ class ConfluentMember:
         """See `KafkaPythonMember.read`."""
         message = self._consumer.poll(WAIT_SECONDS)
         assert message is not None, "the consumer was given no record"
-        return bytes(message.value())
+        return bytes(message.value() or b"")
 
     def commit(self) -> str:
         """See `KafkaPythonMember.commit`."""

@@ -110,7 +110,8 @@ class FaultRun:
         missing = history.wait_acknowledged(mark, where)
         if missing:
             text = f"no acknowledgements for {SILENT_SECONDS_MAX} s of {missing} {when}"
-            history.tell(lambda checker: checker.silent(text))
+            with history.telling() as checker:
+                checker.silent(text)
         self._silent_seconds = max(self._silent_seconds, time.monotonic() - began)
 
     # -- what happens -------------------------------------------------------------------

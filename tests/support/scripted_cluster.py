@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import trio
@@ -74,7 +74,7 @@ def encoded(received: Received, response: Any, correlation_id: int | None = None
     return framed(header, *map(bytes, type(response).encoder(received.version)(response)))
 
 
-def api_versions(served: dict[int, tuple[int, int]] = SERVED) -> ApiVersionsResponse:
+def api_versions(served: Mapping[ApiKey, tuple[int, int]] = SERVED) -> ApiVersionsResponse:
     """The answer of a broker that serves these."""
     make = ApiVersionsResponse.ApiVersion
     return ApiVersionsResponse(

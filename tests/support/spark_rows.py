@@ -122,8 +122,13 @@ def by_place(rows: Iterable[Row]) -> list[Row]:
 
 def _row(found: Any) -> Row:
     key, value, headers = found[5:]
+    topic, partition, offset, timestamp, timestamp_type = found[:5]
     return Row(
-        *found[:5],
+        topic,
+        partition,
+        offset,
+        timestamp,
+        timestamp_type,
         key=None if key is None else bytes(key),
         value=None if value is None else bytes(value),
         headers=None

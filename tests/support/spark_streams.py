@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from odradek.testing.waiting import wait_until
-from support.spark_rows import Row, by_place, rows_of
+
+from .spark_rows import Row, by_place, rows_of
 
 QUERY_SECONDS_MAX = 200.0
 AS_SOON_AS_POSSIBLE = {"processingTime": "0 seconds"}

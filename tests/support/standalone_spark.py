@@ -77,7 +77,7 @@ class StandaloneSpark:
 
     def _begin(self, name: str, main: str, *arguments: str) -> None:
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",

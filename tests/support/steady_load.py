@@ -185,7 +185,8 @@ class SteadyLoad:
                 [ConfluentTopicPartition(self._topic, each, OFFSET_BEGINNING) for each in left]
             )
             for each in left:
-                self.history.tell(lambda checker, at=each: checker.began_to_read(reader, at, 0))
+                with self.history.telling() as checker:
+                    checker.began_to_read(reader, each, 0)
             while (left or time.monotonic() < until) and not stop.is_set():
                 for message in consumer.consume(500, timeout=POLL_SECONDS):
                     self._take(reader, message, ends, left)
@@ -205,7 +206,8 @@ class SteadyLoad:
         assert partition is not None
         assert offset is not None
         token = token_of(message.value())
-        self.history.tell(lambda checker: checker.read(reader, partition, offset, token))
+        with self.history.telling() as checker:
+            checker.read(reader, partition, offset, token)
         if ends is not None and offset + 1 >= ends[partition]:
             left.discard(partition)
 

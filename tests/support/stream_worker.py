@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from odradek.spark_connector import register, spark_session
+
 SPARK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -48,7 +50,6 @@ class StreamWorker:
     """A worker; a context manager that kills it, its JVM and its Pythons."""
 
     def __init__(self, job: Job, log: Path) -> None:
-        self._log = log
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, json.dumps(job._asdict()), str(log)],
@@ -74,24 +75,22 @@ class StreamWorker:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
 
-    def finish(self, seconds_max: float) -> None:
-        """Wait until it has ended by itself."""
-        code = self._process.wait(seconds_max)
-        assert code == 0, self._log.read_text()[-3000:]
-
 
 def main(job: Job, log: Path) -> None:
     """Run both queries."""
-    from odradek.spark_connector import register, spark_session
-
     spark = spark_session("odradek worker", master="local[2]", conf=SPARK, log_file=log)
+    for query in start_queries(spark, job).values():
+        query.awaitTermination()
+
+
+def start_queries(spark: Any, job: Job) -> dict[str, Any]:
+    """Both queries, by their sources; those of a job that ends have read what is there."""
     register(spark)
     queries = {source: _started(spark, job, source) for source in SOURCES}
     if job.ends:
         queries["odradek"].processAllAvailable()
         queries["odradek"].stop()
-    for query in queries.values():
-        query.awaitTermination()
+    return queries
 
 
 def _started(spark: Any, job: Job, source: str) -> Any:

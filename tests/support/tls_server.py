@@ -48,7 +48,7 @@ class TlsServer:
         clock = SystemClock()
         self.server = Server(
             ServerSettings(self.config.listeners, 1 << 20, self.config["connections.max.idle.ms"]),
-            Echo(),
+            Echo(),  # type: ignore[arg-type]  # all of a dispatcher that a connection uses
             clock,
             Timers(),
             lambda: None,

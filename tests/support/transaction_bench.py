@@ -56,6 +56,8 @@ class Answer:
         assert self.error is ErrorCode.NONE, self.error.name
         assert self.got is not None
         _, producer_id, epoch = self.got
+        assert isinstance(producer_id, int)
+        assert isinstance(epoch, int)
         return ProducerIdAndEpoch(producer_id, epoch)
 
 

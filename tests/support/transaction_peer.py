@@ -121,7 +121,7 @@ class TransactionPeer:
             (found,) = self.connection.ask(request, FindCoordinatorResponse, 4).coordinators
             return ErrorCode(found.error_code), found.node_id
 
-        return settled(find)[1]
+        return int(settled(find)[1])
 
     def init(
         self, timeout_ms: int = 60_000, version: int = 5, *, keep: bool = True, **other: Any

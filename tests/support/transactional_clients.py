@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol
 
 CALL_SECONDS_MAX = 100.0
@@ -56,12 +57,12 @@ class ConfluentTransactions:
 
     def write(self, topic: str, *values: str) -> None:
         errors: list[object] = []
+
+        def told(error: object, _: object) -> None:
+            errors.append(error)
+
         for value in values:
-            self._call(
-                lambda value=value: self._producer.produce(
-                    topic, value, partition=0, on_delivery=lambda error, _: errors.append(error)
-                )
-            )
+            self._call(partial(self._producer.produce, topic, value, partition=0, on_delivery=told))
         self._call(lambda: self._producer.flush(CALL_SECONDS_MAX))
         if any(errors) or len(errors) < len(values):
             raise Refused(errors)

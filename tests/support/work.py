@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from odradek.protocol.compression.decompression import iter_decompressed
 from odradek.protocol.records import walk
 
 TRIES = 10
@@ -39,7 +40,7 @@ def _least_seconds(work: Callable[[], object]) -> float:
 def counting_decompressed() -> Iterator[list[int]]:
     """The bytes of each piece of compressed records that is decompressed meanwhile to walk over."""
     pieces: list[int] = []
-    real = walk.iter_decompressed
+    real = iter_decompressed
 
     def counted(*arguments: Any) -> Iterator[Any]:
         for piece in real(*arguments):

@@ -7,7 +7,7 @@ import itertools
 import socket
 import struct
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from ...protocol.codec.message import Message
 from ...protocol.errors import ProtocolError
@@ -29,11 +29,17 @@ class BlockingConnection:
     Args:
         address: HOST:PORT of the broker.
         client_id: what its requests say that they come from.
+        timeout: how long to wait for the connection and for each part of an answer, in seconds.
     """
 
-    def __init__(self, address: str, client_id: str | None = "conformance") -> None:
+    def __init__(
+        self,
+        address: str,
+        client_id: str | None = "conformance",
+        timeout: float = ANSWER_SECONDS_MAX,
+    ) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS_MAX)
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._numbers = itertools.count(1)
@@ -66,7 +72,7 @@ class BlockingConnection:
         Raises:
             ConnectionClosedError: there is none.
             ProtocolError: it is no such answer.
-            TimeoutError: nothing came for `ANSWER_SECONDS_MAX`.
+            TimeoutError: nothing came for so long.
         """
         frame = self.receive_frame()
         _, position = read_response_header(frame, api_key, version)
@@ -98,7 +104,7 @@ class BlockingConnection:
         """Close the connection."""
         self._socket.close()
 
-    def __enter__(self) -> BlockingConnection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
