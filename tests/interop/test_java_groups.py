@@ -10,9 +10,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
-from support.group_churn import GroupChurn
+from support.group_churn import GroupChurn, check_static_restarts, instance_of
 from support.java_members import JavaMembers
-from support.static_restarts import check_static_restarts, instance_of
 from support.watched_group import WatchedGroup
 
 pytestmark = [pytest.mark.timeout(900)]

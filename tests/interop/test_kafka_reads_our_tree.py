@@ -5,7 +5,7 @@ Ours leave a deletion and a reassignment unfinished, which Kafka's controller ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +20,7 @@ from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdRespons
 from support.broker_cluster import BROKER_IDS, BrokerCluster, View
 from support.config_cases import BROKER, SET, TOPIC
 from support.config_requests import alter_configs, describe_config
-from support.kafka_zookeeper_process import KafkaZooKeeperProcess
+from support.kafka_process import KafkaProcess
 from support.raw_connection import RawConnection
 
 from odradek.common.errors import ErrorCode
@@ -35,6 +35,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(880)]
 RECORDS = 100
 SETTLED = 120.0
 """Seconds at most until all Kafkas know leaders of all partitions."""
+
 SESSION_MS = 10_000
 """Of our brokers in ZooKeeper: the controller must not change on a machine that is busy."""
 
@@ -50,9 +51,54 @@ SETTINGS = [
 
 REASSIGN_VERSION, DELETE_VERSION = 0, 4
 
-Brokers = dict[int, KafkaZooKeeperProcess]
 Topics = dict[str, tuple[str, dict[int, list[int]]]]
 """The id of each topic, and the replicas of its partitions."""
+
+
+class KafkaZooKeeperProcess(KafkaProcess):
+    """Kafka 3.9 in ZooKeeper mode.
+
+    Args:
+        libs: the folder of its jars.
+        data_dir: where its logs lie.
+        broker_id: its id in the cluster.
+        connect: host:port/chroot of the tree.
+        settings: over those of one broker among a few.
+    """
+
+    def __init__(
+        self,
+        libs: Path,
+        data_dir: Path,
+        *,
+        broker_id: int,
+        connect: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._broker_id = broker_id
+        self._connect = connect
+        super().__init__(libs, data_dir, settings=settings)
+
+    def _format(self) -> None:
+        """There is nothing to format before KRaft, but the properties must be there."""
+        settings = {
+            "broker.id": str(self._broker_id),
+            "broker.rack": f"rack-{self._broker_id}",
+            "zookeeper.connect": self._connect,
+            "zookeeper.session.timeout.ms": "60000",
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": str(self.data_dir),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "auto.create.topics.enable": "false",
+            "auto.leader.rebalance.enable": "false",
+            "controlled.shutdown.retry.backoff.ms": "200",
+            **self.settings,
+        }
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+
+Brokers = dict[int, KafkaZooKeeperProcess]
 
 
 class OurLife(NamedTuple):

@@ -27,8 +27,7 @@ from odradek.tools.docs.client_outcomes import (
     TriggerRow,
 )
 
-from .fault_clients import GIVE_UP_MS, PRODUCERS, FaultProducer
-from .fault_readers import READ_SECONDS_MAX, READERS
+from .fault_clients import GIVE_UP_MS, PRODUCERS, READ_SECONDS_MAX, READERS, FaultProducer
 
 BEFORE, AFTER = b"before the fault", b"after the fault"
 RECORDS = 3

@@ -13,9 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kafka.admin import KafkaAdminClient
 
 from .churn_clients import AiokafkaLoop, JoinGroup, confluent_group, kafka_python_group
-from .group_churn import GroupChurn
+from .group_churn import GroupChurn, check_static_restarts, instance_of
 from .own_process import watch_the_interpreter
-from .static_restarts import check_static_restarts, instance_of
 from .watched_group import WatchedGroup
 
 PARTITIONS = 24

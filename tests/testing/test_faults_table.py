@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.fault_clients import GIVE_UP_MS, PATIENT_MS
-from support.fault_readers import ASKERS
+from support.fault_clients import ASKERS, GIVE_UP_MS, PATIENT_MS
 from support.fault_trials import FETCH_TRIALS, RETRY_TRIALS, SEND_TRIALS, Outcome, Trial
 
 from odradek.testing import Broker
