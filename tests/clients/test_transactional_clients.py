@@ -145,7 +145,7 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(
         ):
             client.begin()
             client.write(made, f"before {offset}")
-            client.send_offset(made, made, offset)
+            client.send_offsets(made, {0: offset}, made)
             end()
             peer.wait_state("CompleteCommit", "CompleteAbort")
             assert committed(admin, made) == expected

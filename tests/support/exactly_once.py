@@ -7,6 +7,7 @@ as it ends; a read_committed reader follows the output all the time.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -24,6 +25,8 @@ PROGRESS_SECONDS_MAX = 120.0
 """So soon after any fault a worker commits again what was written after the fault."""
 RECORDS_PER_SECOND = 60
 POLL_SECONDS = 0.1
+TESTS = Path(__file__).parents[1]
+WORKER = "support.exactly_once_worker"
 KILLED = -9
 DOUBLINGS_MAX = 3
 """Of the patience of workers."""
@@ -62,12 +65,12 @@ class Worker:
         """Start one that is the more patient, the more have ended early one after another."""
         self.starts += 1
         self._commits = 0
-        told = self.settings._replace(patience=self.settings.patience * 2**self._in_vain)
+        settings = self.settings._replace(patience=self.settings.patience * 2**self._in_vain)
         self._in_vain = min(self._in_vain + 1, DOUBLINGS_MAX)
-        script = str(Path(__file__).with_name("exactly_once_worker.py"))
         with self._log_path.open("a") as log:
             return subprocess.Popen(
-                [sys.executable, script, json.dumps(told._asdict())],
+                [sys.executable, "-m", WORKER, json.dumps(settings._asdict())],
+                env={**os.environ, "PYTHONPATH": str(TESTS)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -1,4 +1,4 @@
-"""A consume-transform-produce worker, a process of its own: `exactly_once_worker.py JSON`.
+"""A consume-transform-produce worker, a process: `python -m support.exactly_once_worker JSON`.
 
 It reads records of the input topic as a member of a group, writes one record for each to the same
 partition of the output topic, and commits both in one transaction. Every few transactions it
@@ -13,13 +13,15 @@ import json
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import StrEnum
-from functools import partial
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
+
+from .transactional_clients import CLIENTS, Refused, TransactionalClient, call_confluent
 
 POLL_SECONDS = 0.2
-CALL_SECONDS_MAX = 10.0
+COMMITTED_SECONDS_MAX = 10.0
 START_SECONDS = 8.0
 HANG_SECONDS = 2.5
 FENCED_EXIT = 3
@@ -81,26 +83,19 @@ class Record(NamedTuple):
     value: bytes
 
 
-class Failed(Exception):
-    """A call did not succeed: the transaction must be given up."""
+class Reader(ABC):
+    """A member of the group, by one library's consumer."""
 
+    metadata: Any
+    """Of the group in the generation in which records were read last: offsets of another one must
+    not count."""
 
-class Fenced(Exception):
-    """This worker's producer may do nothing more."""
-
-
-class Client(Protocol):
-    """What a worker needs of a client."""
-
-    def init_transactions(self) -> None: ...
+    @abstractmethod
     def read(self) -> list[Record]: ...
-    def begin(self) -> None: ...
-    def write(self, partition: int, value: bytes) -> None: ...
-    def flush(self) -> None: ...
-    def send_offsets(self, records: list[Record]) -> None: ...
-    def commit(self) -> None: ...
-    def abort(self) -> None: ...
-    def rewind(self) -> None: ...
+
+    @abstractmethod
+    def rewind(self) -> None:
+        """Go back to what is committed."""
 
 
 def value_of(record: Record, attempt: int, *, doomed: bool) -> bytes:
@@ -114,16 +109,16 @@ def tell(step: Step, text: object = "") -> None:
     print(step.value, str(text).replace("\n", " "), flush=True)
 
 
-def work(client: Client, settings: Settings) -> NoReturn:
-    """Do transactions for ever."""
+def work(producer: TransactionalClient, reader: Reader, settings: Settings) -> NoReturn:
+    """Do transactions for ever. Raises `Refused` when the producer may do nothing more."""
     watchdog = threading.Timer(START_SECONDS * settings.patience, hang)
     watchdog.start()
-    client.init_transactions()
+    producer.init()
     watchdog.cancel()
     tell(Step.READY)
     numbers = itertools.count(1)
     while True:
-        records = client.read()
+        records = reader.read()
         if not records:
             continue
         number = next(numbers)
@@ -131,24 +126,27 @@ def work(client: Client, settings: Settings) -> NoReturn:
         watchdog = threading.Timer(HANG_SECONDS * settings.patience, hang)
         watchdog.start()
         try:
-            client.begin()
+            producer.begin()
             for record in records:
-                client.write(record.partition, value_of(record, number, doomed=doomed))
-            client.flush()
+                value = value_of(record, number, doomed=doomed)
+                producer.produce(settings.target, record.partition, value)
+            producer.flush()
             tell(Step.WROTE, len(records))
-            client.send_offsets(records)
+            producer.send_offsets(settings.source, reached(records), reader.metadata)
             tell(Step.SENT_OFFSETS)
             if not doomed:
-                client.commit()
+                producer.commit()
                 tell(Step.COMMITTED, json.dumps(reached(records)))
                 continue
-            client.abort()
+            producer.abort()
             tell(Step.DOOMED, len(records))
-            client.rewind()
-        except Failed as failure:
-            client.abort()
-            tell(Step.ABORTED, failure)
-            client.rewind()
+            reader.rewind()
+        except Refused as refused:
+            if refused.is_fatal:
+                raise
+            producer.abort()
+            tell(Step.ABORTED, refused)
+            reader.rewind()
         finally:
             watchdog.cancel()
 
@@ -169,30 +167,19 @@ def reached(records: list[Record]) -> dict[int, int]:
     return {record.partition: record.offset + 1 for record in records}
 
 
-class ConfluentClient:
-    """confluent-kafka, that is librdkafka."""
+class ConfluentReader(Reader):
+    """confluent-kafka's consumer, that is librdkafka's."""
 
     def __init__(self, settings: Settings) -> None:
-        from confluent_kafka import Consumer, Producer
+        from confluent_kafka import Consumer
 
-        common = {
-            "bootstrap.servers": ",".join(settings.bootstrap),
-            "log_level": 2,
-            "reconnect.backoff.max.ms": 500,
-            "topic.metadata.refresh.interval.ms": 1_000,
-        }
-        self._source, self._target = settings.source, settings.target
         self._records_max = settings.records_max
-        self._producer = Producer(
-            {
-                **common,
-                "transactional.id": settings.transactional_id,
-                "transaction.timeout.ms": settings.transaction_ms,
-            }
-        )
         self._consumer = Consumer(
             {
-                **common,
+                "bootstrap.servers": ",".join(settings.bootstrap),
+                "log_level": 2,
+                "reconnect.backoff.max.ms": 500,
+                "topic.metadata.refresh.interval.ms": 1_000,
                 "group.id": settings.group,
                 **({"group.instance.id": settings.member} if settings.member else {}),
                 "session.timeout.ms": settings.session_ms,
@@ -205,9 +192,6 @@ class ConfluentClient:
         )
         self._consumer.subscribe([settings.source])
 
-    def init_transactions(self) -> None:
-        self._call(lambda: self._producer.init_transactions(CALL_SECONDS_MAX))
-
     def read(self) -> list[Record]:
         found = []
         for message in self._consumer.consume(self._records_max, POLL_SECONDS):
@@ -217,90 +201,32 @@ class ConfluentClient:
                 assert offset is not None
                 assert isinstance(value, bytes)
                 found.append(Record(partition, offset, value))
-        # Of the generation in which these were read: offsets of another one must not count.
-        self._metadata = self._consumer.consumer_group_metadata()
+        self.metadata = self._consumer.consumer_group_metadata()
         return found
-
-    def begin(self) -> None:
-        self._call(self._producer.begin_transaction)
-
-    def write(self, partition: int, value: bytes) -> None:
-        self._call(lambda: self._producer.produce(self._target, value, partition=partition))
-
-    def flush(self) -> None:
-        self._call(lambda: self._producer.flush(CALL_SECONDS_MAX))
-
-    def send_offsets(self, records: list[Record]) -> None:
-        from confluent_kafka import TopicPartition
-
-        offsets = [TopicPartition(self._source, *each) for each in reached(records).items()]
-        self._call(
-            lambda: self._producer.send_offsets_to_transaction(
-                offsets, self._metadata, CALL_SECONDS_MAX
-            )
-        )
-
-    def commit(self) -> None:
-        self._call(lambda: self._producer.commit_transaction(CALL_SECONDS_MAX))
-
-    def abort(self) -> None:
-        self._call(lambda: self._producer.abort_transaction(CALL_SECONDS_MAX))
 
     def rewind(self) -> None:
         from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
         def seek_committed() -> None:
             assigned = self._consumer.assignment()
-            for each in self._consumer.committed(assigned, CALL_SECONDS_MAX):
+            for each in self._consumer.committed(assigned, COMMITTED_SECONDS_MAX):
                 offset = each.offset if each.offset >= 0 else OFFSET_BEGINNING
                 self._consumer.seek(TopicPartition(each.topic, each.partition, offset))
 
-        self._call(seek_committed)
-
-    def _call(self, function: Callable[[], object]) -> None:
-        """Call, again and again where the client says that this helps.
-
-        Raises:
-            Failed: the transaction must be given up.
-            Fenced: nothing helps.
-        """
-        from confluent_kafka import KafkaError, KafkaException
-
-        while True:
-            try:
-                function()
-                return
-            except KafkaException as exception:
-                error = exception.args[0]
-                assert isinstance(error, KafkaError)
-                if error.retriable() or error.code() == KafkaError._TIMED_OUT:
-                    continue
-                if error.txn_requires_abort():
-                    raise Failed(error) from exception
-                raise Fenced(error) from exception
+        call_confluent(seek_committed)
 
 
-class KafkaPythonClient:
-    """kafka-python."""
+class KafkaPythonReader(Reader):
+    """kafka-python's consumer."""
 
     def __init__(self, settings: Settings) -> None:
-        from kafka import KafkaConsumer, KafkaProducer
+        from kafka import KafkaConsumer
 
-        self._source, self._target = settings.source, settings.target
-        self._records_max = settings.records_max
-        common: dict[str, Any] = {
-            "bootstrap_servers": settings.bootstrap,
-            "reconnect_backoff_max_ms": 500,
-            "metadata_max_age_ms": 1_000,
-        }
-        self._producer = KafkaProducer(
-            **common,
-            transactional_id=settings.transactional_id,
-            transaction_timeout_ms=settings.transaction_ms,
-        )
         self._consumer = KafkaConsumer(
             settings.source,
-            **common,
+            bootstrap_servers=settings.bootstrap,
+            reconnect_backoff_max_ms=500,
+            metadata_max_age_ms=1_000,
             group_id=settings.group,
             group_instance_id=settings.member or None,
             session_timeout_ms=settings.session_ms,
@@ -312,50 +238,14 @@ class KafkaPythonClient:
             max_poll_records=settings.records_max,
         )
 
-    def init_transactions(self) -> None:
-        self._call(self._producer.init_transactions)
-
     def read(self) -> list[Record]:
         batches = self._consumer.poll(timeout_ms=int(POLL_SECONDS * 1000))
-        self._metadata = self._consumer.group_metadata()
+        self.metadata = self._consumer.group_metadata()
         return [
             Record(each.partition, each.offset, each.value)
             for batch in batches.values()
             for each in batch
         ]
-
-    def begin(self) -> None:
-        self._sent: list[Any] = []
-        self._call(self._producer.begin_transaction)
-
-    def write(self, partition: int, value: bytes) -> None:
-        self._call(
-            lambda: self._sent.append(self._producer.send(self._target, value, partition=partition))
-        )
-
-    def flush(self) -> None:
-        self._call(self._producer.flush)
-        for each in self._sent:
-            self._call(partial(each.get, CALL_SECONDS_MAX))
-
-    def send_offsets(self, records: list[Record]) -> None:
-        from kafka import TopicPartition
-        from kafka.structs import OffsetAndMetadata
-
-        offsets = {
-            TopicPartition(self._source, partition): OffsetAndMetadata(offset, "", -1)
-            for partition, offset in reached(records).items()
-        }
-        self._call(lambda: self._producer.send_offsets_to_transaction(offsets, self._metadata))
-
-    def commit(self) -> None:
-        self._call(self._producer.commit_transaction)
-
-    def abort(self) -> None:
-        try:
-            self._call(self._producer.abort_transaction)
-        except Failed as failure:
-            raise Fenced(failure) from failure
 
     def rewind(self) -> None:
         for each in self._consumer.assignment():
@@ -365,20 +255,10 @@ class KafkaPythonClient:
             else:
                 self._consumer.seek(each, offset)
 
-    def _call(self, function: Callable[[], object]) -> None:
-        from kafka.errors import IllegalStateError, KafkaError
 
-        try:
-            function()
-        except (KafkaError, IllegalStateError) as error:
-            if self._producer._transaction_manager.has_fatal_error():
-                raise Fenced(repr(error)) from error
-            raise Failed(repr(error)) from error
-
-
-CLIENTS: dict[str, Callable[[Settings], Client]] = {
-    "confluent-kafka": ConfluentClient,
-    "kafka-python": KafkaPythonClient,
+READERS: dict[str, Callable[[Settings], Reader]] = {
+    "confluent-kafka": ConfluentReader,
+    "kafka-python": KafkaPythonReader,
 }
 
 
@@ -396,9 +276,10 @@ def _errors_of(client: str) -> tuple[type[Exception], ...]:
 def main() -> int:
     """Work as the first argument says; ends only when it may not go on."""
     settings = Settings(**json.loads(sys.argv[1]))
-    errors: tuple[type[Exception], ...] = (Fenced, Failed, *_errors_of(settings.client))
+    errors: tuple[type[Exception], ...] = (Refused, *_errors_of(settings.client))
+    where = (",".join(settings.bootstrap), settings.transactional_id, settings.transaction_ms)
     try:
-        work(CLIENTS[settings.client](settings), settings)
+        work(CLIENTS[settings.client](*where), READERS[settings.client](settings), settings)
     except errors as error:
         print(f"may not go on: {error!r}", file=sys.stderr)
         return FENCED_EXIT

@@ -6,20 +6,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import confluent_kafka
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer
 
 from odradek.testing import Broker, Cluster
 from odradek.tools.docs.client_outcomes import CONFLUENT, KAFKA_PYTHON, OK
 
 from .fault_clients import GIVE_UP_MS, PATIENT_MS, PRODUCERS
+from .transactional_clients import CLIENTS, Refused, TransactionalClient
 
 TOPIC = "orders"
 GROUP = "shop"
 WAIT_SECONDS = 60.0
+TRANSACTION_MS = 60_000
 OUTAGE_SECONDS = 0.5
 """How long one lasts at least that a client outlives by trying again."""
 
@@ -129,21 +131,32 @@ def commit_offsets(client: str, broker: Broker, outage: Callable[[Broker], objec
 def commit_transaction(client: str, broker: Broker, outage: Callable[[Broker], object]) -> Seen:
     """Send in a transaction, have something happen to its producer, commit; then begin anew."""
     broker.create_topic(TOPIC)
-    producer = TRANSACTIONAL[client](broker)
-    try:
-        producer.send(b"before")
-        assert producer.commit() == OK
-        producer.send(b"during")
+
+    def producer() -> TransactionalClient:
+        made = CLIENTS[client](broker.bootstrap_servers, "transfers", TRANSACTION_MS)
+        made.init()
+        return made
+
+    def send(made: TransactionalClient, value: str) -> None:
+        made.begin()
+        made.write(TOPIC, value)
+
+    def commit(made: TransactionalClient) -> str:
+        try:
+            made.commit()
+        except Refused as refused:
+            return refused.name
+        return OK
+
+    with closing(producer()) as first:
+        send(first, "before")
+        assert commit(first) == OK
+        send(first, "during")
         outage(broker)
-        during = producer.commit()
-    finally:
-        producer.close()
-    again = TRANSACTIONAL[client](broker)
-    try:
-        again.send(b"after")
-        return Seen(during, again.commit(), values_in(broker))
-    finally:
-        again.close()
+        during = commit(first)
+    with closing(producer()) as again:
+        send(again, "after")
+        return Seen(during, commit(again), values_in(broker))
 
 
 def values_in(place: Broker | Cluster) -> list[bytes]:
@@ -232,71 +245,7 @@ class ConfluentMember:
         self._consumer.close()
 
 
-class KafkaPythonTransaction:
-    """kafka-python's transactional producer, in a transaction as soon as it sends."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._producer = KafkaProducer(
-            bootstrap_servers=broker.bootstrap_servers, transactional_id="transfers"
-        )
-        self._producer.init_transactions()
-
-    def send(self, value: bytes) -> None:
-        """Begin a transaction with a record, which is written when this returns."""
-        self._producer.begin_transaction()
-        self._producer.send(TOPIC, value).get(WAIT_SECONDS)
-
-    def commit(self) -> str:
-        """Commit; returns `OK`, or the client's name of the error."""
-        try:
-            self._producer.commit_transaction()
-        except Exception as error:
-            return type(error).__name__
-        return OK
-
-    def close(self) -> None:
-        """Let it go, whatever is under way."""
-        self._producer.close(timeout=0)
-
-
-class ConfluentTransaction:
-    """confluent-kafka's transactional producer; see `KafkaPythonTransaction`."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": broker.bootstrap_servers,
-                "transactional.id": "transfers",
-                "log_level": 0,
-            }
-        )
-        self._producer.init_transactions(WAIT_SECONDS)
-
-    def send(self, value: bytes) -> None:
-        """See `KafkaPythonTransaction.send`."""
-        self._producer.begin_transaction()
-        self._producer.produce(TOPIC, value)
-        assert self._producer.flush(WAIT_SECONDS) == 0
-
-    def commit(self) -> str:
-        """See `KafkaPythonTransaction.commit`."""
-        try:
-            self._producer.commit_transaction(WAIT_SECONDS)
-        except confluent_kafka.KafkaException as error:
-            return str(error.args[0].name())
-        return OK
-
-    def close(self) -> None:
-        """See `KafkaPythonTransaction.close`."""
-        with suppress(confluent_kafka.KafkaException):  # it was fenced
-            self._producer.flush(0)
-
-
 MEMBERS: dict[str, Callable[[Broker], KafkaPythonMember | ConfluentMember]] = {
     KAFKA_PYTHON: KafkaPythonMember,
     CONFLUENT: ConfluentMember,
-}
-TRANSACTIONAL: dict[str, Callable[[Broker], KafkaPythonTransaction | ConfluentTransaction]] = {
-    KAFKA_PYTHON: KafkaPythonTransaction,
-    CONFLUENT: ConfluentTransaction,
 }

@@ -1,44 +1,97 @@
-"""The transactional producers of three client libraries, with one face."""
+"""The transactional producers of three client libraries, with one face.
+
+A library is imported when its client is made: a worker that is started often needs only one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 CALL_SECONDS_MAX = 100.0
+CLOSE_SECONDS_MAX = 5.0
 
 
 class Refused(Exception):
-    """The client says that the transaction, or the producer, is lost."""
+    """The client says that the transaction is lost.
+
+    Attributes:
+        name: the client's name of the error.
+        is_fatal: whether the producer is lost with it, so that it cannot even abort.
+    """
+
+    def __init__(self, error: object, name: str, *, is_fatal: bool) -> None:
+        super().__init__(error)
+        self.name = name
+        self.is_fatal = is_fatal
 
 
-class TransactionalClient(Protocol):
-    """A producer with a transactional id. Every call may raise `Refused`."""
+class TransactionalClient(ABC):
+    """A producer with a transactional id. Every call but `close` may raise `Refused`."""
 
+    @abstractmethod
     def init(self) -> None: ...
+    @abstractmethod
     def begin(self) -> None: ...
+    @abstractmethod
+    def produce(self, topic: str, partition: int, value: bytes) -> None: ...
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Wait until all that was produced is acknowledged."""
 
     def write(self, topic: str, *values: str) -> None:
         """Write records to partition 0, and wait until they are acknowledged."""
+        for value in values:
+            self.produce(topic, 0, value.encode())
+        self.flush()
 
-    def send_offset(self, group: str, topic: str, offset: int) -> None:
-        """Make an offset of partition 0 a part of the transaction."""
+    @abstractmethod
+    def send_offsets(self, topic: str, offsets: Mapping[int, int], group: Any) -> None:
+        """Make offsets by partition a part of the transaction.
 
+        Args:
+            topic: whose offsets.
+            offsets: by partition.
+            group: its id, or what a consumer of the same library gives as the group's metadata.
+        """
+
+    @abstractmethod
     def commit(self) -> None: ...
+    @abstractmethod
     def abort(self) -> None: ...
+    @abstractmethod
     def close(self) -> None: ...
 
 
-class ConfluentTransactions:
-    """confluent-kafka's."""
+def call_confluent(function: Callable[[], object]) -> None:
+    """Call into confluent-kafka, again and again where it says that this helps."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    while True:
+        try:
+            function()
+            return
+        except KafkaException as exception:
+            error: KafkaError = exception.args[0]
+            if error.retriable() or error.code() == KafkaError._TIMED_OUT:
+                continue
+            is_fatal = not error.txn_requires_abort()
+            raise Refused(error, error.name(), is_fatal=is_fatal) from exception
+
+
+class ConfluentTransactions(TransactionalClient):
+    """confluent-kafka's, that is librdkafka's."""
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
         from confluent_kafka import Producer
 
         self._bootstrap = bootstrap
+        self._failed: list[Any] = []
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -46,89 +99,101 @@ class ConfluentTransactions:
                 "transaction.timeout.ms": timeout_ms,
                 "log_level": 2,
                 "linger.ms": 0,
+                "reconnect.backoff.max.ms": 500,
+                "topic.metadata.refresh.interval.ms": 1_000,
             }
         )
 
     def init(self) -> None:
-        self._call(lambda: self._producer.init_transactions(CALL_SECONDS_MAX))
+        call_confluent(partial(self._producer.init_transactions, CALL_SECONDS_MAX))
 
     def begin(self) -> None:
-        self._call(self._producer.begin_transaction)
+        self._failed.clear()
+        call_confluent(self._producer.begin_transaction)
 
-    def write(self, topic: str, *values: str) -> None:
-        errors: list[object] = []
-
-        def told(error: object, _: object) -> None:
-            errors.append(error)
-
-        for value in values:
-            self._call(partial(self._producer.produce, topic, value, partition=0, on_delivery=told))
-        self._call(lambda: self._producer.flush(CALL_SECONDS_MAX))
-        if any(errors) or len(errors) < len(values):
-            raise Refused(errors)
-
-    def send_offset(self, group: str, topic: str, offset: int) -> None:
-        from confluent_kafka import Consumer, TopicPartition
-
-        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": group})
-        metadata = consumer.consumer_group_metadata()
-        self._call(
-            lambda: self._producer.send_offsets_to_transaction(
-                [TopicPartition(topic, 0, offset)], metadata, CALL_SECONDS_MAX
+    def produce(self, topic: str, partition: int, value: bytes) -> None:
+        call_confluent(
+            partial(
+                self._producer.produce,
+                topic,
+                value,
+                partition=partition,
+                on_delivery=self._delivered,
             )
         )
-        consumer.close()
+
+    def _delivered(self, error: object, _: object) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+    def flush(self) -> None:
+        call_confluent(partial(self._producer.flush, CALL_SECONDS_MAX))
+        if self._failed or len(self._producer):
+            raise Refused(self._failed, "not delivered", is_fatal=False)
+
+    def send_offsets(self, topic: str, offsets: Mapping[int, int], group: Any) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        if isinstance(group, str):
+            consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": group})
+            group = consumer.consumer_group_metadata()
+            consumer.close()
+        positions = [TopicPartition(topic, *each) for each in offsets.items()]
+        send = self._producer.send_offsets_to_transaction
+        call_confluent(partial(send, positions, group, CALL_SECONDS_MAX))
 
     def commit(self) -> None:
-        self._call(lambda: self._producer.commit_transaction(CALL_SECONDS_MAX))
+        call_confluent(partial(self._producer.commit_transaction, CALL_SECONDS_MAX))
 
     def abort(self) -> None:
-        self._call(lambda: self._producer.abort_transaction(CALL_SECONDS_MAX))
+        call_confluent(partial(self._producer.abort_transaction, CALL_SECONDS_MAX))
 
     def close(self) -> None:
         self._producer.purge()
 
-    def _call(self, function: Callable[[], object]) -> None:
-        from confluent_kafka import KafkaException
 
-        try:
-            function()
-        except KafkaException as error:
-            raise Refused(error) from error
-
-
-class KafkaPythonTransactions:
+class KafkaPythonTransactions(TransactionalClient):
     """kafka-python's."""
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
         from kafka import KafkaProducer
 
+        self._sent: list[Any] = []
         self._producer = KafkaProducer(
             bootstrap_servers=bootstrap,
             transactional_id=transactional_id,
             transaction_timeout_ms=timeout_ms,
+            reconnect_backoff_max_ms=500,
+            metadata_max_age_ms=1_000,
         )
 
     def init(self) -> None:
         self._call(self._producer.init_transactions)
 
     def begin(self) -> None:
+        self._sent.clear()
         self._call(self._producer.begin_transaction)
 
-    def write(self, topic: str, *values: str) -> None:
+    def produce(self, topic: str, partition: int, value: bytes) -> None:
         def send() -> None:
-            sent = [self._producer.send(topic, value.encode(), partition=0) for value in values]
-            for each in sent:
-                each.get(CALL_SECONDS_MAX)
+            self._sent.append(self._producer.send(topic, value, partition=partition))
 
         self._call(send)
 
-    def send_offset(self, group: str, topic: str, offset: int) -> None:
+    def flush(self) -> None:
+        self._call(self._producer.flush)
+        for each in self._sent:
+            self._call(partial(each.get, CALL_SECONDS_MAX))
+
+    def send_offsets(self, topic: str, offsets: Mapping[int, int], group: Any) -> None:
         from kafka import TopicPartition
         from kafka.structs import OffsetAndMetadata
 
-        offsets = {TopicPartition(topic, 0): OffsetAndMetadata(offset, "", -1)}
-        self._call(lambda: self._producer.send_offsets_to_transaction(offsets, group))
+        positions = {
+            TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)
+            for partition, offset in offsets.items()
+        }
+        self._call(partial(self._producer.send_offsets_to_transaction, positions, group))
 
     def commit(self) -> None:
         self._call(self._producer.commit_transaction)
@@ -145,16 +210,18 @@ class KafkaPythonTransactions:
         try:
             function()
         except (KafkaError, IllegalStateError) as error:
-            raise Refused(repr(error)) from error
+            is_fatal = bool(self._producer._transaction_manager.has_fatal_error())
+            raise Refused(repr(error), type(error).__name__, is_fatal=is_fatal) from error
 
 
-class AiokafkaTransactions:
+class AiokafkaTransactions(TransactionalClient):
     """aiokafka's, on an event loop that runs while a call does."""
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
         from aiokafka import AIOKafkaProducer
 
         self._loop = asyncio.new_event_loop()
+        self._sent: list[Any] = []
 
         async def make() -> Any:
             return AIOKafkaProducer(
@@ -169,20 +236,26 @@ class AiokafkaTransactions:
         self._call(self._producer.start())
 
     def begin(self) -> None:
+        self._sent.clear()
         self._call(self._producer.begin_transaction())
 
-    def write(self, topic: str, *values: str) -> None:
+    def produce(self, topic: str, partition: int, value: bytes) -> None:
         async def send() -> None:
-            for value in values:
-                await self._producer.send_and_wait(topic, value.encode(), partition=0)
+            self._sent.append(await self._producer.send(topic, value, partition=partition))
 
         self._call(send())
 
-    def send_offset(self, group: str, topic: str, offset: int) -> None:
+    def flush(self) -> None:
+        async def delivered() -> None:
+            await asyncio.gather(*self._sent)
+
+        self._call(delivered())
+
+    def send_offsets(self, topic: str, offsets: Mapping[int, int], group: Any) -> None:
         from aiokafka import TopicPartition
 
-        offsets = {TopicPartition(topic, 0): offset}
-        self._call(self._producer.send_offsets_to_transaction(offsets, group))
+        positions = {TopicPartition(topic, each): offset for each, offset in offsets.items()}
+        self._call(self._producer.send_offsets_to_transaction(positions, group))
 
     def commit(self) -> None:
         self._call(self._producer.commit_transaction())
@@ -194,7 +267,9 @@ class AiokafkaTransactions:
         from aiokafka.errors import KafkaError
 
         with contextlib.suppress(KafkaError, TimeoutError):  # one that is fenced cannot end well
-            self._loop.run_until_complete(asyncio.wait_for(self._producer.stop(), 5))
+            self._loop.run_until_complete(
+                asyncio.wait_for(self._producer.stop(), CLOSE_SECONDS_MAX)
+            )
         self._loop.close()
 
     def _call(self, call: Coroutine[Any, Any, object]) -> None:
@@ -203,7 +278,7 @@ class AiokafkaTransactions:
         try:
             self._loop.run_until_complete(asyncio.wait_for(call, CALL_SECONDS_MAX))
         except KafkaError as error:
-            raise Refused(repr(error)) from error
+            raise Refused(repr(error), type(error).__name__, is_fatal=False) from error
 
 
 CLIENTS: dict[str, Callable[[str, str, int], TransactionalClient]] = {
