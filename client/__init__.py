@@ -18,6 +18,7 @@ well; there is no other Kafka client for trio.
 | `BatchProducer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
 | `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
 | `open_connection`, `Connection` | one connection, many requests in flight |
+| `connection_settings_of` | how a cluster is reached, from Kafka's or librdkafka's settings |
 | `client_context`, `tls_settings_of` | how TLS is spoken, from Kafka's `ssl.*` settings |
 | `Metadata`, `MetadataUpdater` | the state machines behind, without trio |
 
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     )
     from .producer.producer import Producer
     from .producer.settings import ProducerSettings
+    from .properties import ConnectionSettings, PropertyError, connection_settings_of
     from .security.sasl import sasl_plain
     from .security.tls_context import client_context
     from .security.tls_settings import TlsError, tls_settings_of
@@ -95,6 +97,7 @@ _MODULES = {
     "Cluster": "metadata.cluster",
     "ConnectError": "errors",
     "Connection": "network.connection",
+    "ConnectionSettings": "properties",
     "Consumer": "consumer.consumer",
     "ConsumerSettings": "consumer.settings",
     "Delivery": "producer.delivery",
@@ -120,6 +123,7 @@ _MODULES = {
     "ProducerError": "producer.errors",
     "ProducerFencedError": "producer.errors",
     "ProducerSettings": "producer.settings",
+    "PropertyError": "properties",
     "RebalanceListener": "consumer.rebalance_listener",
     "RecordMetadata": "producer.delivery",
     "RecordTooLargeError": "producer.errors",
@@ -132,6 +136,7 @@ _MODULES = {
     "UnknownNodeError": "errors",
     "UnsupportedByBrokerError": "errors",
     "client_context": "security.tls_context",
+    "connection_settings_of": "properties",
     "open_connection": "network.connection",
     "sasl_plain": "security.sasl",
     "tls_settings_of": "security.tls_settings",
@@ -149,6 +154,7 @@ __all__ = [
     "Cluster",
     "ConnectError",
     "Connection",
+    "ConnectionSettings",
     "Consumer",
     "ConsumerSettings",
     "Delivery",
@@ -174,6 +180,7 @@ __all__ = [
     "ProducerError",
     "ProducerFencedError",
     "ProducerSettings",
+    "PropertyError",
     "RebalanceListener",
     "RecordMetadata",
     "RecordTooLargeError",
@@ -186,6 +193,7 @@ __all__ = [
     "UnknownNodeError",
     "UnsupportedByBrokerError",
     "client_context",
+    "connection_settings_of",
     "open_connection",
     "sasl_plain",
     "tls_settings_of",

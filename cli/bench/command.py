@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ..common.client_settings import CommandConfig, kafka_settings
+from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import check_addresses, nobody_at
 from ..common.errors import fail
 from ..common.show import note
@@ -286,11 +286,13 @@ def _existing_target(
     from ...bench.errors import BenchError
     from ...bench.target import BenchTarget
 
-    tls, settings = kafka_settings(command_config)
+    settings = connection_settings(command_config)
+    if settings.authenticate is not None or not settings.is_verified:
+        fail(f"{command_config}: bench speaks no SASL, and verifies every certificate")
     addresses = check_addresses(bootstrap_server)
     for address in addresses:
         host, _, port = address.rpartition(":")
-        target = BenchTarget(host.strip("[]"), int(port), pid, settings)
+        target = BenchTarget(host.strip("[]"), int(port), pid, settings.tls)
         target.cpu_seconds()  # says so if there is no such process
         try:
             TargetCluster(target).close()
@@ -298,7 +300,7 @@ def _existing_target(
         except BenchError:
             continue
     else:
-        fail(nobody_at(addresses, tls))
+        fail(nobody_at(addresses, settings.ssl_context))
     return target
 
 

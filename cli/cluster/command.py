@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from ..common.client_settings import CommandConfig, tls_of
-from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, check_addresses, nobody_at
+from ..common.client_settings import CommandConfig, connection_settings
+from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, bootstrap_addresses, nobody_at
 from ..common.errors import CommandError, fail
 from ..common.show import JsonOutput, note, show_json
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from ...client.client import KafkaClient
+    from ...client.properties import ConnectionSettings
     from .metrics import MetricsSource
     from .view import ClusterView
 
@@ -48,10 +47,10 @@ Metrics = Annotated[
 
 
 class Target(NamedTuple):
-    """The cluster looked at: addresses to begin with, and how TLS is spoken if it is."""
+    """The cluster looked at: addresses to begin with, and how they are to be reached."""
 
     addresses: list[str]
-    tls: SSLContext | None
+    settings: ConnectionSettings
 
 
 def cluster(
@@ -76,9 +75,12 @@ def cluster(
     """
     import trio
 
+    from ...client.settings import ClientSettings
     from .metrics import MetricsSource
 
-    target = Target(check_addresses(bootstrap_server), tls_of(command_config))
+    defaults = ClientSettings(request_timeout_ms=ANSWER_MS_MAX, max_block_ms=ANSWER_MS_MAX)
+    settings = connection_settings(command_config, defaults)
+    target = Target(bootstrap_addresses(bootstrap_server, settings), settings)
     sources = [MetricsSource(each) for each in metrics or ()]
     if once or json_output or not sys.stdout.isatty():
         trio.run(_show_once, target, sources, json_output)
@@ -91,12 +93,12 @@ def cluster(
 
 def _client(target: Target) -> KafkaClient:
     from ...client.client import KafkaClient
-    from ...client.settings import ClientSettings
 
     return KafkaClient(
         target.addresses,
-        ClientSettings(request_timeout_ms=ANSWER_MS_MAX, max_block_ms=ANSWER_MS_MAX),
-        ssl_context=target.tls,
+        target.settings.client,
+        ssl_context=target.settings.ssl_context,
+        authenticate=target.settings.authenticate,
     )
 
 
@@ -146,12 +148,13 @@ async def _look(client: KafkaClient, sources: list[MetricsSource], target: Targe
     """Ask a broker and all metrics. Raises CommandError: no broker answers."""
     import trio
 
-    from ...client.errors import ClientError
+    from ...client.errors import AuthenticationError, ClientError
     from ...protocol import messages
     from .metrics import BrokerMetrics
     from .view import make_view
 
     measured: dict[int, BrokerMetrics] = {}
+    failure: ClientError | None = None
 
     async def read(source: MetricsSource) -> None:
         found = await trio.to_thread.run_sync(source.read)
@@ -164,8 +167,11 @@ async def _look(client: KafkaClient, sources: list[MetricsSource], target: Targe
             nursery.start_soon(read, source)
         try:
             answer = await client.send_to_any(request, timeout_ms=ANSWER_MS_MAX)
-        except ClientError:
-            answer = None
-    if answer is None:
-        fail(await trio.to_thread.run_sync(nobody_at, target.addresses, target.tls))
+        except ClientError as error:
+            failure = error
+    if isinstance(failure, AuthenticationError):
+        fail(str(failure))
+    if failure is not None:
+        tls = target.settings.ssl_context
+        fail(await trio.to_thread.run_sync(nobody_at, target.addresses, tls))
     return make_view(answer, measured)

@@ -1,6 +1,7 @@
 """`--command-config FILE`: how a cluster is to be spoken to, in the settings of Kafka's clients.
 
-The same file serves Kafka's own tools, as long as keys and certificates are PEM.
+The same file serves Kafka's own tools, as long as keys and certificates are PEM, or clients on
+librdkafka such as kcat.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from .errors import fail
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-PLAINTEXT, SSL = "PLAINTEXT", "SSL"
+    from ...client.properties import ConnectionSettings
+    from ...client.settings import ClientSettings
+
 PROBE_SECONDS = 2
 
 CommandConfig = Annotated[
@@ -31,45 +34,35 @@ CommandConfig = Annotated[
 ]
 
 
-def tls_of(command_config: Path | None) -> SSLContext | None:
-    """How TLS is spoken with the cluster; None where it is not.
+def connection_settings(
+    command_config: Path | None, defaults: ClientSettings | None = None
+) -> ConnectionSettings:
+    """How the cluster is to be reached.
 
-    Raises CommandError for what cannot be used, and OSError for a file that cannot be read.
+    Args:
+        command_config: the file.
+        defaults: what counts where the file says nothing.
+
+    Raises CommandError for a setting that cannot be used, and OSError for a file that cannot be
+    read.
     """
-    return kafka_settings(command_config)[0]
+    from ...client.properties import ConnectionSettings, PropertyError, connection_settings_of
 
-
-def kafka_settings(command_config: Path | None) -> tuple[SSLContext | None, dict[str, str]]:
-    """How TLS is spoken with the cluster, and the settings that say so; None and none: it is not.
-
-    Raises CommandError for what cannot be used, and OSError for a file that cannot be read.
-    """
     if command_config is None:
-        return None, {}
+        return ConnectionSettings() if defaults is None else ConnectionSettings(client=defaults)
     from ...config.definition import ConfigError
     from ...config.properties import parse_properties
 
     try:
-        settings = parse_properties(command_config.read_bytes(), str(command_config))
+        properties = parse_properties(command_config.read_bytes(), str(command_config))
     except ConfigError as error:
         fail(str(error))
-    protocol = settings.get("security.protocol", PLAINTEXT).strip().upper()
-    if protocol == PLAINTEXT:
-        return None, {}
-    if protocol != SSL:
-        fail(
-            f"{command_config} has security.protocol={protocol}; these commands speak"
-            f" {PLAINTEXT} and {SSL}"
-        )
-    from ...client.security.tls_context import client_context
-    from ...client.security.tls_settings import TlsError, tls_settings_of
-
     try:
-        read = tls_settings_of(settings)
-        context = client_context(read, lambda path: Path(path).read_bytes())
-    except TlsError as error:
-        fail(f"{command_config}: {error}")
-    return context, {key: value for key, value in settings.items() if key.startswith("ssl.")}
+        return connection_settings_of(properties, lambda path: Path(path).read_bytes(), defaults)
+    except PropertyError as error:
+        is_given = error.name is not None and error.name in properties
+        place = properties.place(str(error.name)) if is_given else str(command_config)
+        fail(f"{place}: {error}")
 
 
 def why_nobody_answers(addresses: list[str], tls: SSLContext | None) -> str | None:

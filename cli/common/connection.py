@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .client_settings import tls_of, why_nobody_answers
+from .client_settings import connection_settings, why_nobody_answers
 from .errors import CommandError, fail
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
     from ...client.client import KafkaClient
+    from ...client.properties import ConnectionSettings
 
 ResultT = TypeVar("ResultT")
 
@@ -56,23 +57,30 @@ def with_client(
     import trio
 
     from ...client.client import KafkaClient
-    from ...client.errors import ClientError
+    from ...client.errors import AuthenticationError, ClientError
     from ...client.settings import ClientSettings
 
-    addresses = check_addresses(bootstrap_server)
-    tls = tls_of(command_config)
-    settings = ClientSettings(
+    defaults = ClientSettings(
         request_timeout_ms=REQUEST_TIMEOUT_MS,
         max_block_ms=REQUEST_TIMEOUT_MS,
         allow_auto_create_topics=allow_auto_create_topics,
     )
+    settings = connection_settings(command_config, defaults)
+    addresses = bootstrap_addresses(bootstrap_server, settings)
 
     async def run() -> ResultT:
-        async with KafkaClient(bootstrap_server, settings, ssl_context=tls) as client:
+        async with KafkaClient(
+            addresses,
+            settings.client,
+            ssl_context=settings.ssl_context,
+            authenticate=settings.authenticate,
+        ) as client:
             try:
                 await client.refresh_metadata(CONNECT_TIMEOUT_MS)
+            except AuthenticationError as error:
+                raise CommandError(str(error)) from error
             except ClientError as error:
-                raise CommandError(nobody_at(addresses, tls)) from error
+                raise CommandError(nobody_at(addresses, settings.ssl_context)) from error
             return await work(client)
 
     return trio.run(run)
@@ -98,6 +106,16 @@ def nobody_at(addresses: list[str], tls: SSLContext | None) -> str:
         f"no broker answers at {','.join(addresses)}; start one with 'odradek serve', or give the"
         " address of another with --bootstrap-server"
     )
+
+
+def bootstrap_addresses(bootstrap_server: str, settings: ConnectionSettings) -> list[str]:
+    """Where the cluster is: what the command line says, or else `bootstrap.servers` of the file.
+
+    CommandError for what is no address.
+    """
+    if bootstrap_server == DEFAULT_BOOTSTRAP_SERVER and settings.bootstrap:
+        return check_addresses(settings.bootstrap)
+    return check_addresses(bootstrap_server)
 
 
 def check_addresses(bootstrap_server: str) -> list[str]:

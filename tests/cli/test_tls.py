@@ -38,10 +38,10 @@ def impatience(on_broker: Odradek, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.cli.common.client_settings.PROBE_SECONDS", 60)
 
 
-@pytest.fixture
-def config(broker: Broker, tmp_path: Path) -> str:
-    """The settings that Kafka's own tools take."""
-    return written(tmp_path, broker.client_settings("java"))
+@pytest.fixture(params=["java", "confluent-kafka"])
+def config(request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> str:
+    """The settings that Kafka's own tools take, and those of clients on librdkafka."""
+    return written(tmp_path, broker.client_settings(request.param))
 
 
 def test_each_kind_of_command_reaches_a_tls_broker(on_broker: Odradek, config: str) -> None:
@@ -54,12 +54,14 @@ def test_each_kind_of_command_reaches_a_tls_broker(on_broker: Odradek, config: s
     on_broker("groups", "list", *how)
     on_broker("transactions", "list", *how)
     assert json.loads(on_broker("cluster", "--once", "--json", *how).out)["leaders"] == 1
+    on_broker("topics", "delete", "events", *how)
 
 
-def test_file_may_be_named_in_the_environment(
+def test_file_may_be_named_in_the_environment_and_name_the_brokers(
     on_broker: Odradek, config: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ODRADEK_COMMAND_CONFIG", config)
+    monkeypatch.delenv("ODRADEK_BOOTSTRAP_SERVER")
     on_broker("groups", "list")
 
 
@@ -85,13 +87,18 @@ def test_command_that_does_not_trust_the_broker_says_so(
     settings["ssl.truststore.location"] = CertificateAuthority(tmp_path).path
     config = written(tmp_path, settings)
     told = on_broker("groups", "list", "--command-config", config, code=1)
-    assert f"the certificate of {broker.bootstrap_servers} is not accepted" in told.err
+    assert f"the certificate of {broker.bootstrap_servers} was refused" in told.err
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"security.protocol": "SASL_SSL"}, "security.protocol=SASL_SSL"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is GSSAPI by default"),
+        (
+            {"security.protocol": "SSL", "ssl.trustore.type": "PEM"},
+            "client.properties, line 2: ssl.trustore.type is not a setting of Kafka's clients; did"
+            " you mean ssl.truststore.type?",
+        ),
         (
             {"security.protocol": "SSL", "ssl.truststore.location": "trust.jks"},
             "ssl.truststore.type=JKS cannot be read, only PEM can",
@@ -109,8 +116,8 @@ def test_command_that_does_not_trust_the_broker_says_so(
 def test_settings_that_cannot_be_used_are_told_in_a_sentence(
     odradek: Odradek, tmp_path: Path, settings: dict[str, str], sentence: str
 ) -> None:
-    for command in ("topics", "groups"):  # the one by kafka-python, the other by our own client
-        told = odradek(command, "list", "--command-config", written(tmp_path, settings))
+    for command in (("topics", "list"), ("cluster", "--once"), ("bench", "-b", "localhost:1")):
+        told = odradek(*command, "--command-config", written(tmp_path, settings))
         assert told.code == 1
         assert sentence in told.err
 

@@ -30,6 +30,7 @@ from odradek.client import (
     sasl_plain,
 )
 from odradek.client.network.connection import SOFTWARE_VERSION
+from odradek.client.properties import connection_settings_of
 from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import EncodeError
@@ -527,6 +528,28 @@ async def test_a_client_authenticates_before_its_first_request(connect, broker):
         ApiKey.SASL_AUTHENTICATE,
         ApiKey.METADATA,
     ]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": 'se"cret'},
+        {"sasl.mechanisms": "PLAIN", "sasl.username": "alice", "sasl.password": 'se"cret'},
+        {
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            r' username=alice password="se\"cret";',
+        },
+    ],
+)
+async def test_a_client_authenticates_as_its_properties_say(connect, broker, properties):
+    sasl_answers(broker, b'se"cret')
+    settings = connection_settings_of(
+        {"security.protocol": "SASL_PLAINTEXT", **properties}, lambda path: b""
+    )
+    async with connect(authenticate=settings.authenticate) as connection:
+        await connection.request(asking_for("a"))
+    assert broker.requests[2].api_key == ApiKey.SASL_AUTHENTICATE
 
 
 async def test_refused_credentials_are_an_error_with_the_brokers_reason(connect, broker):
