@@ -1,5 +1,7 @@
 """Send ten records to a topic and read them back, with kafka-python.
 
+    pip install odradek kafka-python
+
 Start a broker (`odradek serve`), then: python examples/hello_kafka.py [HOST:PORT]
 """
 

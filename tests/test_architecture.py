@@ -75,6 +75,12 @@ THIRD_PARTY: dict[str, set[str]] = {
 }
 """What a package may import from outside; packages that are not named are free."""
 
+NEEDED_BY_TESTS_ONLY = {
+    "aiokafka": frozenset[str](),
+    "kafka": frozenset({"bench/loads/round_trip_load.py"}),
+}
+"""Clients that are not installed with odradek, and modules that can use them if they are there."""
+
 TRIO_SHELLS = frozenset(
     {"replication/fetcher/task.py", "replication/alter_log_dirs/future_replica_tasks.py"}
 )
@@ -224,6 +230,10 @@ def third_parties_stay_in_their_packages(module: Module) -> Iterator[str]:
             package = name.partition(".")[0]
             if found.level or is_standard(package) or package in PACKAGES | {"odradek"}:
                 continue
+            if module.package != WORKSHOP and module.path not in NEEDED_BY_TESTS_ONLY.get(
+                package, {module.path}
+            ):
+                yield f"{module.path}:{found.line}: {package} is not installed with odradek"
             if module.package in NO_TRIO and package == "trio":
                 yield f"{module.path}:{found.line}: {module.package} may not import trio"
             if allowed is None or package in allowed:
@@ -572,6 +582,12 @@ def test_no_file_names_a_machine_or_a_registry():
             "spark_connector/bad.py",
             "from trio import run\n",
             "spark_connector/bad.py:1: spark_connector may not import trio",
+        ),
+        (
+            third_parties_stay_in_their_packages,
+            "cli/bad.py",
+            "from kafka import KafkaProducer\n",
+            "cli/bad.py:1: kafka is not installed with odradek",
         ),
         (
             third_parties_stay_in_their_packages,

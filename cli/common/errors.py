@@ -26,16 +26,22 @@ def explain(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fspath(error.filename)}: {error.strerror}"
-    from kafka.errors import KafkaError
+    from ...client.errors import (
+        AuthenticationError,
+        ClientError,
+        MetadataTimeoutError,
+        RequestTimeoutError,
+        UnsupportedByBrokerError,
+    )
+    from ...common.errors import KafkaError
 
     if isinstance(error, KafkaError):
-        return explain_kafka_error(error)
-    from ...client.errors import ClientError
-    from ...common.errors import KafkaError as Refusal
-
-    if isinstance(error, Refusal):
         what, _, why = (error.message or "").partition(": ")
         return explain_code(error.code, what, why)
+    if isinstance(error, AuthenticationError | UnsupportedByBrokerError):
+        return str(error)
+    if isinstance(error, MetadataTimeoutError | RequestTimeoutError):
+        return f"the cluster did not answer in time: {error}"
     if isinstance(error, ClientError):
         return f"the cluster did not answer as it should: {error}"
     return None
@@ -63,34 +69,3 @@ def explain_code(code: ErrorCode, what: str | None = None, why: str | None = Non
     }
     about = f"{what}: " if what else ""
     return about + reasons.get(code, f"the broker refused: {why or code.name}")
-
-
-def explain_kafka_error(error: BaseException, what: str | None = None) -> str:
-    """The sentence for what a broker answered or did not answer.
-
-    `what` names the subject, such as "topic events".
-    """
-    from kafka import errors
-
-    about = f"{what}: " if what else ""
-    if isinstance(error, errors.UnknownTopicOrPartitionError):
-        return f"{about}there is no such topic; see: odradek topics list"
-    if isinstance(error, errors.GroupIdNotFoundError):
-        return f"{about}there is no such group; see: odradek groups list"
-    if isinstance(error, errors.NonEmptyGroupError):
-        return f"{about}the group has members; stop its consumers first"
-    if isinstance(error, errors.KafkaTimeoutError):
-        return f"{about}the broker did not answer in time ({_text(error)})"
-    return f"{about}the broker refused: {_text(error)}"
-
-
-def _text(error: BaseException) -> str:
-    """The error's own words, or its class's where it has none, or too many.
-
-    kafka-python puts whole requests and responses into some of its messages.
-    """
-    words = " ".join(map(str, error.args))
-    if words and len(words) < 200:
-        return words
-    description = getattr(error, "description", None) or (type(error).__doc__ or "").strip()
-    return description.splitlines()[0] if description else type(error).__name__
