@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,27 +15,6 @@ from odradek.testing.waiting import wait_until
 pytestmark = pytest.mark.clients
 
 LEAVING, LEAVING_STATIC = -1, -2
-
-
-@pytest.fixture
-def group(topic: str) -> str:
-    """The id of a group that does not exist yet."""
-    return f"group-{topic}"
-
-
-@pytest.fixture
-def peer(broker, group: str) -> Iterator[GroupPeer]:
-    """A connection to the group's coordinator."""
-    with GroupPeer(broker.port) as connection:
-        connection.wait_for_coordinator(group)
-        yield connection
-
-
-@pytest.fixture
-def other(broker) -> Iterator[GroupPeer]:
-    """Another connection."""
-    with GroupPeer(broker.port) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,27 +26,6 @@ OWN_BROKER = True  # members subscribe to "orders", whose partitions are counted
 OFFSETS = "__consumer_offsets"
 SECONDS_MAX = 100.0
 UNKNOWN_TOPIC_ID = bytes(range(16))
-
-
-@pytest.fixture
-def group(topic: str) -> str:
-    """The id of a group that does not exist yet."""
-    return f"group-{topic}"
-
-
-@pytest.fixture
-def peer(broker, group: str) -> Iterator[GroupPeer]:
-    """A connection to the group's coordinator."""
-    with GroupPeer(broker.port) as connection:
-        connection.wait_for_coordinator(group)
-        yield connection
-
-
-@pytest.fixture
-def other(broker) -> Iterator[GroupPeer]:
-    """Another connection, so that two requests may wait."""
-    with GroupPeer(broker.port) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from support.group_errors import moves
 from support.group_peer import GroupPeer
@@ -15,27 +13,6 @@ pytestmark = pytest.mark.clients
 
 PATIENT = {"group.initial.rebalance.delay.ms": "600000"}
 """A first rebalance that waits for members that come late."""
-
-
-@pytest.fixture
-def group(topic: str) -> str:
-    """The id of a group that does not exist yet."""
-    return f"group-{topic}"
-
-
-@pytest.fixture
-def peer(broker, group: str) -> Iterator[GroupPeer]:
-    """A connection to the group's coordinator."""
-    with GroupPeer(broker.port) as connection:
-        connection.wait_for_coordinator(group)
-        yield connection
-
-
-@pytest.fixture
-def other(broker) -> Iterator[GroupPeer]:
-    """Another connection, so that two requests may wait."""
-    with GroupPeer(broker.port) as connection:
-        yield connection
 
 
 @moves("Empty", "PreparingRebalance")

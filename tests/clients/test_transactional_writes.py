@@ -38,15 +38,6 @@ OLD, NEW = 11, 12
 
 
 @pytest.fixture
-def made(broker: Any, topic: str) -> str:
-    """A topic of two partitions."""
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        wanted = {"num_partitions": 2, "replication_factor": 1}
-        admin.create_topics({topic: wanted}, wait_for_metadata=True)
-    return topic
-
-
-@pytest.fixture
 def peer(broker: Any, made: str) -> Iterator[TransactionPeer]:
     """A producer that is initialized, named after the topic, whose partitions have leaders."""
     peer = TransactionPeer(broker.port, made).start()

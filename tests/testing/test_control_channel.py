@@ -9,7 +9,6 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,12 +23,6 @@ from odradek.testing.process.broker_process import BrokerProcess
 SECONDS_MAX = 100.0
 WAITED_FOR_SECONDS = 120.0
 """How long a call lasts that nothing ends."""
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
 
 
 def connect(broker: Broker) -> socket.socket:

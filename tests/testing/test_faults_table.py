@@ -24,9 +24,7 @@ from odradek.tools.docs.client_outcomes import (
     ConnectionRow,
 )
 
-pytestmark = pytest.mark.clients
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 AT_ONCE = 64
 TRIALS: list[Trial] = sorted(
@@ -61,32 +59,14 @@ def name_of(trial: Trial) -> str:
     return f"{type(trial).__name__} {trial}"
 
 
-def check(trial: Trial, broker: Broker, outcomes: Outcomes) -> None:
+@pytest.mark.parametrize("trial", [*SEND_TRIALS, *RETRY_TRIALS, *FETCH_TRIALS], ids=name_of)
+def test_a_client_sees_of_a_fault_what_the_table_says(
+    trial: Trial, broker: Broker, outcomes: Outcomes
+) -> None:
     outcome = outcomes[name_of(trial)]
     if outcome != trial.expected():
         outcome = trial.run(broker, PATIENT_MS)
     assert outcome == trial.expected()
-
-
-@pytest.mark.parametrize("trial", SEND_TRIALS, ids=str)
-def test_a_send_that_is_struck_comes_to_what_the_table_says(
-    trial: Trial, broker: Broker, outcomes: Outcomes
-) -> None:
-    check(trial, broker, outcomes)
-
-
-@pytest.mark.parametrize("trial", RETRY_TRIALS, ids=str)
-def test_a_client_that_retries_sees_what_the_table_says(
-    trial: Trial, broker: Broker, outcomes: Outcomes
-) -> None:
-    check(trial, broker, outcomes)
-
-
-@pytest.mark.parametrize("trial", FETCH_TRIALS, ids=str)
-def test_a_consumer_sees_what_the_table_says(
-    trial: Trial, broker: Broker, outcomes: Outcomes
-) -> None:
-    check(trial, broker, outcomes)
 
 
 @pytest.mark.parametrize("client", ALL_CLIENTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -14,18 +13,7 @@ from odradek.testing.control.client import ControlError
 from odradek.testing.inspection.states import Snapshot
 
 WAIT_SECONDS_MAX = 60.0
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker({"auto.create.topics.enable": "false"}) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    return one_broker
+BROKER_SETTINGS = {"auto.create.topics.enable": "false"}
 
 
 def test_records_are_read_as_they_were_produced(broker: Broker) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
@@ -16,20 +15,8 @@ from odradek.testing.control.client import ControlError
 from odradek.testing.inspection import request_log, requests
 
 WAIT_SECONDS_MAX = 60.0
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker({"auto.create.topics.enable": "false"}) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    one_broker.create_topic("orders", partitions=2)
-    one_broker.create_topic("bills")
-    return one_broker
+BROKER_SETTINGS = {"auto.create.topics.enable": "false"}
+BROKER_TOPICS = {"orders": 2, "bills": 1}
 
 
 def test_requests_are_counted_by_what_they_name(broker: Broker) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,23 +16,11 @@ from odradek.testing.inspection import topic_admin
 WAIT_SECONDS_MAX = 60.0
 TOPICS = 100
 TRIES = 6
-SETTINGS = {
+BROKER_SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
 }
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    return one_broker
 
 
 def test_a_hundred_topics_are_gone_sooner_than_they_were_made(broker: Broker) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
-import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as Assigned
@@ -15,18 +13,7 @@ from odradek.testing import Broker
 from odradek.testing.conditions import transaction_is
 
 WAIT_SECONDS_MAX = 60.0
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker({"auto.create.topics.enable": "false"}) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    return one_broker
+BROKER_SETTINGS = {"auto.create.topics.enable": "false"}
 
 
 def produce(broker: Broker, topic: str, *values: bytes, **settings: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer
@@ -26,19 +25,8 @@ from odradek.testing.conditions import (
 )
 
 WAIT_SECONDS_MAX = 60.0
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker({"auto.create.topics.enable": "false"}) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    one_broker.create_topic("orders")
-    return one_broker
+BROKER_SETTINGS = {"auto.create.topics.enable": "false"}
+BROKER_TOPICS = {"orders": 1}
 
 
 def test_a_consumer_in_a_thread_is_waited_for(broker: Broker) -> None:

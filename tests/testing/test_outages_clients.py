@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -14,26 +13,14 @@ from odradek.testing import Broker, faults
 from odradek.testing.control.client import ControlError
 
 WAIT_SECONDS_MAX = 60.0
-SETTINGS = {
+BROKER_SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
 }
 NOT_HEARD_OF = faults.disconnect(client_id="one")
 """The client hears of nothing, so that it does not answer with a new join before it is looked."""
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    one_broker.create_topic("orders", partitions=2)
-    return one_broker
+BROKER_TOPICS = {"orders": 2}
 
 
 def new_consumer(broker: Broker, client_id: str, protocol: str = "classic") -> Consumer:

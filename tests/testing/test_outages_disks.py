@@ -17,18 +17,6 @@ from odradek.testing.waiting import wait_until
 WAIT_SECONDS_MAX = 60.0
 
 
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    return one_broker
-
-
 @pytest.fixture
 def producer(broker: Broker) -> Iterator[KafkaProducer]:
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, retries=0)

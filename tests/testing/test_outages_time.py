@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
@@ -16,7 +15,7 @@ from odradek.testing.conditions import group_gone, transaction_is
 WAIT_SECONDS_MAX = 60.0
 SESSION_SECONDS = 240
 HOUR = 3600
-SETTINGS = {
+BROKER_SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.consumer.session.timeout.ms": "45000",
     "group.consumer.min.heartbeat.interval.ms": "200",
@@ -25,18 +24,6 @@ SETTINGS = {
 
 NOT_HEARD_OF = faults.disconnect(client_id="reader")
 """Its heartbeats would be counted from the moment they come at, and it would join again."""
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as broker:
-        yield broker
-
-
-@pytest.fixture
-def broker(one_broker: Broker) -> Broker:
-    one_broker.reset()
-    return one_broker
 
 
 def poll_until_stable(broker: Broker, consumer: ConfluentConsumer) -> None:

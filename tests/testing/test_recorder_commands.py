@@ -11,10 +11,8 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from kafka import KafkaProducer
 from support.ports import nobody_listens
 from support.scripted_upstream import SECONDS_MAX, ScriptedUpstream, framed, receive_frame
@@ -25,12 +23,6 @@ from odradek.testing.recorder.addresses import Address
 ODRADEK = [sys.executable, "-m", "odradek"]
 READY = re.compile(r"recording \S+ at (\S+), until Ctrl-C\n")
 ASKED = struct.pack(">hhi", 999, 7, 1) + b"to be kept"
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as made:
-        yield made
 
 
 class Recording:
