@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
 SHORT, LONG = 20, 200
 SHORT_SECONDS_MAX, LONG_SECONDS_MAX = 280.0, 590.0
-OFTEN = [kind for kind in KINDS if kind != "confluent classic cooperative"]
+SLOW_KINDS = {"confluent classic cooperative", "mixed classic cooperative-sticky"}
+OFTEN = [kind for kind in KINDS if kind not in SLOW_KINDS]
 """librdkafka waits a second in each of the two steps of a cooperative rebalance."""
 
 

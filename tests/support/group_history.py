@@ -14,6 +14,7 @@ from kafka.admin import KafkaAdminClient
 
 from .churn_clients import AiokafkaLoop, JoinGroup, confluent_group, kafka_python_group
 from .group_churn import GroupChurn, check_static_restarts, instance_of
+from .odradek_members import in_turns, odradek_group
 from .own_process import watch_the_interpreter
 from .watched_group import WatchedGroup
 
@@ -26,7 +27,15 @@ KINDS = [
     "confluent consumer range",
     "kafka-python",
     "aiokafka",
+    "odradek classic range",
+    "odradek classic cooperative-sticky",
+    "odradek consumer uniform",
+    "odradek consumer range",
+    "mixed classic range",
+    "mixed classic cooperative-sticky",
+    "mixed consumer uniform",
 ]
+"""The mixed ones are groups of our members and of others at the same time."""
 
 
 def churn(kind: str, bootstrap: str, topic: str, rebalances: int) -> None:
@@ -68,7 +77,19 @@ def join_group(kind: str, watch: WatchedGroup, bootstrap: str, topic: str, group
         return kafka_python_group(*where)
     if kind == "aiokafka":
         return AiokafkaLoop().__enter__().group(*where)  # it ends with the process
-    _, protocol, assignor = kind.split()
+    library, protocol, assignor = kind.split()
+    if library == "odradek":
+        return odradek_group(*where, protocol=protocol, assignor=assignor)
+    if library == "mixed":
+        others = {
+            "range": ["confluent classic eager", "kafka-python", "aiokafka"],
+            "cooperative-sticky": ["confluent classic cooperative"],
+            "uniform": ["confluent consumer uniform"],
+        }[assignor]
+        return in_turns(
+            odradek_group(*where, protocol=protocol, assignor=assignor),
+            *(join_group(other, *where) for other in others),
+        )
     if protocol == "consumer":
         return confluent_group(*where, protocol=protocol, group_remote_assignor=assignor)
     strategy = {"eager": "range", "cooperative": "cooperative-sticky"}[assignor]
