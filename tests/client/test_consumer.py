@@ -10,12 +10,12 @@ import trio
 
 from odradek.client import (
     Admin,
+    BatchProducer,
     ClientSettings,
     Consumer,
     ConsumerSettings,
     KafkaClient,
     OffsetAndMetadata,
-    Producer,
     RebalanceListener,
 )
 from odradek.client.admin.admin import NewTopic
@@ -42,7 +42,7 @@ async def create(
 ):
     """A topic with so many records in each partition, as two batches."""
     await Admin(client).create_topics([NewTopic(topic, partitions, 1, configs=configs)])
-    producer = Producer(client)
+    producer = BatchProducer(client)
     for partition in range(partitions):
         for half in (0, 1):
             if records:
@@ -155,8 +155,8 @@ async def test_a_record_larger_than_a_fetch_is_read(broker, topic):
     value = bytes(3_000_000)
     async with KafkaClient(broker.bootstrap) as client:
         await create(client, topic, records=0, **{"max.message.bytes": "4000000"})
-        await Producer(client).send(topic, 0, [(None, value, TIMESTAMP_MS, ())])
-        await Producer(client).send(topic, 0, numbered(1, 1))
+        await BatchProducer(client).send(topic, 0, [(None, value, TIMESTAMP_MS, ())])
+        await BatchProducer(client).send(topic, 0, numbered(1, 1))
         async with Consumer(client, settings=reading_all()) as consumer:
             consumer.assign([(topic, 0)])
             records = await read(consumer, 2)
@@ -210,7 +210,7 @@ async def test_what_is_produced_later_is_handed_out(broker, topic):
             consumer.assign([(topic, 0)])
             assert await consumer.position((topic, 0)) == 0
             for n in range(3):
-                await Producer(client).send(topic, 0, numbered(n, 1))
+                await BatchProducer(client).send(topic, 0, numbered(n, 1))
                 assert [r.value for r in await read(consumer, 1)] == [b"%d" % n]
 
 
@@ -309,8 +309,9 @@ async def test_partitions_go_only_when_their_listener_is_done(broker, topic, pro
         two = Consumer(client, group_id=group, topics=[topic], settings=settings)
 
         async def commit_all() -> None:
-            await trio.sleep(0.3)
-            assert not two.assignment
+            for _ in range(3):
+                assert await two.poll(timeout_ms=100) == []
+                assert not two.assignment
             await one.commit()
 
         async with one:
