@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .admin.admin import Admin
     from .client import KafkaClient
+    from .connection_settings import ConnectionSettings
     from .consumer.consumer import Consumer
     from .consumer.fetched_records import FetchedBatch
     from .consumer.fetcher import FetchedRecord, Fetcher
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
     )
     from .producer.producer import Producer
     from .producer.settings import ProducerSettings
-    from .properties import ConnectionSettings, PropertyError, connection_settings_of
+    from .properties import PropertyError, connection_settings_of
     from .security.sasl import sasl_plain
     from .security.tls_context import client_context
     from .security.tls_settings import TlsError, tls_settings_of
@@ -97,7 +98,7 @@ _MODULES = {
     "Cluster": "metadata.cluster",
     "ConnectError": "errors",
     "Connection": "network.connection",
-    "ConnectionSettings": "properties",
+    "ConnectionSettings": "connection_settings",
     "Consumer": "consumer.consumer",
     "ConsumerSettings": "consumer.settings",
     "Delivery": "producer.delivery",

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from .connection_settings import ConnectionSettings
 from .settings import ClientSettings, check_settings
 
 if TYPE_CHECKING:
@@ -170,30 +171,6 @@ class PropertyError(ValueError):
     def __init__(self, name: str | None, sentence: str) -> None:
         super().__init__(sentence)
         self.name = name
-
-
-class ConnectionSettings(NamedTuple):
-    """How a cluster is to be reached: what `KafkaClient` is made with.
-
-    Attributes:
-        bootstrap: `bootstrap.servers`; None if it is not given.
-        client: timeouts and the like.
-        ssl_context: how TLS is spoken; None: not at all.
-        authenticate: what is done on each new connection; None: nothing.
-        tls: the `ssl.*` settings behind the context in Java's names, for other clients.
-        is_verified: whether the brokers' certificates are.
-    """
-
-    bootstrap: str | None = None
-    client: ClientSettings = ClientSettings()
-    ssl_context: SSLContext | None = None
-    authenticate: Authenticate | None = None
-    tls: Mapping[str, str] = {}
-    is_verified: bool = True
-
-    def __repr__(self) -> str:
-        """Without what is secret."""
-        return f"ConnectionSettings(bootstrap={self.bootstrap!r})"
 
 
 def connection_settings_of(

@@ -14,7 +14,7 @@ from ..common.show import JsonOutput, note, show_json
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
-    from ...client.properties import ConnectionSettings
+    from ...client.connection_settings import ConnectionSettings
     from .metrics import MetricsSource
     from .view import ClusterView
 

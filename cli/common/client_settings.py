@@ -17,7 +17,7 @@ from .errors import fail
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from ...client.properties import ConnectionSettings
+    from ...client.connection_settings import ConnectionSettings
     from ...client.settings import ClientSettings
 
 PROBE_SECONDS = 2
@@ -46,10 +46,11 @@ def connection_settings(
     Raises CommandError for a setting that cannot be used, and OSError for a file that cannot be
     read.
     """
-    from ...client.properties import ConnectionSettings, PropertyError, connection_settings_of
+    from ...client.connection_settings import ConnectionSettings
 
     if command_config is None:
         return ConnectionSettings() if defaults is None else ConnectionSettings(client=defaults)
+    from ...client.properties import PropertyError, connection_settings_of
     from ...config.definition import ConfigError
     from ...config.properties import parse_properties
 

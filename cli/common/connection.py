@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from ...client.client import KafkaClient
-    from ...client.properties import ConnectionSettings
+    from ...client.connection_settings import ConnectionSettings
 
 ResultT = TypeVar("ResultT")
 
