@@ -43,7 +43,7 @@ from .interbroker.peers import BrokerPeers
 from .maintenance.log_maintenance import LogMaintenance
 from .network.listener_security import tls_listeners
 from .network.server import Server, ServerSettings
-from .request.authorization import allow_everything
+from .request.admission import Admission
 from .request.context import HandlerContext
 from .request.dispatch import Dispatcher
 from .request.fetch_sessions import FetchSessionCache
@@ -94,6 +94,7 @@ class Broker:
         self.metadata_store = metadata_store
         self.metadata_cache = MetadataCache(broker_id)
         self.features = Features()
+        self.admission = Admission()
         self.feature_follower = FeatureFollower(
             metadata_store, self.features, self.start_task, self._features_not_supported
         )
@@ -167,10 +168,10 @@ class Broker:
             coordinators=self.coordinators,
             links=self.links,
             registrations=REGISTRATIONS,
-            authorize=allow_everything,
+            admission=self.admission,
             start_task=self.start_task,
         )
-        self.dispatcher = Dispatcher(self.context, REGISTRATIONS)
+        self.dispatcher = Dispatcher(self.context, REGISTRATIONS, self.timers)
         self.server = Server(
             ServerSettings(
                 config.listeners,
@@ -201,6 +202,9 @@ class Broker:
         self.replica_manager.peers = self.peers
         self.replica_manager.partitions.select_replica = self.peers.replica_selector()
         config_listeners.register(self.context)
+        self.metadata_cache.listeners.append(self.admission.invalidate)
+        self.replica_manager.on_partitions_changed = self.admission.invalidate
+        self.features.on_change(lambda name, level: self.admission.invalidate())
         self._nursery: trio.Nursery | None = None
         self._whole: trio.CancelScope | None = None
         self._cannot_stay: FeaturesNotSupported | None = None

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from ..common.errors import ErrorCode
 from ..common.sentinels import NO_OFFSET, NO_TIMESTAMP
 from ..common.topic_partition import TopicPartition
+from ..storage.log.log_append_info import LogAppendInfo
 from .partition.partition import Partition
 from .purgatory.delayed_operation import DelayedOperation
 
@@ -28,6 +29,13 @@ class PartitionResponse(NamedTuple):
     log_start_offset: int = NO_OFFSET
     record_errors: Sequence[RecordError] = ()
     error_message: str | None = None
+
+
+def appended(info: LogAppendInfo) -> PartitionResponse:
+    """The outcome of a batch that is in the log."""
+    return PartitionResponse(
+        ErrorCode.NONE, info.first_offset, info.log_append_time_ms, info.log_start_offset
+    )
 
 
 AppendCallback = Callable[[dict[TopicPartition, PartitionResponse]], None]

@@ -33,6 +33,7 @@ from .append import (
     PendingPartition,
     RecordError,
     StagedAppend,
+    appended,
 )
 from .fetcher.fetch_state import InitialFetchState, initial_fetch_offset
 from .partition.partition import Partition
@@ -102,6 +103,8 @@ class ReplicaManager:
         future_replicas: replicas that are moving to another log directory.
         topic_stats: what goes in and out of each topic.
         leadership_listeners: called when a partition comes to be led here, or no longer.
+        on_partitions_changed: called when another partition or replica, or the same one in another
+            leader epoch, is what a request would find.
         on_directories_failed: called with log directories that have just gone offline.
         flushed_ms: when the last flush was done, wall time.
         lag_ms_max: `replica.lag.time.max.ms`.
@@ -131,6 +134,7 @@ class ReplicaManager:
         self.delayed_produce: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.delayed_fetch = FetchPurgatory(timers, clock)
         self.delayed_delete_records: Purgatory[TopicPartition] = Purgatory(timers, clock)
+        self.on_partitions_changed: Callable[[], None] = _nothing_to_do
         self.on_directories_failed: Callable[[Sequence[FailedDirectory]], None] | None = None
         self.flushed_ms = 0
         self.lag_ms_max = settings.lag_ms_max
@@ -242,43 +246,41 @@ class ReplicaManager:
                 records, origin, required_acks, now_ms, guard, transaction_version
             )
         except KafkaError as refusal:
-            partition.topic_stats.count_refused_append(refusal.code, len(records))
-            record_errors = [
-                RecordError(index, text) for index, text in getattr(refusal, "record_errors", ())
-            ]
-            return PendingPartition(
-                None,
-                0,
-                PartitionResponse(
-                    refusal.code,
-                    log_start_offset=(
-                        NO_OFFSET
-                        if refusal.code in REFUSED_BEFORE_THE_LOG
-                        and not isinstance(refusal, RecordValidationError)
-                        else partition.log_start_offset
-                    ),
-                    record_errors=record_errors,
-                    error_message=refusal.message,
-                ),
-            )
+            response = self.refused_append(partition, refusal, len(records))
+            return PendingPartition(None, 0, response)
         self._touched[partition] = None
-        return PendingPartition(
-            partition,
-            info.last_offset + 1,
-            PartitionResponse(
-                ErrorCode.NONE,
-                info.first_offset,
-                info.log_append_time_ms,
-                partition.log.log_start_offset,
-            ),
+        return PendingPartition(partition, info.last_offset + 1, appended(info))
+
+    def refused_append(
+        self, partition: Partition, refusal: KafkaError, size: int
+    ) -> PartitionResponse:
+        """Count records that a partition has refused; returns what they are answered.
+
+        Args:
+            partition: led here.
+            refusal: its reason.
+            size: of the records, in bytes.
+        """
+        partition.topic_stats.count_refused_append(refusal.code, size)
+        is_before_the_log = refusal.code in REFUSED_BEFORE_THE_LOG and not isinstance(
+            refusal, RecordValidationError
+        )
+        return PartitionResponse(
+            refusal.code,
+            log_start_offset=NO_OFFSET if is_before_the_log else partition.log_start_offset,
+            record_errors=[
+                RecordError(index, text) for index, text in getattr(refusal, "record_errors", ())
+            ],
+            error_message=refusal.message,
         )
 
-    def note_staged(self, partition: Partition, append: StagedAppend) -> None:
-        """Have an append that was staged on the partition itself flushed and completed.
+    def note_staged(self, partitions: Iterable[Partition], append: StagedAppend) -> None:
+        """Have an append that was staged on the partitions themselves flushed and completed.
 
-        For a caller that knows its partition already and wants no more made of it.
+        For a caller that knows its partitions already and wants no more made of it.
         """
-        self._touched[partition] = None
+        for partition in partitions:
+            self._touched[partition] = None
         self._staged.append(append)
 
     @property
@@ -490,6 +492,7 @@ class ReplicaManager:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         elif state.leader_epoch <= partition.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.on_partitions_changed()
         was_leader = partition.is_leader
         if not was_leader and partition.leader != NO_LEADER:
             self.peers.remove_fetchers((topic_partition,))
@@ -588,6 +591,7 @@ class ReplicaManager:
 
     def _give_up(self, partition: Partition) -> None:
         self.topic_stats.leave(partition.topic_partition.topic)
+        self.on_partitions_changed()
         was_leader, partition.is_leader = partition.is_leader, False
         partition.pending_isr_change = None
         self.peers.remove_fetchers((partition.topic_partition,))
@@ -681,6 +685,10 @@ class ReplicaManager:
             return 0 if partition is None else partition.high_watermark
 
         return self.log_manager.delete_old_segments(high_watermark_of, logs_per_step)
+
+
+def _nothing_to_do() -> None:
+    """Nobody is to be called."""
 
 
 def _cannot_append_to_internal_topic(topic: str) -> PartitionResponse:

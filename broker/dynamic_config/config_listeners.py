@@ -39,6 +39,7 @@ def register(context: HandlerContext) -> None:
             context.config.change(overrides, per_broker=False)
         elif name == own_name:
             context.config.change(overrides, per_broker=True)
+        context.admission.invalidate()
 
     def change_client_metrics(name: str, overrides: Overrides) -> None:
         context.client_metrics.pop(name, None)

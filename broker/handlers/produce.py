@@ -23,11 +23,12 @@ from ...protocol import messages
 from ...replication.append import PartitionResponse
 from ...storage.log.append_origin import AppendOrigin
 from ..request.context import HandlerContext
-from ..request.current_leaders import tell_producer
 from ..request.produce_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
+    PartitionKey,
     is_transactional,
-    partition_response,
+    partition_key,
+    produce_response,
     refusal_of,
 )
 from ..request.requests import AT_FLUSH, AtFlush, Request
@@ -58,7 +59,7 @@ def handle_produce(context: HandlerContext, request: Request) -> AtFlush | None:
     ):
         return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     entries: dict[TopicPartition, memoryview] = {}
-    refused: dict[tuple[str | bytes, int], PartitionResponse] = {}
+    refused: dict[PartitionKey, PartitionResponse] = {}
     names: list[str | None] = []
     for topic in body.topic_data:
         name = _topic_name(context, request, topic, refused)
@@ -69,7 +70,7 @@ def handle_produce(context: HandlerContext, request: Request) -> AtFlush | None:
             records = partition.records
             refusal = refusal_of(request.api_version, records, transactional_id is not None)
             if refusal is not None:
-                refused[_key(request.api_version, topic, partition.index)] = refusal
+                refused[partition_key(request.api_version, topic, partition.index)] = refusal
             else:
                 assert records is not None
                 entries[TopicPartition(name, partition.index)] = records
@@ -101,15 +102,11 @@ def handle_produce(context: HandlerContext, request: Request) -> AtFlush | None:
     return AT_FLUSH
 
 
-def _key(version: int, topic: Any, index: int) -> tuple[str | bytes, int]:
-    return (topic.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name, index)
-
-
 def _topic_name(
     context: HandlerContext,
     request: Request,
     topic: Any,
-    refused: dict[tuple[str | bytes, int], PartitionResponse],
+    refused: dict[PartitionKey, PartitionResponse],
 ) -> str | None:
     """The topic's name; None, and all its partitions refused, where it may not be written."""
     error = ErrorCode.NONE
@@ -125,7 +122,9 @@ def _topic_name(
     if error is ErrorCode.NONE:
         return name
     for partition in topic.partition_data:
-        refused[_key(request.api_version, topic, partition.index)] = PartitionResponse(error)
+        refused[partition_key(request.api_version, topic, partition.index)] = PartitionResponse(
+            error
+        )
     return None
 
 
@@ -142,35 +141,12 @@ def _answer(
     request: Request,
     names: list[str | None],
     results: dict[TopicPartition, PartitionResponse],
-    refused: dict[tuple[str | bytes, int], PartitionResponse],
+    refused: dict[PartitionKey, PartitionResponse],
 ) -> None:
-    body: messages.ProduceRequest = request.body
-    if body.acks == 0:
+    if request.body.acks == 0:
         _answer_without_acks(request, [*results.values(), *refused.values()])
-        return
-    version = request.api_version
-    response = messages.ProduceResponse
-    answer = response()
-    for topic, name in zip(body.topic_data, names, strict=True):
-        partitions = []
-        for partition in topic.partition_data:
-            index = partition.index
-            result = refused.get(_key(version, topic, index)) if refused else None
-            if result is None:
-                result = results[TopicPartition(name or "", index)]
-            part = partition_response(index, result)
-            if result.error and name is not None:
-                where = TopicPartition(name, index)
-                tell_producer(
-                    context, version, request.connection.listener_name, answer, part, where
-                )
-            partitions.append(part)
-        answer.responses.append(
-            response.TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
-            )
-        )
-    request.answer(answer)
+    else:
+        request.answer(produce_response(context, request, names, results, refused))
 
 
 def _answer_without_acks(request: Request, results: list[PartitionResponse]) -> None:

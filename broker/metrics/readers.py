@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ...common.errors import ErrorCode, KafkaError
+from ...common.errors import KafkaError
 from ...controller.context import ControllerContext, Topic
 from ...controller.partitions.states import PartitionStatus
 from ...coordinator.group.classic.states import ClassicGroupState
@@ -201,8 +201,6 @@ def request_samples(source: MetricsContext) -> Iterator[Sample]:
             yield "kafka_network_requestmetrics_requests_total", labels, count
         for error, count in route.errors.by_name():
             errors[_name(route), error] += count
-        if route.times.sub_millisecond_count:
-            errors[_name(route), ErrorCode.NONE.name] += route.times.sub_millisecond_count
     for request_and_error, count in errors.items():
         yield "kafka_network_requestmetrics_errors_total", request_and_error, count
     now_ms = source.context.clock.monotonic_ms()

@@ -19,7 +19,7 @@ from typing import Any
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import FrameReader
 from ..request.dispatch import Dispatcher
-from ..request.requests import Answerable, FastPath, FetchFastPath
+from ..request.requests import Answerable, ConnectionMemo, FetchFastPath
 
 logger = logging.getLogger(__name__)
 
@@ -70,13 +70,13 @@ class Connection:
         "_on_ready",
         "backlog",
         "dispatcher",
-        "fast_paths",
         "fetch_fast_path",
         "is_closed",
         "is_closing",
         "is_parked",
+        "is_throttled",
         "listener_name",
-        "muted_until_ms",
+        "memos",
         "output",
         "peer",
         "principal",
@@ -97,16 +97,16 @@ class Connection:
         self.listener_name = listener_name
         self.peer = peer
         self.principal = ANONYMOUS
-        self.muted_until_ms = 0
         self.reader = FrameReader(frame_bytes_max)
         self.output: list[Any] = []
         self.unsent_bytes = 0
         self._handled = 0
         self.unanswered: deque[Answerable] = deque()
         self.backlog: deque[memoryview] = deque()
-        self.fast_paths: dict[int, FastPath] = {}
+        self.memos: dict[int, ConnectionMemo] = {}
         self.fetch_fast_path: FetchFastPath | None = None
         self.is_parked = False
+        self.is_throttled = False
         self.is_closing = False
         self.is_closed = False
         self._on_ready = on_ready
@@ -189,7 +189,7 @@ class Connection:
     @property
     def may_go_on(self) -> bool:
         """Whether frames wait and nothing else is to be waited for any more."""
-        return bool(self.backlog) and not self.unanswered and not self.output
+        return bool(self.backlog) and not (self.unanswered or self.output or self.is_throttled)
 
     @property
     def has_used_its_turn(self) -> bool:
@@ -208,16 +208,20 @@ class Connection:
         """All output has been sent."""
         self.unsent_bytes = 0
 
-    def send_at_once(self, answer: bytes) -> None:
-        """Send the framed answer to a request that nothing on this connection is before."""
-        self.output.append(answer)
-        self.unsent_bytes += len(answer)
+    def send_at_once(self, buffers: Sequence[Any], size: int) -> None:
+        """Send the framed answer, of so many bytes, to a request that nothing here is before."""
+        self.output += buffers
+        self.unsent_bytes += size
         self._on_ready()
 
-    def send_parts_at_once(self, parts: Sequence[Any], size: int) -> None:
-        """The same of an answer in several parts, of so many bytes together."""
-        self.output += parts
-        self.unsent_bytes += size
+    def throttle(self, throttle_ms: int) -> None:
+        """Handle no more requests for so long; what is due is sent (KIP-219)."""
+        self.is_throttled = self.is_parked = True
+        self.dispatcher.call_later(throttle_ms, self._end_throttle)
+
+    def _end_throttle(self) -> None:
+        self.is_throttled = False
+        self.is_parked = bool(self.unanswered)
         self._on_ready()
 
     def note_answered(self) -> None:
@@ -231,7 +235,7 @@ class Connection:
             output.extend(buffers)
             unanswered.popleft()
         if not unanswered:
-            self.is_parked = False
+            self.is_parked = self.is_throttled
         self._on_ready()
 
     def fail(self, reason: str) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .authorization import Authorize
-
 if TYPE_CHECKING:
     from ...config.dynamic.dynamic_config import DynamicConfig
     from ...config.group_configs import GroupConfigs
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
     from ..handlers.registry import Registration
     from ..interbroker.broker_links import BrokerLinks
     from ..interbroker.feature_follower import FeatureFollower
+    from .admission import Admission
+    from .authorization import Authorize
     from .fetch_sessions import FetchSessionCache
 
 
@@ -35,7 +35,7 @@ class HandlerContext:
         client_metrics: the subscriptions to clients' metrics, by name.
         coordinators: of groups and transactions, each made when it is first needed.
         registrations: the APIs that are served.
-        authorize: whether a request's principal may do something.
+        admission: says until when what a request was allowed, and found, still holds.
         start_task: runs an async function beside the requests; what it staged and answered is
             flushed and sent when it ends.
     """
@@ -58,5 +58,10 @@ class HandlerContext:
     coordinators: BrokerCoordinators
     links: BrokerLinks
     registrations: Mapping[int, Registration]
-    authorize: Authorize
+    admission: Admission
     start_task: Callable[..., None]
+
+    @property
+    def authorize(self) -> Authorize:
+        """Whether a request's principal may do something."""
+        return self.admission.authorize

@@ -19,11 +19,23 @@ from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_request_header
 from ...protocol.messages import request_message
 from ...runtime.long_work import run_in_steps
+from ...runtime.timers import Timers
 from ..handlers.registry import Registration
 from .context import HandlerContext
-from .fast_path.fast_paths import LEARNERS
+from .fast_path.fetch import FetchMemo
 from .fast_path.idle_fetch import decode_fetch
-from .requests import AT_FLUSH, ClientConnection, Request
+from .fast_path.list_offsets import ListOffsetsMemo
+from .fast_path.memo import AnyMemo
+from .fast_path.produce import ProduceMemo
+from .requests import (
+    AT_FLUSH,
+    ClientConnection,
+    OnAnswer,
+    OnFramed,
+    OnRequest,
+    Request,
+    Throttle,
+)
 from .route import Route
 
 logger = logging.getLogger(__name__)
@@ -32,31 +44,69 @@ LONG_FRAME_BYTES = 32 << 10
 """A request that may list the partitions of a whole cluster, and is longer, is decoded in steps:
 its some thousand microseconds are not spent in one go."""
 
+MEMOS: Mapping[ApiKey, type[AnyMemo]] = {
+    ApiKey.PRODUCE: ProduceMemo,
+    ApiKey.FETCH: FetchMemo,
+    ApiKey.LIST_OFFSETS: ListOffsetsMemo,
+}
+"""The APIs whose clients repeat their requests so often that a connection remembers them."""
+
 _unpack_route = struct.Struct(">I").unpack_from
 
 
 class Dispatcher:
-    """Routes the frames of one broker's connections.
+    """Routes the frames of one broker's connections through the stages of a request.
 
-    Three hooks are for tests and faults, and None otherwise: `on_request(request)` before
-    the handler, which may return True to say that it took the request over,
-    `on_answer(request, response)`, which returns the response to send instead, and
-    `on_framed(request, buffers)`, which may return True to say that it took the encoded
-    answer over.
+    Route, admit, decode, handle, complete, account, send: the first four are here, the others in
+    `Request`. A connection's memos stand for the first four of a request that they know.
 
     Args:
         context: handed to every handler.
         registrations: what is served.
+        timers: for connections that are throttled.
+
+    Attributes:
+        on_request: this and the other hooks are set by `use_hooks`, and None otherwise.
+        is_plain: whether there is no hook and no throttle; while there is, no memo is used.
     """
 
-    def __init__(self, context: HandlerContext, registrations: Mapping[int, Registration]) -> None:
+    def __init__(
+        self,
+        context: HandlerContext,
+        registrations: Mapping[int, Registration],
+        timers: Timers | None = None,
+    ) -> None:
         self.context = context
         self.clock = context.clock
         self.registrations = registrations
-        self.on_request: Callable[[Request], bool] | None = None
-        self.on_answer: Callable[[Request, Any], Any] | None = None
-        self.on_framed: Callable[[Request, list[Any]], bool] | None = None
+        self.on_request: OnRequest | None = None
+        self.on_answer: OnAnswer | None = None
+        self.on_framed: OnFramed | None = None
+        self.throttle: Throttle | None = None
+        self.is_plain = True
+        self._admission = context.admission
+        self._timers = timers or Timers()
         self._routes: dict[int, Route] = {}
+
+    def use_hooks(
+        self,
+        *,
+        on_request: OnRequest | None = None,
+        on_answer: OnAnswer | None = None,
+        on_framed: OnFramed | None = None,
+        throttle: Throttle | None = None,
+    ) -> None:
+        """Have these look at every request from now on, and no others; for tests and faults."""
+        self.on_request = on_request
+        self.on_answer = on_answer
+        self.on_framed = on_framed
+        self.throttle = throttle
+        self.is_plain = not (on_request or on_answer or on_framed or throttle)
+        self._admission.invalidate()
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
+        """Call back in a pass that begins so much later."""
+        self._timers.schedule(self.clock.monotonic_ms() + delay_ms, callback)
 
     @property
     def routes(self) -> list[Route]:
@@ -74,8 +124,12 @@ class Dispatcher:
             route_key = _unpack_route(frame)[0]
         except struct.error:
             raise ProtocolError(f"a request of {len(frame)} bytes has no whole header") from None
-        fast_path = connection.fast_paths.get(route_key)
-        if fast_path is not None and fast_path.take(connection, frame):
+        memo = connection.memos.get(route_key)
+        if (
+            memo is not None
+            and memo.epoch == self._admission.epoch
+            and memo.take(connection, frame)
+        ):
             return
         route = self._routes.get(route_key)
         if route is None:
@@ -104,12 +158,24 @@ class Dispatcher:
         connection.note_handled()
         request = Request(route, correlation_id, client_id or "", body, connection)
         connection.unanswered.append(request)
+        self._admit(request)
+        if route.api_key in MEMOS and self.is_plain:
+            self._learn(request, frame, position, body)
+
+    def _learn(self, request: Request, frame: memoryview, position: int, body: Any) -> None:
+        """Have the connection remember a request that was handled."""
+        route, memos = request.route, request.connection.memos
+        memo = memos.get(route.key)
+        if memo is None or memo.epoch != self._admission.epoch:
+            memo = memos[route.key] = MEMOS[route.api_key](self.context, route)
+        memo.learn(request, frame, position, body)
+
+    def _admit(self, request: Request) -> None:
+        """Handle a request, unless a hook takes it over."""
         if self.on_request is not None and self.on_request(request):
-            connection.is_parked = request.buffers is None
+            request.connection.is_parked = request.buffers is None
         else:
             self._handle(request)
-            if route.learn is not None:
-                route.learn(self.context, connection, route, frame, body)
 
     def resume(self, request: Request) -> None:
         """Handle a request that `on_request` took over; its body keeps no frame's memory."""
@@ -153,10 +219,7 @@ class Dispatcher:
             return
         if connection.is_closed:
             return
-        if self.on_request is not None and self.on_request(request):
-            connection.is_parked = request.buffers is None
-        else:
-            self._handle(request)
+        self._admit(request)
 
     async def _answer_when_done(
         self, request: Request, coroutine: CoroutineType[Any, Any, Any]
@@ -195,9 +258,7 @@ class Dispatcher:
                 f"{registration.api_key.name} v{api_version} is not served here, only "
                 f"{registration.versions.start} to {registration.versions.stop - 1}"
             )
-        route = self._routes[_unpack_route(frame)[0]] = Route(
-            registration, api_version, LEARNERS.get(registration.api_key)
-        )
+        route = self._routes[_unpack_route(frame)[0]] = Route(registration, api_version)
         return route
 
     def _answer_unknown_api_versions(

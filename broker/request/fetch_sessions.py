@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INVALID_SESSION_ID
@@ -39,6 +39,13 @@ class RequestedPartition(NamedTuple):
     current_leader_epoch: int
     last_fetched_epoch: int
     log_start_offset: int
+
+
+class RepeatedPartition(Protocol):
+    """A partition as its connection has requested it before."""
+
+    key: PartitionKey
+    leader_epoch: int
 
 
 class CachedPartition:
@@ -160,24 +167,34 @@ class FetchSession(IdlePartitionCache):
             self._snapshot, self._terms = snapshot, terms
 
     def reads_only(
-        self, key: PartitionKey, leader_epoch: int, snapshot: object, terms: tuple[Any, ...]
+        self, partitions: Sequence[RepeatedPartition], snapshot: object, terms: tuple[Any, ...]
     ) -> bool:
-        """Whether one partition is all that a fetch of it has to look at, on these grounds.
+        """Whether these partitions are all that a fetch of them has to look at, in this order.
 
         Args:
-            key: of the partition.
-            leader_epoch: of which the fetch is, as the last one has to be.
+            partitions: each of the leader epoch that the last fetch of it has to be of.
             snapshot: as of `invalidate_unless`.
             terms: as of `invalidate_unless`.
         """
-        if self.waiting is not None or snapshot is not self._snapshot or terms != self._terms:
+        active = self.active
+        if (
+            self.waiting is not None
+            or len(active) != len(partitions)
+            or snapshot is not self._snapshot
+            or terms != self._terms
+        ):
             return False
-        cached = self.active.get(key)
-        return (
-            cached is not None
-            and len(self.active) == 1
-            and cached.requested.current_leader_epoch == leader_epoch
-        )
+        place = 0
+        for each in partitions:
+            cached = active.get(each.key)
+            if (
+                cached is None
+                or cached.place < place
+                or cached.requested.current_leader_epoch != each.leader_epoch
+            ):
+                return False
+            place = cached.place
+        return True
 
     def note_records(
         self, requested: RequestedPartition, high_watermark: int, log_start_offset: int
@@ -317,12 +334,16 @@ class FetchSessionCache:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.complete_waiting()
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
-        session.last_used_ms = now_ms
-        del self._sessions[session_id]  # the cache's order is that of last use
-        self._sessions[session_id] = session
+        self.advance(session, now_ms)
         return session
+
+    def advance(self, session: FetchSession, now_ms: int) -> None:
+        """Have a session's next fetch be of the next epoch."""
+        session.complete_waiting()
+        session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
+        session.last_used_ms = now_ms
+        del self._sessions[session.id]  # the cache's order is that of last use
+        self._sessions[session.id] = session
 
     def close(self, session_id: int) -> None:
         """Forget a session, if there is one."""

@@ -6,9 +6,13 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode
+from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...protocol.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, TRANSACTIONAL_FLAG
 from ...replication.append import PartitionResponse
+from .context import HandlerContext
+from .current_leaders import tell_producer
+from .requests import Request
 
 if TYPE_CHECKING:
     from ...replication.partition.partition import Partition
@@ -17,6 +21,9 @@ FIRST_VERSION_WITH_LOG_START = 5
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_FLEXIBLE_VERSION = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+PartitionKey = tuple[str | bytes, int]
+"""Topic name or id, as the request's version names topics, and partition."""
 
 ATTRIBUTES_LOW_BYTE = 22
 """Where in a batch the byte lies that tells its compression and whether it is transactional."""
@@ -63,6 +70,54 @@ def refusal_of(
             error_message=f"zstd needs Produce version {FIRST_VERSION_WITH_ZSTD} or later",
         )
     return None
+
+
+def partition_key(
+    version: int, topic: messages.ProduceRequest.TopicProduceData, index: int
+) -> PartitionKey:
+    """What a request calls a partition."""
+    return (topic.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name, index)
+
+
+def produce_response(
+    context: HandlerContext,
+    request: Request,
+    names: list[str | None],
+    results: dict[TopicPartition, PartitionResponse],
+    refused: dict[PartitionKey, PartitionResponse],
+) -> messages.ProduceResponse:
+    """The answer to a whole request.
+
+    Args:
+        context: the broker's.
+        request: its body names topics and partitions.
+        names: of its topics; None of one that is not known.
+        results: what became of the partitions that were appended to.
+        refused: of those that were not even tried.
+    """
+    body: messages.ProduceRequest = request.body
+    version = request.api_version
+    response = messages.ProduceResponse
+    answer = response()
+    for topic, name in zip(body.topic_data, names, strict=True):
+        partitions = []
+        for partition in topic.partition_data:
+            index = partition.index
+            result = refused.get(partition_key(version, topic, index)) if refused else None
+            if result is None:
+                result = results[TopicPartition(name or "", index)]
+            part = partition_response(index, result)
+            if result.error and name is not None:
+                where = TopicPartition(name, index)
+                listener_name = request.connection.listener_name
+                tell_producer(context, version, listener_name, answer, part, where)
+            partitions.append(part)
+        answer.responses.append(
+            response.TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
+            )
+        )
+    return answer
 
 
 def partition_response(

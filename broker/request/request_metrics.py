@@ -6,6 +6,7 @@ list. Quantiles are computed when the metrics are read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ class RequestTimes:
     """The requests of one version of one API that were answered.
 
     Attributes:
-        instant: how many a hot path answered within a millisecond; it adds to it by itself.
+        sub_millisecond_count: how many were answered within a millisecond, by their memos.
         sum_ms: how long all took together.
     """
 
@@ -137,13 +138,15 @@ class ErrorCounts:
         version: which.
 
     Attributes:
-        counts: how often each code was answered.
+        counts: how often each code was answered, but for what `none_count` counts.
+        none_count: how often NONE was, where nothing had to be looked for in an answer.
     """
 
-    __slots__ = ("_paths", "counts")
+    __slots__ = ("_paths", "counts", "none_count")
 
     def __init__(self, response: StructType, version: int) -> None:
         self.counts: dict[int, int] = {}
+        self.none_count = 0
         self._paths = tuple(_paths(response, version))
 
     def count(self, answer: Any) -> None:
@@ -155,15 +158,18 @@ class ErrorCounts:
             for element in elements:
                 self.count_one(getattr(element, field))
 
-    def count_one(self, code: int, times: int = 1) -> None:
+    def count_one(self, code: int) -> None:
         """Count one code."""
         counts = self.counts
-        counts[code] = counts.get(code, 0) + times
+        counts[code] = counts.get(code, 0) + 1
 
     def by_name(self) -> Iterator[tuple[str, int]]:
         """Each error that was answered, by Kafka's name for it."""
-        for code, count in self.counts.items():
-            yield ErrorCode(code).name, count
+        total = Counter(self.counts)
+        total[ErrorCode.NONE] += self.none_count
+        for code, count in total.items():
+            if count:
+                yield ErrorCode(code).name, count
 
 
 def _paths(struct: StructType, version: int) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """One request on its way through the broker, and how its answer finds the way back.
 
-The protocols say what a request and the fast paths use of the connection and of the dispatcher,
-which both stand above them: `network.connection.Connection` and `dispatch.Dispatcher`.
+The protocols say what a request and the memos use of the connection and of the dispatcher, which
+both stand above them: `network.connection.Connection` and `dispatch.Dispatcher`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ class Answerable(Protocol):
         """The framed answer once it is there."""
 
 
-class FastPath(Protocol):
-    """What is known of a connection's requests of one API version."""
+class ConnectionMemo(Protocol):
+    """What is known of a connection's requests of one API version (`fast_path.memo.Memo`)."""
+
+    epoch: int
 
     def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Handle the request if it is one that is known; returns whether that was done."""
+
+    def learn(self, request: Request, frame: memoryview, position: int, body: Any) -> None:
+        """Remember a request that took the slow path, and its body from a position on."""
 
 
 class FetchFastPath(Protocol):
@@ -44,23 +49,31 @@ class FetchFastPath(Protocol):
         """The connection is closed."""
 
 
-class RequestHooks(Protocol):
-    """The dispatcher as its requests see it: the clock, and hooks for tests and faults."""
+class RequestStages(Protocol):
+    """The dispatcher as its requests see it: the stages between a handler and the connection.
+
+    Attributes:
+        on_answer: looks at each answer and may replace it; for tests and faults.
+        on_framed: may take an encoded answer over; for tests and faults.
+        throttle: for how many ms the connection is muted after an answer (KIP-124).
+        is_plain: whether there is none of these, nor a hook that looks at requests.
+    """
+
+    on_answer: OnAnswer | None
+    on_framed: OnFramed | None
+    throttle: Throttle | None
+    is_plain: bool
 
     @property
     def clock(self) -> Clock:
         """The broker's."""
-
-    on_request: Callable[[Request], bool] | None
-    on_answer: Callable[[Request, Any], Any] | None
-    on_framed: Callable[[Request, list[Any]], bool] | None
 
 
 class ClientConnection(Protocol):
     """The connection that a request came by: whose it is, and the order of its answers."""
 
     @property
-    def dispatcher(self) -> RequestHooks:
+    def dispatcher(self) -> RequestStages:
         """Where its frames go."""
 
     listener_name: str
@@ -70,7 +83,7 @@ class ClientConnection(Protocol):
     is_parked: bool
     unsent_bytes: int
     unanswered: deque[Answerable]
-    fast_paths: dict[int, FastPath]
+    memos: dict[int, ConnectionMemo]
     fetch_fast_path: FetchFastPath | None
 
     @property
@@ -86,11 +99,11 @@ class ClientConnection(Protocol):
     def note_answered(self) -> None:
         """Move answers that are next in order to the output."""
 
-    def send_at_once(self, answer: bytes) -> None:
-        """Send the framed answer to a request that is next in order."""
+    def send_at_once(self, buffers: Sequence[Any], size: int) -> None:
+        """Send the framed answer, of so many bytes, to a request that is next in order."""
 
-    def send_parts_at_once(self, parts: Sequence[Any], size: int) -> None:
-        """The same of an answer in several parts, of so many bytes together."""
+    def throttle(self, throttle_ms: int) -> None:
+        """Handle no more requests for so long."""
 
     def fail(self, reason: str) -> None:
         """Close for the peer's fault, once the answers due are sent."""
@@ -148,7 +161,7 @@ class Request:
         self.buffers: list[Any] | None = None
 
     def answer(self, response: Any) -> None:
-        """Send the response when those before it on the connection are sent.
+        """Complete, account for and send the response, when those before it are sent.
 
         An answer to a connection that was closed meanwhile is dropped.
         """
@@ -156,9 +169,14 @@ class Request:
         connection = self.connection
         if connection.is_closed:
             return
-        hook = connection.dispatcher.on_answer
-        if hook is not None:
-            response = hook(self, response)
+        stages = connection.dispatcher
+        if stages.on_answer is not None:
+            response = stages.on_answer(self, response)
+        throttle_ms = 0
+        if stages.throttle is not None:
+            throttle_ms = stages.throttle(self, response)
+            if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
+                response.throttle_time_ms = throttle_ms
         try:
             buffers = self.route.encode_answer(self.correlation_id, response)
         except Exception:
@@ -168,9 +186,14 @@ class Request:
             return
         self.route.errors.count(response)
         self._send_unless_taken(buffers)
+        if throttle_ms > 0:
+            connection.throttle(throttle_ms)
 
     def answer_framed(self, buffers: list[Any]) -> None:
-        """Send an answer that the caller has encoded and counted, as `answer` would."""
+        """Send an answer that the caller has encoded and counted.
+
+        Only while the stages are plain: hooks and throttles see responses, not bytes.
+        """
         if not self.connection.is_closed:
             self._send_unless_taken(buffers)
 
@@ -205,3 +228,13 @@ class Request:
             f"<{self.route.name} v{self.api_version} from {self.client_id!r} "
             f"at {self.connection.peer}, correlation id {self.correlation_id}>"
         )
+
+
+OnRequest = Callable[[Request], bool]
+"""Sees a request before its handler does, and may return True to say that it took it over."""
+OnAnswer = Callable[[Request, Any], Any]
+"""Sees a request's response, and returns the one to send instead."""
+OnFramed = Callable[[Request, list[Any]], bool]
+"""Sees an encoded answer, and may return True to say that it took it over."""
+Throttle = Callable[[Request, Any], int]
+"""For how many ms a request's connection is muted, once its response is sent; 0 for not."""

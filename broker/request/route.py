@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from ...protocol.api_keys import ApiKey
@@ -23,8 +22,6 @@ class Route:
     Args:
         registration: the API; its handler's module is imported.
         api_version: the version.
-        learn: makes a connection's fast path for requests like the one it is given (a `Learner`
-            of `fast_paths`); None if the API has none.
 
     Attributes:
         errors: in the answers.
@@ -45,20 +42,16 @@ class Route:
         "follower_times",
         "handler",
         "key",
-        "learn",
         "may_be_long",
         "name",
         "times",
     )
 
-    def __init__(
-        self, registration: Registration, api_version: int, learn: Callable[..., None] | None = None
-    ) -> None:
+    def __init__(self, registration: Registration, api_version: int) -> None:
         api_key = registration.api_key
         self.api_key = api_key
         self.api_version = api_version
         self.key = api_key << 16 | api_version
-        self.learn = learn
         self.name = api_key.name
         self.handler = registration.load()
         message = request_message(api_key)
@@ -82,3 +75,16 @@ class Route:
         else:
             prefix = _pack_prefix(size + 4, correlation_id)
         return [prefix, *buffers]
+
+    def count_successes(self, results: int, elapsed_ms: int = 0) -> None:
+        """Count a request that its memo has answered, as one with nothing but successes.
+
+        Args:
+            results: how many error codes its answer holds.
+            elapsed_ms: how long it took.
+        """
+        self.errors.none_count += results
+        if elapsed_ms > 0:
+            self.times.record(elapsed_ms)
+        else:
+            self.times.sub_millisecond_count += 1

@@ -37,9 +37,9 @@ class ControlTarget:
         self.request_log = RequestLog(broker)
         self.faults: FaultTable | None = None
         dispatcher = broker.dispatcher
-        dispatcher.on_request = self._on_request
-        dispatcher.on_answer = self._on_answer
-        dispatcher.on_framed = self._on_framed
+        dispatcher.use_hooks(
+            on_request=self._on_request, on_answer=self._on_answer, on_framed=self._on_framed
+        )
 
     @property
     def clock(self) -> Clock:

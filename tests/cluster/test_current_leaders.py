@@ -46,7 +46,7 @@ class Cluster(InProcessCluster):
         self._is_frozen = False
 
     def prepare(self, broker: Broker) -> None:
-        broker.dispatcher.on_answer = self._metadata_of_before
+        broker.dispatcher.use_hooks(on_answer=self._metadata_of_before)
 
     async def put_in_order(self, *replicas: int) -> None:
         """Have the first of the same replicas preferred; returns when every broker knows.

@@ -53,7 +53,7 @@ class Cluster(InProcessCluster):
             self._note(broker.broker_id, request.api_key, response)
             return response
 
-        broker.dispatcher.on_answer = on_answer
+        broker.dispatcher.use_hooks(on_answer=on_answer)
         if broker.broker_id == 1:
             self._put_hold_on(broker)
 

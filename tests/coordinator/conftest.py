@@ -245,6 +245,7 @@ class HandlerBench:
     def __init__(self, groups: GroupBench) -> None:
         from odradek.broker.handlers.registry import REGISTRATIONS
         from odradek.broker.network.connection import Connection
+        from odradek.broker.request.admission import Admission
         from odradek.broker.request.dispatch import Dispatcher
         from odradek.metadata.features import Features
         from odradek.metadata.metadata_cache import MetadataCache
@@ -255,6 +256,7 @@ class HandlerBench:
         self.coordinators = SimpleNamespace(group=groups.coordinator)
         self.clock = groups.clock
         self.metadata_cache = MetadataCache(1)
+        self.admission = Admission()
         self.controller = self
         self.is_active = True
         self.config = BrokerConfig.from_sources({})

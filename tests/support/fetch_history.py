@@ -255,7 +255,7 @@ def counters(bench: Bench) -> Counter[str]:
     for route in bench.broker.dispatcher.routes:
         if route.name == "FETCH":
             counted["requests"] += route.times.count
-            counted.update({f"error {code}": n for code, n in route.errors.counts.items()})
+            counted.update({f"error {name}": n for name, n in route.errors.by_name()})
     return counted
 
 

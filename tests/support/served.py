@@ -12,6 +12,7 @@ import trio
 
 from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.broker.network.connection import Connection
+from odradek.broker.request.admission import Admission
 from odradek.broker.request.dispatch import Dispatcher
 from odradek.broker.request.requests import Request
 from odradek.controller.controller import Controller
@@ -39,6 +40,7 @@ class ServedBroker:
         self.clock = cluster.clock
         self.controller = controller
         self.metadata_cache: MetadataCache = cluster.channel.cache
+        self.admission = Admission()
         self.denied: set[tuple[str, str, str | None]] = set()
         self._nursery = nursery
 

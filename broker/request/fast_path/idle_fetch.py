@@ -15,7 +15,6 @@ from itertools import compress, repeat
 from operator import is_
 from typing import Any
 
-from ....common.errors import ErrorCode
 from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID, ISOLATION_LEVELS
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
@@ -321,6 +320,9 @@ class RepeatedFetch:
         self._memory.end()
         if request.connection.is_closed:
             return
+        if not request.connection.dispatcher.is_plain:  # a hook was set while this waited
+            self._explain(request, results)
+            return
         for _, data in results:
             if (
                 data.error
@@ -333,7 +335,7 @@ class RepeatedFetch:
         answer = FastFetchAnswer(memory, request.correlation_id, results)
         for part in self._topics:
             answer.add_topic(part)
-        request.route.errors.count_one(ErrorCode.NONE, 1 + answer.partitions)
+        request.route.errors.none_count += 1 + answer.partitions
         replica_manager.count_fetches(memory.params, results)
         replica_manager.count_idle_partitions(
             {self._names[topic]: count for topic, count in answer.idle_topics.items()}
@@ -482,8 +484,7 @@ def decode_fetch(
     Raises:
         ProtocolError: it cannot be decoded.
     """
-    dispatcher = connection.dispatcher
-    if dispatcher.on_request or dispatcher.on_answer or dispatcher.on_framed:
+    if not connection.dispatcher.is_plain:
         hooked: messages.FetchRequest = route.decode(frame, position)[0]
         return hooked
     fast_path = connection.fetch_fast_path

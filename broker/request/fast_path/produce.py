@@ -1,25 +1,29 @@
-"""The common Produce: the one that looks just like its connection's last.
+"""The common Produce: the one whose bytes but for the records have come before.
 
-Producers send to the same partition again and again, and only the records differ. So the
-bytes from the header to the partition's index are compared with those of the last
-request; where they are equal, the partition is known, and the answer is its last answer
-with other offsets in it. Nothing is decoded and two objects are made. Whatever differs,
-fails or must wait takes the handler's slow path, whose answers are the same.
+A producer writes to the same partitions again and again. The bytes before the first records, and
+those between the records of one partition and the next, are looked up; each leads to a partition,
+and the last to the encoded answer, in which only offsets are filled in. Nothing is decoded.
+Whatever differs takes the handler's slow path, whose answers are the same.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ....common.errors import ErrorCode, KafkaError
 from ....common.internal_topics import INTERNAL_TOPICS
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
-from ....replication.append import PartitionResponse, PendingAppend, PendingPartition
+from ....protocol.errors import ProtocolError
+from ....protocol.varints import read_unsigned_varint_rest
+from ....replication.append import PartitionResponse, PendingAppend, PendingPartition, appended
+from ....replication.partition.partition import Partition
 from ....storage.log.append_origin import AppendOrigin
+from ....storage.log.log_append_info import LogAppendInfo
 from ..context import HandlerContext
-from ..current_leaders import tell_producer
 from ..produce_rules import (
     ATTRIBUTES_LOW_BYTE,
     FIRST_FLEXIBLE_VERSION,
@@ -27,360 +31,412 @@ from ..produce_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     begins_transaction,
     partition_response,
+    produce_response,
     refusal_of,
 )
-from ..requests import ClientConnection
+from ..requests import ClientConnection, Request
 from ..route import Route
-from .answer_template import cut_answer
+from .marks import MARK, encode_mark, find_marks
+from .memo import PARTITIONS_MAX, Memo
 
-if TYPE_CHECKING:
-    from ....replication.partition.partition import Partition
-
-PREFIX_AT = 8
-"""Behind API key, version and correlation id."""
-NO_TAGS = b"\0\0\0"
-"""What ends a flexible request: no tagged fields of partition, topic and request."""
-MISSES_BEFORE_LEARNING = 16
-"""A connection that writes to many partitions in turn is not worth learning each time."""
+REPEATS_FROM = 8
+"""Behind API key, version and correlation id: with the client's id begins what comes again."""
 CLIENT = AppendOrigin.CLIENT
-BASE_OFFSET_MARK = 0x1122334455667788
-APPEND_TIME_MARK = 0x99AABBCCDDEEFF0
+ALL_ACKS = -1
+VARINT_GOES_ON = 0x80
 
-_unpack_int32 = struct.Struct(">i").unpack_from
+_unpack_length = struct.Struct(">i").unpack_from
+_pack_offset_and_time = struct.Struct(">qq").pack_into
+_pack_offset_time_and_start = struct.Struct(">qqq").pack_into
 
 
-class ProduceFastPath:
-    """What one connection's plain Produce requests have in common."""
+@dataclass(slots=True, eq=False)
+class Layout:
+    """One request that came before.
 
-    __slots__ = (
-        "_answer_head",
-        "_answer_size",
-        "_answer_tail",
-        "_context",
-        "_has_transactional_id",
-        "_is_flexible",
-        "_pack_answer",
-        "_prefix",
-        "_prefix_end",
-        "_snapshot",
-        "_unpack_head",
-        "_with_log_start",
-        "acks",
-        "index",
-        "manager",
-        "misses",
-        "partition",
-        "route",
-        "timeout_ms",
-        "topic_id",
-        "topic_name",
-    )
+    Attributes:
+        partitions: in the order of the request.
+        acks: who has to have the records before they are acknowledged.
+        answer: the encoded answer to a success.
+        offsets_at: where in it each partition's offset stands, with time and log start behind.
+        body: without its records.
+        names: of its topics.
+        client_id: whose it is.
+    """
+
+    partitions: tuple[Partition, ...]
+    acks: int
+    answer: bytes
+    offsets_at: list[int]
+    body: messages.ProduceRequest
+    names: list[str | None]
+    client_id: str
+
+
+class Step:
+    """How far a request is read: before a partition's records, or at its end.
+
+    Attributes:
+        layout: of the request that ends here; None of a step before records.
+        partition: whose records come next; at an end no matter which.
+        has_transactional_id: whether the request has one.
+        separator_bytes: how many bytes stand between these records and the next step.
+        following: the next step, by those bytes.
+    """
+
+    __slots__ = ("following", "has_transactional_id", "layout", "partition", "separator_bytes")
 
     def __init__(
-        self, context: HandlerContext, route: Route, body: Any, prefix: bytes, partition: Partition
+        self,
+        partition: Partition,
+        has_transactional_id: bool,
+        separator_bytes: int,
     ) -> None:
-        (topic,) = body.topic_data
-        self.topic_name: str = topic.name
-        self.topic_id: bytes = topic.topic_id
-        self.index: int = topic.partition_data[0].index
-        self.route = route
+        self.layout: Layout | None = None
+        self.has_transactional_id = has_transactional_id
         self.partition = partition
-        self.timeout_ms: int = body.timeout_ms
-        self.misses = 0
-        self.acks: int = body.acks
-        self._has_transactional_id = body.transactional_id is not None
-        self._context = context
-        self.manager = context.replica_manager
-        self._snapshot = context.metadata_cache.snapshot
-        self._prefix = prefix
-        self._prefix_end = PREFIX_AT + len(prefix)
-        self._unpack_head = struct.Struct(f">4xi{len(prefix)}s").unpack_from
-        version = route.api_version
-        self._is_flexible = version >= FIRST_FLEXIBLE_VERSION
-        self._with_log_start = version >= FIRST_VERSION_WITH_LOG_START
-        self._cut_answer()
+        self.separator_bytes = separator_bytes
+        self.following: dict[bytes, Step] = {}
 
-    def _cut_answer(self) -> None:
-        """Take an encoded answer apart where its offsets stand."""
-        marked = self._answer(PartitionResponse(ErrorCode.NONE, BASE_OFFSET_MARK, APPEND_TIME_MARK))
-        self._answer_size, self._answer_head, self._answer_tail, self._pack_answer = cut_answer(
-            b"".join(self.route.encode_answer(0, marked)),
-            struct.pack(">qq", BASE_OFFSET_MARK, APPEND_TIME_MARK),
-            "qqq" if self._with_log_start else "qq",
-        )
+
+class Heads:
+    """First steps, by the bytes before the first records' length; of one number of bytes."""
+
+    __slots__ = ("end", "steps", "unpack")
+
+    def __init__(self, size: int) -> None:
+        self.end = REPEATS_FROM + size
+        self.unpack = struct.Struct(f">4x4s{size}s").unpack_from
+        self.steps: dict[bytes, Step] = {}
+
+
+class ProduceMemo(Memo[messages.ProduceRequest]):
+    """The partitions that one connection has written to, by the bytes of its requests."""
+
+    __slots__ = (
+        "_has_transactional_id",
+        "_heads",
+        "_is_flexible",
+        "context",
+        "has_log_start",
+        "route",
+    )
+
+    def __init__(self, context: HandlerContext, route: Route) -> None:
+        super().__init__(context, route)
+        self.context = context
+        self.route = route
+        self.has_log_start = route.api_version >= FIRST_VERSION_WITH_LOG_START
+        self._is_flexible = route.api_version >= FIRST_FLEXIBLE_VERSION
+        self._heads: list[Heads] = []
 
     def take(self, connection: ClientConnection, frame: memoryview) -> bool:
-        """Stage the request if it is like the last; returns whether that was done."""
-        try:
-            correlation_id, prefix = self._unpack_head(frame)
-        except struct.error:  # it is shorter than the last request's head
-            self.misses += 1
-            return False
-        if prefix != self._prefix:
-            self.misses += 1
-            return False
-        partition = self.partition
-        dispatcher = connection.dispatcher
-        if (
-            self._snapshot is not self._context.metadata_cache.snapshot
-            or not partition.is_leader
-            or dispatcher.on_request is not None
-            or dispatcher.on_answer is not None
-        ):
-            self.misses = MISSES_BEFORE_LEARNING
-            return False
-        records = self._records(frame, self._prefix_end)
-        if records is None or (
-            (len(records) <= ATTRIBUTES_LOW_BYTE or records[ATTRIBUTES_LOW_BYTE])
-            and not self._may_append(records)
-        ):
-            return False
-        now_ms = self._context.clock.now_ms()
-        try:
-            info = partition.append_records_to_leader(records, CLIENT, self.acks, now_ms)
-        except KafkaError:
-            return False  # nothing was staged; the handler answers with all the details
-        produce = FastProduce(
-            self,
-            connection,
-            correlation_id,
-            info.first_offset,
-            info.last_offset + 1,
-            info.log_append_time_ms,
-            now_ms,
-        )
-        connection.unanswered.append(produce)
-        self.manager.note_staged(partition, produce)
-        return True
-
-    def _may_append(self, records: memoryview) -> bool:
-        """Whether a compressed or transactional batch is one that needs no more than an append."""
-        version, has_id = self.route.api_version, self._has_transactional_id
-        return refusal_of(version, records, has_id) is None and not (
-            has_id and begins_transaction(self.partition, records)
-        )
-
-    def _records(self, frame: memoryview, at: int) -> memoryview | None:
-        """The records behind the prefix, if they and nothing else end the frame."""
-        end = len(frame)
-        if not self._is_flexible:
-            if end < at + 4 or _unpack_int32(frame, at)[0] != end - at - 4:
-                return None
-            return frame[at + 4 :]
-        end -= len(NO_TAGS)
-        size = shift = 0
-        while True:
-            if at >= end or shift > 28:
-                return None
-            byte = frame[at]
-            at += 1
-            size |= (byte & 0x7F) << shift
-            if byte < 0x80:
+        """Stage the request if its like has come before; returns whether that was done."""
+        step: Step | None = None
+        for heads in self._heads:
+            try:
+                correlation_id, head = heads.unpack(frame)
+            except struct.error:  # it is shorter than that
+                continue
+            step = heads.steps.get(head)
+            if step is not None:
                 break
-            shift += 7
-        if size - 1 != end - at or frame[end:] != NO_TAGS:
-            return None
-        return frame[at:end]
-
-    def wait_for_replicas(self, produce: FastProduce) -> bool:
-        """Whether one with acks=all has to wait; then the slow path goes on with it."""
-        done, error = self.partition.has_replicated(produce.required_offset)
-        if done and not error:
+        if step is None:
             return False
-        manager = self._context.replica_manager
-        topic_partition = self.partition.topic_partition
+        at, end = heads.end, len(frame)
+        batches: list[tuple[Partition, memoryview]] = []
+        try:
+            while step.layout is None:
+                if not self._is_flexible:
+                    size = _unpack_length(frame, at)[0]
+                    at += 4
+                else:
+                    size = frame[at]
+                    at += 1
+                    if size >= VARINT_GOES_ON:
+                        second = frame[at]
+                        if second < VARINT_GOES_ON:  # as of batches of up to 16 KB
+                            size += (second << 7) - VARINT_GOES_ON
+                            at += 1
+                        else:
+                            size, at = read_unsigned_varint_rest(frame, at, size)
+                    size -= 1
+                records_end = at + size
+                records = frame[at:records_end]
+                # A plain batch, as most are, needs no look at its request.
+                if (
+                    len(records) <= ATTRIBUTES_LOW_BYTE or records[ATTRIBUTES_LOW_BYTE]
+                ) and not self._may_append(step, records):
+                    self._is_known = True
+                    return False
+                batches.append((step.partition, records))
+                at = records_end + step.separator_bytes
+                step = step.following[bytes(frame[records_end:at])]
+        except (LookupError, struct.error, ProtocolError):  # it goes on in another way, or ends
+            return False
+        return at == end and self._stage(connection, correlation_id, step.layout, batches)
 
-        def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
-            produce.answer(results[topic_partition])
-
-        pending = PendingAppend(self.timeout_ms, on_complete, manager.wait_for_replicas)
-        pending.partitions[topic_partition] = PendingPartition(
-            self.partition, produce.required_offset, produce.response()
+    def _may_append(self, step: Step, records: memoryview) -> bool:
+        """Whether a compressed or transactional batch is one that needs no more than an append."""
+        has_id = step.has_transactional_id
+        return refusal_of(self.route.api_version, records, has_id) is None and not (
+            has_id and begins_transaction(step.partition, records)
         )
-        pending.complete()
+
+    def _stage(
+        self,
+        connection: ClientConnection,
+        correlation_id: bytes,
+        layout: Layout,
+        batches: list[tuple[Partition, memoryview]],
+    ) -> bool:
+        """Append each partition's records; False where the first is refused and none staged."""
+        manager, now_ms = self.context.replica_manager, self.context.clock.now_ms()
+        results: list[LogAppendInfo | PartitionResponse] = []
+        has_failed = False
+        for partition, records in batches:
+            try:
+                info = partition.append_records_to_leader(records, CLIENT, layout.acks, now_ms)
+                results.append(info)
+            except KafkaError as refusal:
+                if not results:
+                    self._is_known = True
+                    return False  # the handler says why
+                results.append(manager.refused_append(partition, refusal, len(records)))
+                has_failed = True
+        produce = FastProduce(self, connection, correlation_id, layout, results, now_ms, has_failed)
+        connection.unanswered.append(produce)
+        manager.note_staged(layout.partitions, produce)
         return True
 
-    def fill_answer(
-        self, correlation_id: int, base_offset: int, append_time_ms: int
-    ) -> tuple[bytes]:
-        """The answer to a request that succeeded."""
-        size, head, tail = self._answer_size, self._answer_head, self._answer_tail
-        if self._with_log_start:
-            start = self.partition.log.log_start_offset
-            return (
-                self._pack_answer(
-                    size, correlation_id, head, base_offset, append_time_ms, start, tail
-                ),
-            )
-        return (self._pack_answer(size, correlation_id, head, base_offset, append_time_ms, tail),)
+    # -- what is remembered -----------------------------------------------------------
 
-    def note_flushed(self, received_ms: int) -> None:
-        """A request that came at this wall time, some ms ago, is answered by the last flush."""
-        self.route.times.record(self.manager.flushed_ms - received_ms)
-        self.route.errors.count_one(ErrorCode.NONE)
+    def _remember(
+        self, request: Request, frame: memoryview, position: int, body: messages.ProduceRequest
+    ) -> int:
+        layout = self._layout_of(request, body)
+        if layout is None:
+            return 0
+        # Records are buffers of their own in what the codec gives; all else repeats.
+        between = type(body).encoder(self.route.api_version)(body)[::2]
+        length_bytes = [
+            _varint_bytes(len(part.records) + 1) if self._is_flexible else 4
+            for topic in body.topic_data
+            for part in topic.partition_data
+        ]
+        cut = [
+            bytes(constant[: len(constant) - size])
+            for constant, size in zip(between, [*length_bytes, 0], strict=False)
+        ]
+        if len(between) != len(layout.partitions) + (1 if self._is_flexible else 0):
+            return 0
+        if not self._is_flexible:
+            cut.append(b"")
+        cut[0] = bytes(frame[REPEATS_FROM:position]) + cut[0]
+        has_id = body.transactional_id is not None
+        steps = self._heads_of(len(cut[0])).steps
+        for index, partition in enumerate(layout.partitions):
+            step = steps.setdefault(cut[index], Step(partition, has_id, len(cut[index + 1])))
+            steps = step.following
+        layout.body = _without_records(body)
+        end = Step(layout.partitions[0], has_id, 0)
+        end.layout = layout
+        steps[cut[-1]] = end
+        return len(layout.partitions)
 
-    def note_answered(self, received_ms: int, error: ErrorCode) -> None:
-        """A request that came at this wall time is answered."""
-        self.route.errors.count_one(error)
-        self.route.times.record(self._context.clock.now_ms() - received_ms)
+    def _heads_of(self, size: int) -> Heads:
+        for heads in self._heads:
+            if heads.end == REPEATS_FROM + size:
+                return heads
+        self._heads.append(Heads(size))
+        return self._heads[-1]
 
-    def _answer(self, result: PartitionResponse) -> messages.ProduceResponse:
+    def _forget(self) -> None:
+        self._heads.clear()
+
+    def _layout_of(self, request: Request, body: messages.ProduceRequest) -> Layout | None:
+        """What a request like this one finds; None if it is not of the common kind."""
+        context, version = self.context, self.route.api_version
+        by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        if body.acks == 0 or (
+            body.transactional_id is not None
+            and not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id)
+        ):
+            return None
         response = messages.ProduceResponse
-        return response(
-            responses=[
-                response.TopicProduceResponse(
-                    name=self.topic_name,
-                    topic_id=self.topic_id,
-                    partition_responses=[partition_response(self.index, result)],
-                )
-            ]
+        answer = response()
+        names: list[str | None] = []
+        partitions: list[Partition] = []
+        for topic in body.topic_data:
+            name = context.metadata_cache.topic_name(topic.topic_id) if by_id else topic.name
+            if (
+                name is None
+                or name in INTERNAL_TOPICS
+                or not context.authorize(request, "WRITE", "TOPIC", name)
+            ):
+                return None
+            names.append(name)
+            answered = response.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            answer.responses.append(answered)
+            for part in topic.partition_data:
+                partition = context.replica_manager.get_partition(TopicPartition(name, part.index))
+                if partition is None or not partition.is_leader or not part.records:
+                    return None
+                marked = PartitionResponse(ErrorCode.NONE, MARK + len(partitions))
+                answered.partition_responses.append(partition_response(part.index, marked))
+                partitions.append(partition)
+        if not 0 < len(set(partitions)) == len(partitions) <= PARTITIONS_MAX:
+            return None
+        encoded = b"".join(self.route.encode_answer(0, answer))
+        marks = [encode_mark(MARK + index) for index in range(len(partitions))]
+        try:
+            offsets_at = find_marks(encoded, marks)
+        except ValueError:
+            return None
+        return Layout(
+            tuple(partitions), body.acks, encoded, offsets_at, body, names, request.client_id
         )
 
-    def encode_answer(
-        self, correlation_id: int, result: PartitionResponse, listener_name: str
-    ) -> list[Any]:
-        """The answer to a request that failed, or waited, to a client of that listener."""
-        answer = self._answer(result)
-        if result.error:
-            tell_producer(
-                self._context,
-                self.route.api_version,
-                listener_name,
-                answer,
-                answer.responses[0].partition_responses[0],
-                self.partition.topic_partition,
+
+def _varint_bytes(value: int) -> int:
+    """How many bytes an unsigned varint takes."""
+    return max(value.bit_length() + 6, 7) // 7
+
+
+def _without_records(body: messages.ProduceRequest) -> messages.ProduceRequest:
+    """The request but for its records, which lie in memory that is used again."""
+    request = messages.ProduceRequest
+    return request(
+        transactional_id=body.transactional_id,
+        acks=body.acks,
+        timeout_ms=body.timeout_ms,
+        topic_data=[
+            request.TopicProduceData(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_data=[
+                    request.PartitionProduceData(index=part.index) for part in topic.partition_data
+                ],
             )
-        return self.route.encode_answer(correlation_id, answer)
+            for topic in body.topic_data
+        ],
+    )
 
 
 class FastProduce:
-    """One request that took the fast path, between its staging and its answer."""
+    """A request that was known, between its staging and its answer.
+
+    Args:
+        memo: knows it.
+        connection: whom it came from.
+        correlation_id: of the request, as it was sent.
+        layout: of the request.
+        results: of its partitions.
+        received_ms: when it came, wall time.
+        has_failed: whether one of the results is an error.
+
+    Attributes:
+        buffers: the framed answer once it is there.
+    """
 
     __slots__ = (
-        "_append_time_ms",
-        "_base_offset",
+        "_connection",
         "_correlation_id",
-        "_failure",
-        "_fast_path",
+        "_has_failed",
+        "_layout",
+        "_memo",
         "_received_ms",
+        "_results",
         "buffers",
-        "connection",
-        "required_offset",
     )
 
     def __init__(
         self,
-        fast_path: ProduceFastPath,
+        memo: ProduceMemo,
         connection: ClientConnection,
-        correlation_id: int,
-        base_offset: int,
-        required_offset: int,
-        append_time_ms: int,
+        correlation_id: bytes,
+        layout: Layout,
+        results: list[LogAppendInfo | PartitionResponse],
         received_ms: int,
+        has_failed: bool,
     ) -> None:
-        self._received_ms = received_ms
-        self._fast_path = fast_path
+        self._memo = memo
+        self._connection = connection
         self._correlation_id = correlation_id
-        self._base_offset = base_offset
-        self._append_time_ms = append_time_ms
-        self._failure: PartitionResponse | None = None
-        self.required_offset = required_offset
-        self.connection = connection
-        self.buffers: Any = None
+        self._layout = layout
+        self._results = results
+        self._received_ms = received_ms
+        self._has_failed = has_failed
+        self.buffers: Sequence[Any] | None = None
 
     def fail_partition(self, partition: Partition, error: ErrorCode, message: str) -> None:
-        """Take note that the partition's flush did not succeed."""
-        if partition is self._fast_path.partition:
-            self._failure = PartitionResponse(error, error_message=message)
+        """Take note that a partition's flush did not succeed."""
+        if partition in self._layout.partitions:
+            at = self._layout.partitions.index(partition)
+            self._results[at] = PartitionResponse(error, error_message=message)
+            self._has_failed = True
 
     def complete(self) -> None:
         """Answer, unless the answer must wait for replicas."""
-        connection = self.connection
+        connection, layout = self._connection, self._layout
         if connection.is_closed:
             return
-        fast_path = self._fast_path
-        if self._failure is not None:
-            self.answer(self._failure)
-        elif fast_path.acks != -1 or not fast_path.wait_for_replicas(self):
-            self.buffers = fast_path.fill_answer(
-                self._correlation_id, self._base_offset, self._append_time_ms
-            )
-            if fast_path.manager.flushed_ms > self._received_ms:
-                fast_path.note_flushed(self._received_ms)
+        if self._has_failed or (layout.acks == ALL_ACKS and not self._is_replicated()):
+            self._wait()
+        else:
+            self._succeed(self._memo.context.replica_manager.flushed_ms)
+
+    def _is_replicated(self) -> bool:
+        for partition, result in zip(self._layout.partitions, self._results, strict=True):
+            done, error = partition.has_replicated(result[1] + 1)
+            if error or not done:
+                return False
+        return True
+
+    def _wait(self) -> None:
+        """Go on as an append does that took the slow path."""
+        body, manager = self._layout.body, self._memo.context.replica_manager
+        wait = manager.wait_for_replicas if body.acks == ALL_ACKS else None
+        pending = PendingAppend(body.timeout_ms, self._answer, wait)
+        for partition, result in zip(self._layout.partitions, self._results, strict=True):
+            if isinstance(result, PartitionResponse):
+                waiting = PendingPartition(None, 0, result)
             else:
-                fast_path.route.times.sub_millisecond_count += 1
-            connection.note_answered()
+                waiting = PendingPartition(partition, result.last_offset + 1, appended(result))
+            pending.partitions[partition.topic_partition] = waiting
+        pending.complete()
 
-    def response(self) -> PartitionResponse:
-        """The outcome if all goes well."""
-        return PartitionResponse(
-            ErrorCode.NONE,
-            self._base_offset,
-            self._append_time_ms,
-            self._fast_path.partition.log.log_start_offset,
+    def _answer(self, results: dict[TopicPartition, PartitionResponse]) -> None:
+        connection, memo, layout = self._connection, self._memo, self._layout
+        if connection.is_closed:
+            return
+        now_ms = memo.context.clock.now_ms()
+        if connection.dispatcher.is_plain and not any(each.error for each in results.values()):
+            self._succeed(now_ms)
+            return
+        # There is more to say than offsets, or somebody looks on: the request takes its own
+        # place among those that the connection waits for.
+        request = Request(
+            memo.route,
+            int.from_bytes(self._correlation_id, signed=True),
+            layout.client_id,
+            layout.body,
+            connection,
         )
+        request.received_ms -= now_ms - self._received_ms
+        connection.unanswered[connection.unanswered.index(self)] = request
+        request.answer(produce_response(memo.context, request, layout.names, results, {}))
 
-    def answer(self, result: PartitionResponse) -> None:
-        """Answer with any outcome."""
-        if not self.connection.is_closed:
-            fast_path = self._fast_path
-            self.buffers = fast_path.encode_answer(
-                self._correlation_id, result, self.connection.listener_name
-            )
-            fast_path.note_answered(self._received_ms, result.error)
-            self.connection.note_answered()
-
-
-def learn_produce(
-    context: HandlerContext,
-    connection: ClientConnection,
-    route: Route,
-    frame: memoryview,
-    body: Any,
-) -> None:
-    """Have the connection's next requests take the fast path if they are like this one."""
-    fast_path = connection.fast_paths.get(route.key)
-    if isinstance(fast_path, ProduceFastPath) and fast_path.misses < MISSES_BEFORE_LEARNING:
-        return
-    learnt = _fast_path_for(context, route, frame, body)
-    if learnt is not None:
-        connection.fast_paths[route.key] = learnt
-    elif fast_path is not None:
-        del connection.fast_paths[route.key]
-
-
-def _fast_path_for(
-    context: HandlerContext, route: Route, frame: memoryview, body: Any
-) -> ProduceFastPath | None:
-    """None if the request is not of the common kind."""
-    if body.acks == 0 or len(body.topic_data) != 1:
-        return None
-    (topic,) = body.topic_data
-    if len(topic.partition_data) != 1 or not topic.partition_data[0].records:
-        return None
-    by_id = route.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    name = context.metadata_cache.topic_name(topic.topic_id) if by_id else topic.name
-    if name is None or name in INTERNAL_TOPICS:
-        return None
-    partition = context.replica_manager.get_partition(
-        TopicPartition(name, topic.partition_data[0].index)
-    )
-    if partition is None:
-        return None
-    prefix_end = _prefix_end(route, frame, topic.partition_data[0].records)
-    if prefix_end is None:
-        return None
-    prefix = bytes(frame[PREFIX_AT:prefix_end])
-    return ProduceFastPath(context, route, body, prefix, partition)
-
-
-def _prefix_end(route: Route, frame: memoryview, records: memoryview) -> int | None:
-    """Where the records' length stands, if the records end the request."""
-    size = len(records)
-    if route.api_version < FIRST_FLEXIBLE_VERSION:
-        at = len(frame) - size - 4
-        return at if _unpack_int32(frame, at)[0] == size else None
-    if frame[-len(NO_TAGS) :] != NO_TAGS:
-        return None
-    length_bytes = max((size + 1).bit_length() + 6, 7) // 7
-    return len(frame) - len(NO_TAGS) - size - length_bytes
+    def _succeed(self, now_ms: int) -> None:
+        memo, layout, connection = self._memo, self._layout, self._connection
+        answer = bytearray(layout.answer)
+        answer[4:8] = self._correlation_id
+        for result, at in zip(self._results, layout.offsets_at):  # noqa: B905  # as many: `strict=` costs more than the rest of the line
+            if memo.has_log_start:
+                _pack_offset_time_and_start(answer, at, result[0], result[3], result[4])
+            else:
+                _pack_offset_and_time(answer, at, result[0], result[3])
+        self.buffers = (answer,)
+        memo.route.count_successes(len(self._results), now_ms - self._received_ms)
+        connection.unsent_bytes += len(answer)
+        connection.note_answered()

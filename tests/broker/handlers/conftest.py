@@ -3,7 +3,6 @@
 import random
 import struct
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +96,7 @@ class Bench:
 
     def authorize_by(self, authorize: Authorize) -> None:
         """Have this decide from now on what principals may do."""
-        dispatcher = self.broker.dispatcher
-        dispatcher.context = replace(dispatcher.context, authorize=authorize)
+        self.broker.admission.authorize_by(authorize)
 
     def log_end_offset(self, name: str, partition: int = 0) -> int:
         """The partition's log end."""

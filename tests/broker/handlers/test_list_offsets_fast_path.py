@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.broker.request.fast_path.list_offsets import (
-    LOOKUPS_MAX,
-    REQUEST_BYTES_MAX,
-    ListOffsetsFastPath,
-)
+from odradek.broker.request.fast_path.list_offsets import REQUEST_BYTES_MAX, ListOffsetsMemo
+from odradek.broker.request.fast_path.memo import LAYOUTS_MAX
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.metadata.metadata_waiting import topics_are_gone, wait_for_metadata
@@ -157,23 +154,23 @@ async def test_a_hook_sees_every_request(bench: Bench) -> None:
     for _ in range(2):
         await bench.client.call(request(LATEST), 10)
     seen: list[int] = []
-    bench.broker.dispatcher.on_request = lambda asked: bool(seen.append(asked.api_key))
+    bench.broker.dispatcher.use_hooks(on_request=lambda asked: bool(seen.append(asked.api_key)))
     await bench.client.call(request(LATEST), 10)
     assert seen == [2]
 
 
 async def test_only_so_many_and_so_long_requests_are_remembered(bench: Bench) -> None:
-    await bench.create_topic("t", partitions=LOOKUPS_MAX + 3)
-    for index in range(LOOKUPS_MAX + 3):
+    await bench.create_topic("t", partitions=LAYOUTS_MAX + 3)
+    for index in range(LAYOUTS_MAX + 3):
         await bench.client.call(request(LATEST, index=index), 10)
-    (fast_path,) = bench.client.connection.fast_paths.values()
-    assert isinstance(fast_path, ListOffsetsFastPath)
-    assert 0 < len(fast_path) <= LOOKUPS_MAX
+    (memo,) = bench.client.connection.memos.values()
+    assert isinstance(memo, ListOffsetsMemo)
+    assert len(memo) == LAYOUTS_MAX
     wordy = bench.another_client("x" * REQUEST_BYTES_MAX)
     await wordy.call(request(LATEST), 10)
-    (fast_path,) = wordy.connection.fast_paths.values()
-    assert isinstance(fast_path, ListOffsetsFastPath)
-    assert len(fast_path) == 0
+    (memo,) = wordy.connection.memos.values()
+    assert isinstance(memo, ListOffsetsMemo)
+    assert len(memo) == 0
 
 
 def framed(client: Client, message: Any, version: int, correlation_id: int) -> memoryview:

@@ -154,7 +154,7 @@ async def test_zstd_needs_version_seven(bench: "Bench") -> None:
     taken = only(await bench.client.call(produce("t", records), 7))
     assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     await bench.client.call(produce("t", batch(b"a" * 100)), 6)
-    assert bench.client.connection.fast_paths
+    assert bench.client.connection.memos
     refused = only(await bench.client.call(produce("t", records), 6))
     assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert taken.error_code == ErrorCode.NONE
@@ -212,9 +212,9 @@ async def test_a_second_request_like_the_first_is_answered_like_the_first(
     answers = []
     for _ in range(3):
         request = produce(name, batch(b"v" * 200), **by_id)
-        assert not bench.client.connection.fast_paths or len(answers) > 0
+        assert not bench.client.connection.memos or len(answers) > 0
         answers.append(await bench.client.call(request, version))
-    assert bench.client.connection.fast_paths
+    assert bench.client.connection.memos
     assert [only(answer).base_offset for answer in answers] == [0, 1, 2]
     for answer in answers:
         only(answer).base_offset = 0
@@ -247,7 +247,7 @@ async def test_records_whose_length_is_wrong_do_not_take_the_fast_path(bench: "B
         frame = bytearray(request_header(0, version, 9, "test") + body)
         del frame[-5:]
         client = bench.another_client("test")
-        client.connection.fast_paths = bench.client.connection.fast_paths
+        client.connection.memos = bench.client.connection.memos
         client.connection.process([memoryview(frame)])
         bench.broker.server.finish_outside_work()
         assert client.connection.is_closing
@@ -378,7 +378,7 @@ async def test_a_fetch_behind_a_produce_sees_its_records(bench: "Bench") -> None
 async def test_transactional_batches_are_refused_on_the_fast_path_too(bench: "Bench") -> None:
     await bench.create_topic("t")
     await bench.client.call(produce("t", batch(b"a")), 9)
-    assert bench.client.connection.fast_paths
+    assert bench.client.connection.memos
     answer = only(await bench.client.call(produce("t", transactional(batch(b"a"))), 9))
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     in_transaction = build_batch(
