@@ -154,7 +154,7 @@ async def test_zstd_needs_version_seven(bench: "Bench") -> None:
     taken = only(await bench.client.call(produce("t", records), 7))
     assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     await bench.client.call(produce("t", batch(b"a" * 100)), 6)
-    assert bench.client.connection.memos
+    assert any(map(len, bench.client.connection.memos.values()))
     refused = only(await bench.client.call(produce("t", records), 6))
     assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert taken.error_code == ErrorCode.NONE
@@ -214,7 +214,7 @@ async def test_a_second_request_like_the_first_is_answered_like_the_first(
         request = produce(name, batch(b"v" * 200), **by_id)
         assert not bench.client.connection.memos or len(answers) > 0
         answers.append(await bench.client.call(request, version))
-    assert bench.client.connection.memos
+    assert any(map(len, bench.client.connection.memos.values()))
     assert [only(answer).base_offset for answer in answers] == [0, 1, 2]
     for answer in answers:
         only(answer).base_offset = 0
@@ -378,7 +378,7 @@ async def test_a_fetch_behind_a_produce_sees_its_records(bench: "Bench") -> None
 async def test_transactional_batches_are_refused_on_the_fast_path_too(bench: "Bench") -> None:
     await bench.create_topic("t")
     await bench.client.call(produce("t", batch(b"a")), 9)
-    assert bench.client.connection.memos
+    assert any(map(len, bench.client.connection.memos.values()))
     answer = only(await bench.client.call(produce("t", transactional(batch(b"a"))), 9))
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     in_transaction = build_batch(

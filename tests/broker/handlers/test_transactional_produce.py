@@ -178,7 +178,7 @@ async def test_what_follows_in_a_transaction_asks_nobody(bench: Bench) -> None:
     await bench.create_topic("t")
     writer = await Writer(bench).start()
     assert await writer.write(0) is ErrorCode.NONE
-    assert bench.client.connection.memos
+    assert any(map(len, bench.client.connection.memos.values()))
     asked: list[Any] = []
     verifier = bench.broker.coordinators.transaction_verifier
     bench.broker.coordinators.transaction_verifier = asked  # type: ignore[assignment]  # nobody is to ask it
