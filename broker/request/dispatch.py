@@ -85,7 +85,7 @@ class Dispatcher:
         self.throttle: Throttle | None = None
         self.is_plain = True
         self._admission = context.admission
-        self._timers = timers or Timers()
+        self._timers = Timers() if timers is None else timers
         self._routes: dict[int, Route] = {}
 
     def use_hooks(
@@ -193,7 +193,9 @@ class Dispatcher:
             request.answer(self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None))
         else:
             if response is None:
-                connection.is_parked = request.buffers is None and bool(connection.unanswered)
+                connection.is_parked = connection.is_throttled or (
+                    request.buffers is None and bool(connection.unanswered)
+                )
             elif type(response) is CoroutineType:
                 connection.is_parked = True
                 self.context.start_task(self._answer_when_done, request, response)

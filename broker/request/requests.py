@@ -81,6 +81,7 @@ class ClientConnection(Protocol):
     principal: str
     is_closed: bool
     is_parked: bool
+    is_throttled: bool
     unsent_bytes: int
     unanswered: deque[Answerable]
     memos: dict[int, ConnectionMemo]

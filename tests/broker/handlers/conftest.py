@@ -47,6 +47,11 @@ class Client:
         self.connection.process([memoryview(bytearray(header + body))])
         self.broker.server.finish_outside_work()
 
+    async def woken(self) -> None:
+        """Wait until the connection has something to send, or may go on."""
+        self._answered = trio.Event()
+        await self._answered.wait()
+
     async def receive(self, api_key: int, version: int) -> Any:
         """Wait for the next answer."""
         with trio.fail_after(60):
