@@ -18,7 +18,7 @@ import trio
 
 from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.broker.metrics.readers import request_samples
-from odradek.broker.metrics.source import MetricsSource
+from odradek.broker.metrics.source import MetricsContext
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
@@ -95,7 +95,7 @@ def errors_in(answer: Any) -> list[int]:
 def exported(bench: Bench) -> Counter[tuple[str, tuple[str, ...]]]:
     """The counters of requests that a scrape of the metrics shows."""
     broker = bench.broker
-    source = MetricsSource(broker.context, broker.dispatcher, broker.server, broker.peers.fetchers)
+    source = MetricsContext(broker.context, broker.dispatcher, broker.server, broker.peers.fetchers)
     return Counter(
         {
             (name, labels): value
