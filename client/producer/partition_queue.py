@@ -4,8 +4,10 @@ Kafka's deque of a partition in `RecordAccumulator` together with its `TxnPartit
 gets its sequence number when it is first sent (KIP-98); up to five may be in flight. One that is
 sent again goes alone and before all others. When the sequence cannot be continued, since a record
 in it failed or nobody knows whether it is in the log, the batches that are left are numbered
-again from 0 under a later epoch of the producer (KIP-360). That waits until no request with an
-older number is in flight.
+again from 0 under a later epoch of the producer (KIP-360). That waits until nothing is in flight,
+and until the batches before the gap are in the log or given up: one of them may be there already,
+its answer lost, and under another number it would be there twice. (Kafka's producer numbers them
+all anew at once.)
 """
 
 from __future__ import annotations
@@ -28,20 +30,21 @@ class PartitionQueue:
     Attributes:
         waiting: to be sent, the first of them first.
         in_flight: sent and not answered.
-        must_renumber: whether the sequence has a gap that only a new epoch can close.
+        has_gap: whether the sequence has a gap that only a new epoch can close.
         has_unknown_outcome: whether a batch of the sequence was given up after it was sent.
     """
 
     __slots__ = (
+        "_behind_gap",
         "_in_flight_max",
         "_is_idempotent",
         "_last_acked_next",
         "_next_sequence",
         "_sequenced",
+        "has_gap",
         "has_unknown_outcome",
         "identity",
         "in_flight",
-        "must_renumber",
         "partition",
         "topic",
         "waiting",
@@ -55,7 +58,7 @@ class PartitionQueue:
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.identity = NO_IDENTITY
-        self.must_renumber = False
+        self.has_gap = False
         self.has_unknown_outcome = False
         self._in_flight_max = in_flight_max
         self._is_idempotent = is_idempotent
@@ -64,6 +67,8 @@ class PartitionQueue:
         """The sequence number after the last record that is known to be in the log."""
         self._sequenced: list[ProducerBatch] = []
         """Batches that have a number and are neither in the log nor given up, by their numbers."""
+        self._behind_gap: list[ProducerBatch] = []
+        """Those that follow a gap, so that no leader has taken them."""
 
     @property
     def is_idle(self) -> bool:
@@ -80,12 +85,12 @@ class PartitionQueue:
             return False
         if not self._is_idempotent:
             return True
-        if identity == NO_IDENTITY or self.must_renumber:
+        if identity == NO_IDENTITY:
             return False
         head = self.waiting[0]
         if head.has_sequence:
             return self.is_first_of_sequence(head)
-        if self.has_unknown_outcome:
+        if self.has_gap or self.has_unknown_outcome:
             return False
         return self.identity == identity or not (self._sequenced or self.in_flight)
 
@@ -118,9 +123,10 @@ class PartitionQueue:
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Put the parts of a batch in its place."""
-        if batch in self._sequenced:
-            at = self._sequenced.index(batch)
-            self._sequenced[at : at + 1] = parts
+        for numbered in (self._sequenced, self._behind_gap):
+            if batch in numbered:
+                at = numbered.index(batch)
+                numbered[at : at + 1] = parts
         self._insert(parts)
 
     def given_up(self, batch: ProducerBatch, *, is_refused: bool) -> None:
@@ -132,13 +138,24 @@ class PartitionQueue:
         """
         if batch in self.waiting:
             self.waiting.remove(batch)
-        if batch not in self._sequenced:
-            return
+        if batch in self._sequenced:
+            if is_refused:
+                self.note_gap(batch)
+            else:
+                self.has_unknown_outcome = True
         self._forget(batch)
-        if is_refused:
-            self.must_renumber = True
-        else:
-            self.has_unknown_outcome = True
+
+    def note_gap(self, batch: ProducerBatch) -> None:
+        """The sequence cannot be continued at a batch."""
+        self.has_gap = True
+        if batch in self._sequenced:
+            at = self._sequenced.index(batch)
+            self._behind_gap[:0] = self._sequenced[at:]
+            del self._sequenced[at:]
+
+    def is_behind_gap(self, batch: ProducerBatch) -> bool:
+        """Whether a batch waits for a number in another epoch."""
+        return batch in self._behind_gap
 
     def is_next_in_log(self, batch: ProducerBatch) -> bool:
         """Whether a batch follows the last one that is known to be in the log."""
@@ -159,19 +176,25 @@ class PartitionQueue:
         self.has_unknown_outcome = False
         return self._last_acked_next != self._next_sequence
 
+    @property
+    def can_renumber(self) -> bool:
+        """Whether there is a gap, and all that was sent before it has its outcome."""
+        return self.has_gap and not self.in_flight and not self._sequenced
+
     def renumber(self, identity: ProducerIdentity) -> None:
-        """Begin the sequence again under a new identity; nothing may be in flight."""
-        assert not self.in_flight
-        self.must_renumber = self.has_unknown_outcome = False
+        """Begin the sequence again under a new identity; `can_renumber` said so."""
+        self.has_gap = self.has_unknown_outcome = False
         self._begin_sequence(identity)
+        self._sequenced, self._behind_gap = self._behind_gap, []
         for batch in self._sequenced:
             self._number(batch)
 
     def forget_sequence(self) -> None:
         """The next batch begins a sequence, whatever was before."""
-        self.must_renumber = self.has_unknown_outcome = False
+        self.has_gap = self.has_unknown_outcome = False
         self.identity = NO_IDENTITY
         self._sequenced.clear()
+        self._behind_gap.clear()
 
     # --- Inside ------------------------------------------------------------------------------
 
@@ -184,15 +207,18 @@ class PartitionQueue:
         self._next_sequence = batch.next_sequence
 
     def _forget(self, batch: ProducerBatch) -> None:
-        if batch in self._sequenced:
-            self._sequenced.remove(batch)
+        for numbered in (self._sequenced, self._behind_gap):
+            if batch in numbered:
+                numbered.remove(batch)
 
     def _insert(self, batches: list[ProducerBatch]) -> None:
         """Put batches where their sequence numbers belong; in front, if they have none."""
         if not self._is_idempotent:
             self.waiting.extendleft(reversed(batches))
             return
-        order = {id(batch): number for number, batch in enumerate(self._sequenced)}
+        order = {
+            id(batch): number for number, batch in enumerate([*self._sequenced, *self._behind_gap])
+        }
         numbered = [batch for batch in self.waiting if id(batch) in order]
         others = [batch for batch in self.waiting if id(batch) not in order]
         numbered = sorted([*numbered, *batches], key=lambda batch: order[id(batch)])

@@ -216,12 +216,14 @@ class Sender:
         if code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.has_sequence:
             if self._transactions.is_transactional:
                 return False
-            queue.must_renumber = True
+            queue.note_gap(batch)
             return True
         return code in RETRIABLE_ERRORS
 
     def _is_order_mendable(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """A batch came before the one in front of it, or there is a gap in the log."""
+        if queue.is_behind_gap(batch):
+            return True
         if queue.has_unknown_outcome:
             is_gap = queue.is_first_of_sequence(batch)
         else:
@@ -230,7 +232,7 @@ class Sender:
             return True
         if self._transactions.is_transactional:
             return False
-        queue.must_renumber = True
+        queue.note_gap(batch)
         return True
 
     def _has_time(self, batch: ProducerBatch, now_ms: int) -> bool:
@@ -280,8 +282,8 @@ class Sender:
                 if transactions.is_transactional:
                     transactions.must_bump_epoch = True
                 else:
-                    queue.must_renumber = True
-            if not queue.must_renumber or queue.in_flight or transactions.is_transactional:
+                    queue.has_gap = True
+            if not queue.can_renumber or transactions.is_transactional:
                 continue
             if queue.identity == transactions.identity != NO_IDENTITY:
                 logger.info(
