@@ -397,7 +397,8 @@ class Log:
         segment = self.segments.active
         new_segments: list[LogSegment] = []
         try:
-            self._erase_refused()
+            if self._was_refused:
+                self._erase_refused()
             if self._earlier_staged:
                 new_segments = self._write_to_new_segments()
             else:
@@ -504,11 +505,10 @@ class Log:
 
     def _erase_refused(self) -> None:
         """Before the next write: what was refused must not come back after a crash."""
-        if self._was_refused:
-            self.segments.active.cut_file()
-            self.segments.active.file.sync()
-            self._files.sync_directory(self.directory)
-            self._was_refused = False
+        self.segments.active.cut_file()
+        self.segments.active.file.sync()
+        self._files.sync_directory(self.directory)
+        self._was_refused = False
 
     # --- rolling -----------------------------------------------------------------------
 
@@ -518,7 +518,8 @@ class Log:
         if self.segments.active.size == 0:
             return
         try:
-            self._erase_refused()
+            if self._was_refused:
+                self._erase_refused()
             segment = self._make_segment(self.log_end_offset, now_ms)
         except OSError as error:
             raise self._storage_error("roll", error) from error
@@ -1083,7 +1084,8 @@ class Log:
         self.flush_appends()
         active = self.segments.active
         try:
-            self._erase_refused()
+            if self._was_refused:
+                self._erase_refused()
             if self.log_end_offset > self.log_start_offset:
                 take_snapshot(self._files, self.directory, self.producers, self.log_end_offset)
             active.close_for_appends()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ VERSIONS = {
 """Of each API: what Kafka 4's own clients speak."""
 
 PARTITIONS_OF_A_SESSION = 1000
+PARTITIONS_ACTIVE = 12
 BULK_RECORDS, BULK_VALUE_BYTES = 148, 100
 BULK_BYTES_MIN = 16_000
 WAIT_MS_MAX = 30_000
@@ -224,6 +226,33 @@ def produce_case(
     return prepare
 
 
+async def produce_in_turn(stage: Stage) -> Case:
+    """A Produce to another partition than the last one, as of a producer of several."""
+    topic = "produce_in_turn"
+    await stage.make_topics(**{topic: PARTITIONS_ACTIVE})
+    client, batch = stage.client(), stage.batch()
+    turns = itertools.cycle(
+        [
+            Step(client, client.frame(stage.produce(topic, [each], batch, 1), VERSIONS[PRODUCE]))
+            for each in range(PARTITIONS_ACTIVE)
+        ]
+    )
+
+    def check() -> None:
+        (answered,) = client.answer(PRODUCE, VERSIONS[PRODUCE]).responses
+        expect_none(answered.partition_responses[0].error_code)
+
+    def check_logs(exchanges: int) -> None:
+        assert sum(stage.records(topic, each) for each in range(PARTITIONS_ACTIVE)) == exchanges
+
+    return Case(
+        topic,
+        "Produce of one record to each of twelve partitions in turn",
+        lambda: Exchange([next(turns)], check),
+        check_logs,
+    )
+
+
 # -- Fetch -----------------------------------------------------------------------------------
 
 
@@ -359,6 +388,39 @@ async def fetch_session_woken(stage: Stage) -> Case:
         woken(stage, topic, frame, reader, answered),
         check_logs,
         is_long=True,
+    )
+
+
+async def fetch_session_active(stage: Stage) -> Case:
+    """A Fetch in a session all of whose partitions have something."""
+    topic = "fetch_session_active"
+    await stage.make_topics(**{topic: PARTITIONS_ACTIVE})
+    partitions = range(PARTITIONS_ACTIVE)
+    writer, reader, epoch = stage.client(), stage.client(), 0
+    await stage.ask(writer, stage.produce(topic, partitions, stage.batch(), 1))
+    opened = await stage.ask(
+        reader, stage.fetch(topic, dict.fromkeys(partitions, 0), session=(0, 0))
+    )
+
+    def exchange() -> Exchange:
+        nonlocal epoch
+        epoch += 1
+        session = (opened.session_id, epoch)
+        request = stage.fetch(topic, dict.fromkeys(partitions, 0), session=session)
+        return Exchange([Step(reader, reader.frame(request, VERSIONS[FETCH]))], check)
+
+    def check() -> None:
+        (answered,) = reader.answer(FETCH, VERSIONS[FETCH]).responses
+        assert sorted(part.partition_index for part in answered.partitions) == list(partitions)
+        for part in answered.partitions:
+            expect_none(part.error_code)
+            assert len(part.records) == len(stage.batch())
+
+    return Case(
+        topic,
+        "incremental Fetch in a session of twelve partitions, each of which has a batch to give",
+        exchange,
+        no_logs_to_check,
     )
 
 
@@ -593,9 +655,7 @@ async def consumer_group_heartbeat(stage: Stage) -> Case:
 
 
 CASES: dict[str, Prepare] = {
-    "produce_small": produce_case(
-        "produce_small", "Produce of one record like the last, acks=1 (the short way)"
-    ),
+    "produce_small": produce_case("produce_small", "Produce of one record like the last, acks=1"),
     "produce_small_all": produce_case("produce_small_all", "the same with acks=all", acks=-1),
     "produce_general": produce_case(
         "produce_general", "Produce of one record to each of two partitions", partitions=(0, 1)
@@ -603,10 +663,17 @@ CASES: dict[str, Prepare] = {
     "produce_bulk": produce_case(
         "produce_bulk", "Produce of one batch of 16 KB, 148 records", records=BULK_RECORDS
     ),
+    "produce_many": produce_case(
+        "produce_many",
+        "Produce of one record to each of twelve partitions at once",
+        partitions=range(PARTITIONS_ACTIVE),
+    ),
+    "produce_in_turn": produce_in_turn,
     "fetch_data": fetch_data,
     "fetch_woken": fetch_woken,
     "fetch_session": fetch_session,
     "fetch_session_woken": fetch_session_woken,
+    "fetch_session_active": fetch_session_active,
     "list_offsets": list_offsets,
     "heartbeat": heartbeat,
     "consumer_group_heartbeat": consumer_group_heartbeat,

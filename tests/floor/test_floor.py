@@ -28,6 +28,7 @@ pytestmark = [
 ]
 
 HERE = Path(__file__).parent
+PARTITIONS_ACTIVE = 12
 TABLE = tomllib.loads((HERE / "floor.toml").read_text())
 COLUMNS = ("python_calls", "c_calls", "bytecodes", "system_calls", "blocks_kept", "peak_bytes")
 REQUESTS = ("produce", "fetch", "list_offsets", "heartbeat", "offset_commit", "metadata")
@@ -83,6 +84,18 @@ def test_a_request_costs_no_more_than_the_table_says(
             f"where that is worth it: {program} write",
         ]
     )
+
+
+def test_many_partitions_cost_no_more_than_as_many_single_requests(
+    costs: dict[str, dict[str, float]],
+) -> None:
+    """Each of them at most 1.25 times what one alone costs, however they come."""
+    one = costs["produce_small"]["bytecodes"]
+    assert costs["produce_in_turn"]["bytecodes"] <= 1.25 * one
+    assert costs["produce_many"]["bytecodes"] <= 1.25 * one * PARTITIONS_ACTIVE
+    assert costs["produce_general"]["bytecodes"] <= 1.25 * one * 2
+    one = costs["fetch_data"]["bytecodes"]
+    assert costs["fetch_session_active"]["bytecodes"] <= 1.25 * one * PARTITIONS_ACTIVE
 
 
 def test_a_bulk_produce_copies_no_records(costs: dict[str, dict[str, float]]) -> None:
