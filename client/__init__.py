@@ -36,7 +36,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .admin.admin import Admin
+    from .admin.admin import Admin, NewTopic
+    from .admin.group_admin import GroupAdmin
+    from .admin.transaction_admin import TransactionAdmin
     from .client import KafkaClient
     from .connection_settings import ConnectionSettings
     from .consumer.consumer import Consumer
@@ -108,12 +110,14 @@ _MODULES = {
     "FetchedBatch": "consumer.fetched_records",
     "FetchedRecord": "consumer.fetcher",
     "Fetcher": "consumer.fetcher",
+    "GroupAdmin": "admin.group_admin",
     "GroupMetadata": "consumer.group.membership",
     "KafkaClient": "client",
     "Metadata": "metadata.metadata",
     "MetadataTimeoutError": "errors",
     "MetadataUpdater": "metadata.metadata_updater",
     "NetworkClient": "network.network",
+    "NewTopic": "admin.admin",
     "Node": "metadata.cluster",
     "OffsetAndMetadata": "consumer.group.committed_offsets",
     "PartitionInfo": "metadata.cluster",
@@ -134,6 +138,7 @@ _MODULES = {
     "TransactionAbortedError": "producer.errors",
     "TransactionError": "producer.errors",
     "TransactionTimeoutError": "producer.errors",
+    "TransactionAdmin": "admin.transaction_admin",
     "UnknownNodeError": "errors",
     "UnsupportedByBrokerError": "errors",
     "client_context": "security.tls_context",
@@ -165,12 +170,14 @@ __all__ = [
     "FetchedBatch",
     "FetchedRecord",
     "Fetcher",
+    "GroupAdmin",
     "GroupMetadata",
     "KafkaClient",
     "Metadata",
     "MetadataTimeoutError",
     "MetadataUpdater",
     "NetworkClient",
+    "NewTopic",
     "Node",
     "OffsetAndMetadata",
     "PartitionInfo",
@@ -189,6 +196,7 @@ __all__ = [
     "TlsError",
     "TopicInfo",
     "TransactionAbortedError",
+    "TransactionAdmin",
     "TransactionError",
     "TransactionTimeoutError",
     "UnknownNodeError",

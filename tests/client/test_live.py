@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -103,6 +107,43 @@ async def test_offsets_are_told(broker, topic):
         with pytest.raises(KafkaError) as raised:
             await fetcher.poll()
         assert raised.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+async def test_the_administration_that_the_page_shows_works(broker, topic):
+    page = (Path(__file__).parents[2] / "docs/client.md").read_text()
+    (example,) = re.findall(r"## Administration\n.*?```python\n(.*?)```", page, re.DOTALL)
+    body = textwrap.indent(example.replace('"orders"', repr(topic)), "    ")
+    names: dict[str, Any] = {}
+    exec(f"async def example(client):\n{body}\n    return leaders", names)
+    async with KafkaClient(broker.bootstrap) as client:
+        leaders = await names["example"](client)
+        assert set(leaders) == {0, 1, 2}
+        assert set(leaders.values()) <= set(client.cluster.nodes)
+
+
+async def test_topics_are_described_without_creating_any(broker, topic):
+    async with KafkaClient(broker.bootstrap) as client:
+        admin = Admin(client)
+        await admin.create_topics([NewTopic(topic, 2, 1)])
+        await admin.wait_for_topics([topic])
+        missing = f"{topic}-missing"
+        found = await admin.describe_topics([topic, missing])
+        assert {name: each.error_code for name, each in found.items()} == {
+            topic: ErrorCode.NONE,
+            missing: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+        assert [each.leader_id is None for each in found[topic].partitions.values()] == [False] * 2
+        everything = await admin.describe_topics()
+        assert topic in everything
+        assert missing not in everything
+        assert await admin.describe_topics([]) == {}
+
+
+async def test_only_the_settings_of_the_topic_itself_are_described(broker, topic):
+    async with KafkaClient(broker.bootstrap) as client:
+        admin = Admin(client)
+        await admin.create_topics([NewTopic(topic, 1, 1, configs={"retention.ms": "123456"})])
+        assert await admin.describe_configs(topic, own_only=True) == {"retention.ms": "123456"}
 
 
 async def test_a_cluster_is_administered(broker, topic):
