@@ -16,7 +16,7 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.testing.waiting import wait_until
 
-KILLS = 3
+KILLS = 2
 STORM_SECONDS = (0.1, 0.6)
 STORM_SECONDS_MAX = 120.0
 STORM_END_SECONDS_MAX = 120.0
