@@ -36,5 +36,8 @@ READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 ISOLATION_LEVELS = (READ_UNCOMMITTED, READ_COMMITTED)
 
+FOREVER_MS = 1 << 62
+"""A duration that does not end, or a moment that does not come."""
+
 INT64_MAX = 2**63 - 1
 """The largest offset, timestamp or duration."""

@@ -37,6 +37,16 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
+class ConfigResourceType(IntEnum):
+    """What settings are of, by its number on the wire (ConfigResource.Type)."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
 class ConfigSource(IntEnum):
     """Where a value comes from, by its number in DescribeConfigs (ConfigEntry.ConfigSource)."""
 

@@ -17,6 +17,7 @@ import trio
 
 from ..common.errors import ErrorCode, KafkaError
 from ..common.live_broker import EndPoint, LiveBroker
+from ..common.sentinels import FOREVER_MS
 from ..common.topic_partition import TopicPartition
 from ..config.broker_config import BrokerConfig
 from ..metadata_store import znodes
@@ -39,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 STORE_RETRY_MS = 200
 """How long to wait before trying again a store that cannot be reached."""
-
-FOREVER_MS = 2**31
 
 
 class Controller:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 FoundT = TypeVar("FoundT")
 
-SECONDS_MAX = 120.0
+WAIT_SECONDS_MAX = 120.0
 """How long to wait unless the call says otherwise."""
 FIRST_PAUSE_SECONDS = 0.002
 PAUSE_SECONDS_MAX = 0.05
@@ -20,7 +20,7 @@ class NotReached(AssertionError, TimeoutError):
 
 def wait_until(
     look: Callable[[], FoundT | None],
-    timeout: float = SECONDS_MAX,
+    timeout: float = WAIT_SECONDS_MAX,
     otherwise: str | Callable[[], str] = "it did not come about in time",
 ) -> FoundT:
     """Look again and again until there is something to see; returns it.

@@ -15,7 +15,7 @@ import pyspark
 from ..testing.process.held_port import HeldPort
 
 JARS = Path(pyspark.__file__).parent / "jars"
-START_SECONDS_MAX = 120
+ZOOKEEPER_START_SECONDS_MAX = 120
 
 
 class ZooKeeperProcess:
@@ -92,7 +92,7 @@ class ZooKeeperProcess:
         }
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + ZOOKEEPER_START_SECONDS_MAX
         while time.monotonic() < deadline:
             assert self._process is not None
             assert self._process.poll() is None, (self.folder / "log").read_text()

@@ -27,7 +27,7 @@ from .wire import Wire, check, frame_of
 MEMBERS = 16
 SESSION_MS = 30_000
 REBALANCE_MS = 30_000
-SETTLE_SECONDS_MAX = 30.0
+GROUP_SETTLE_SECONDS_MAX = 30.0
 LOOK_SECONDS = 0.02
 PATIENCE = 0.2
 """Seconds until those who have joined join again beside those who have not."""
@@ -128,7 +128,7 @@ def _joined(wires: list[Wire], requests: list[Any]) -> list[Any]:
     waiting = set(range(len(wires)))
     answers: list[Any] = [None] * len(wires)
     to_send = set(waiting)
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    deadline = time.monotonic() + GROUP_SETTLE_SECONDS_MAX
     while waiting:
         for index in to_send:
             wires[index].send(frame_of(requests[index], version))
@@ -253,7 +253,7 @@ def _consumer_lanes(wires: list[Wire], group: str, topic: LoadTopic, ids: list[s
     for member in members:
         ids.append(member.id)
         member.beat(joining=True)
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    deadline = time.monotonic() + GROUP_SETTLE_SECONDS_MAX
     while len({each.epoch for each in members}) > 1 or any(not each.partitions for each in members):
         if time.monotonic() > deadline:
             raise BenchError(f"{wires[0].peer} did not settle a group of {MEMBERS} members in time")

@@ -20,9 +20,9 @@ from .load import WARM_UP_SHARE, Load
 from .prepared import Produce
 from .wire import Wire, check, frame_of
 
-RECORDS = 100
+RECORDS_PER_TRANSACTION = 100
 VALUE_BYTES = 100
-TIMEOUT_MS = 60_000
+TRANSACTION_TIMEOUT_MS = 60_000
 ADD_PARTITIONS_NEWEST = 3
 PRODUCE_NEWEST = 11
 END_TXN_NEWEST = 4
@@ -51,10 +51,10 @@ def transactions() -> Load:
         return measured.figures()
 
     about = (
-        f"one producer, one after another, each {RECORDS} records of {VALUE_BYTES} B:"
-        " AddPartitionsToTxn, Produce, EndTxn"
+        f"one producer, one after another, each {RECORDS_PER_TRANSACTION} records of"
+        f" {VALUE_BYTES} B: AddPartitionsToTxn, Produce, EndTxn"
     )
-    return Load(f"transactions of {RECORDS} records", about, run)
+    return Load(f"transactions of {RECORDS_PER_TRANSACTION} records", about, run)
 
 
 class _Producer:
@@ -69,7 +69,7 @@ class _Producer:
         self._name = name
         self._sequence = 0
         request = messages.InitProducerIdRequest(
-            transactional_id=name, transaction_timeout_ms=TIMEOUT_MS
+            transactional_id=name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS
         )
         given = cluster.when_ready(
             lambda: coordinator.ask(request), lambda answer: answer.error_code, "InitProducerId"
@@ -96,13 +96,13 @@ class _Producer:
     def _next_produce(self) -> Produce:
         now_ms = int(time.time() * 1000)
         batch = build_batch(
-            [(None, b"v" * VALUE_BYTES, now_ms, [])] * RECORDS,
+            [(None, b"v" * VALUE_BYTES, now_ms, [])] * RECORDS_PER_TRANSACTION,
             producer_id=self._id,
             producer_epoch=self._epoch,
             base_sequence=self._sequence,
             transactional=True,
         )
-        self._sequence = (self._sequence + RECORDS) & SEQUENCE_MASK
+        self._sequence = (self._sequence + RECORDS_PER_TRANSACTION) & SEQUENCE_MASK
         return Produce(self._leader, self._topic, batch, -1, self._name, PRODUCE_NEWEST)
 
     def _add_partition(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import BenchError
 from ..loads.wire import ANSWER_SECONDS_MAX, Wire, refused
 
-RECEIVE_BYTES = 256 * 1024
+DRIVER_RECEIVE_BYTES = 256 * 1024
 REQUESTS_MAX = 20_000_000
 """Of one stretch: what is kept of each is eight bytes."""
 
@@ -63,7 +63,7 @@ class Lane:
             BenchError: an answer has an error, or is none.
         """
         try:
-            data = self.socket.recv(RECEIVE_BYTES)
+            data = self.socket.recv(DRIVER_RECEIVE_BYTES)
         except OSError as error:
             raise self.wire.broken(error) from error
         now = _now()

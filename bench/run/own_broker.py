@@ -17,7 +17,7 @@ from ..loads.load import Load
 from ..target import BenchTarget
 
 FOLDER_PREFIX = "odradek-bench-"
-SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+OWN_BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 """Nobody joins late in a load, and nothing that is measured depends on it."""
 
 
@@ -32,7 +32,7 @@ class OwnBroker(BrokerProcess):
 
 
 @contextmanager
-def own_broker(settings: Mapping[str, str] = SETTINGS) -> Iterator[OwnBroker]:
+def own_broker(settings: Mapping[str, str] = OWN_BROKER_SETTINGS) -> Iterator[OwnBroker]:
     """A fresh broker that lives as long as this, and leaves nothing.
 
     Args:

@@ -8,12 +8,12 @@ settings and its loggers only the broker itself, since it must be able to follow
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import ConfigAlteration, alter_config, check_alterations
-from ...config.definition import ConfigError, Definition
+from ...config.definition import ConfigError, ConfigResourceType, Definition
 from ...config.dynamic.dynamic_rules import DYNAMIC_ONLY, refusal_of
 from ...config.group_configs import validate_client_metrics_config, validate_group_config
 from ...config.tables.broker_table import BROKER_DEFINITIONS
@@ -31,19 +31,12 @@ from ..request.requests import Request
 from .config_manager import BROKERS, CLIENT_METRICS, CLUSTER_DEFAULT, GROUPS, TOPICS, Overrides
 from .loggers import change_levels
 
-TOPIC: Final = 2
-BROKER: Final = 4
-BROKER_LOGGER: Final = 8
-CLIENT_METRICS_SUBSCRIPTION: Final = 16
-GROUP: Final = 32
-"""The numbers of resource types (Kafka's ConfigResource.Type)."""
-
-AUTHORIZED_AS: Final = {
-    TOPIC: ("TOPIC", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    BROKER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-    BROKER_LOGGER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-    CLIENT_METRICS_SUBSCRIPTION: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-    GROUP: ("GROUP", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+AUTHORIZED_AS: Final[dict[int, tuple[str, ErrorCode]]] = {
+    ConfigResourceType.TOPIC: ("TOPIC", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ConfigResourceType.BROKER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    ConfigResourceType.BROKER_LOGGER: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    ConfigResourceType.CLIENT_METRICS: ("CLUSTER", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    ConfigResourceType.GROUP: ("GROUP", ErrorCode.GROUP_AUTHORIZATION_FAILED),
 }
 """What a principal needs permission for, and the error without."""
 
@@ -113,11 +106,11 @@ def _check(
 ) -> None:
     check_alterations(resource.alterations)
     kind = resource.resource_type
-    authorized_kind, refusal = AUTHORIZED_AS.get(kind, AUTHORIZED_AS[BROKER])
+    authorized_kind, refusal = AUTHORIZED_AS.get(kind, AUTHORIZED_AS[ConfigResourceType.BROKER])
     authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else resource.name
     if not context.authorize(request, "ALTER_CONFIGS", authorized_kind, authorized_name):
         raise KafkaError(refusal)
-    if kind not in _ALTER or (replace and kind == BROKER_LOGGER):
+    if kind not in _ALTER or (replace and kind == ConfigResourceType.BROKER_LOGGER):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"There is no resource type {kind} with settings to change."
         )
@@ -213,12 +206,12 @@ async def _alter_group(alteration: Alteration) -> None:
     await context.config_manager.alter(GROUPS, name, change, validate_only=alteration.validate_only)
 
 
-_ALTER: Final = {
-    TOPIC: _alter_topic,
-    BROKER: _alter_broker,
-    BROKER_LOGGER: _alter_loggers,
-    CLIENT_METRICS_SUBSCRIPTION: _alter_client_metrics,
-    GROUP: _alter_group,
+_ALTER: Final[dict[int, Callable[[Alteration], Coroutine[Any, Any, None]]]] = {
+    ConfigResourceType.TOPIC: _alter_topic,
+    ConfigResourceType.BROKER: _alter_broker,
+    ConfigResourceType.BROKER_LOGGER: _alter_loggers,
+    ConfigResourceType.CLIENT_METRICS: _alter_client_metrics,
+    ConfigResourceType.GROUP: _alter_group,
 }
 
 

@@ -13,7 +13,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import AlterOperation, ConfigAlteration
 from ...config.values import shorten
 
-ROOT = "root"
+ROOT_LOGGER = "root"
 OURS = "odradek"
 
 LEVELS: dict[str, int] = {
@@ -31,7 +31,7 @@ def logger_levels() -> dict[str, str]:
     """Every logger with the level that holds for it, by name."""
     names = [name for name in logging.root.manager.loggerDict if _is_ours(name)]
     return {
-        ROOT: _level_name(logging.root.getEffectiveLevel()),
+        ROOT_LOGGER: _level_name(logging.root.getEffectiveLevel()),
         **{name: _level_name(_logger(name).getEffectiveLevel()) for name in sorted(names)},
     }
 
@@ -41,7 +41,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _logger(name: str) -> logging.Logger:
-    return logging.root if name == ROOT else logging.getLogger(name)
+    return logging.root if name == ROOT_LOGGER else logging.getLogger(name)
 
 
 def _level_name(level: int) -> str:
@@ -71,7 +71,7 @@ def change_levels(changes: Sequence[ConfigAlteration], *, validate_only: bool = 
         if name not in known:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"There is no logger {shorten(name)!r}.")
         if operation == AlterOperation.DELETE:
-            if name == ROOT:
+            if name == ROOT_LOGGER:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "The root logger has no other to follow: set it."
                 )

@@ -16,8 +16,6 @@ from ..request.context import HandlerContext
 from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
-FIRST_VERSION_WITH_FENCED = 2
-
 
 def handle_add_offsets_to_txn(
     context: HandlerContext, request: Request
@@ -31,9 +29,7 @@ def handle_add_offsets_to_txn(
     partition = context.coordinators.group.partition_for(body.group_id)
 
     def respond(error: ErrorCode) -> None:
-        request.answer(
-            _response(fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED))
-        )
+        request.answer(_response(fenced_error(error, request.api_version)))
 
     context.coordinators.transaction.add_partitions(
         body.transactional_id,

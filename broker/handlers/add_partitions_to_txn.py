@@ -27,7 +27,6 @@ from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
 FIRST_VERSION_OF_BROKERS = 4
-FIRST_VERSION_WITH_FENCED = 2
 
 Results = Mapping[TopicPartition, ErrorCode]
 
@@ -84,7 +83,7 @@ def _take(
         return
 
     def added(error: ErrorCode) -> None:
-        known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED)
+        known_error = fenced_error(error, request.api_version)
         done(dict.fromkeys(requested.partitions, known_error))
 
     # A producer whose broker asks for it speaks KIP-890's second generation.

@@ -22,7 +22,7 @@ from ..request.context import HandlerContext
 from ..request.requests import Request
 
 VERSION_OF_DELETION_DISABLED = 3
-VERSION_OF_TOPIC_IDS = 6
+FIRST_VERSION_BY_TOPIC_ID = 6
 
 NameAndId = tuple[str | None, bytes]
 """A topic as a request names it: its name, or null and its id."""
@@ -39,7 +39,7 @@ async def handle_delete_topics(
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This cluster deletes no topics.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
     requested: list[NameAndId]
-    if request.api_version < VERSION_OF_TOPIC_IDS:
+    if request.api_version < FIRST_VERSION_BY_TOPIC_ID:
         requested = [(name, ZERO_UUID) for name in body.topic_names]
     else:
         requested = [(topic.name, topic.topic_id) for topic in body.topics]

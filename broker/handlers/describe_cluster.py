@@ -16,7 +16,7 @@ from ..request.authorization import CLUSTER_NAME, NOT_REQUESTED, authorized_oper
 from ..request.context import HandlerContext
 from ..request.requests import Request
 
-BROKERS = 1
+ENDPOINT_TYPE_BROKERS = 1
 CONTROLLERS = 2
 
 
@@ -31,7 +31,7 @@ def handle_describe_cluster(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             error_message="This is a broker's endpoint, and controllers were requested.",
         )
-    if body.endpoint_type != BROKERS:
+    if body.endpoint_type != ENDPOINT_TYPE_BROKERS:
         return response(
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"There is no endpoint type {body.endpoint_type}.",

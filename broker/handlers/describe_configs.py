@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.config_entry import ConfigEntry
-from ...config.definition import ConfigSource, ConfigType
+from ...config.definition import ConfigResourceType, ConfigSource, ConfigType
 from ...config.describe import (
     describe_broker,
     describe_client_metrics,
@@ -31,15 +31,7 @@ from ...config.describe import (
 )
 from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
-from ..dynamic_config.config_admin import (
-    AUTHORIZED_AS,
-    BROKER,
-    BROKER_LOGGER,
-    CLIENT_METRICS_SUBSCRIPTION,
-    GROUP,
-    TOPIC,
-    require_own_id,
-)
+from ..dynamic_config.config_admin import AUTHORIZED_AS, require_own_id
 from ..dynamic_config.loggers import logger_levels
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -82,18 +74,18 @@ def _describe(
     authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else name
     if not context.authorize(request, "DESCRIBE_CONFIGS", authorized_kind, authorized_name):
         raise KafkaError(refusal)
-    if kind == TOPIC:
+    if kind == ConfigResourceType.TOPIC:
         return _describe_topic(context, name, keys)
-    if kind == BROKER and not name:
+    if kind == ConfigResourceType.BROKER and not name:
         return describe_cluster_defaults(context.config.cluster_overrides, keys)
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Name whose settings to describe.")
-    if kind == GROUP:
+    if kind == ConfigResourceType.GROUP:
         return describe_group(context.config, context.group_configs.overrides.get(name, {}), keys)
-    if kind == CLIENT_METRICS_SUBSCRIPTION:
+    if kind == ConfigResourceType.CLIENT_METRICS:
         return describe_client_metrics(context.client_metrics.get(name, {}), keys)
     require_own_id(context, name)
-    if kind == BROKER_LOGGER:
+    if kind == ConfigResourceType.BROKER_LOGGER:
         return _describe_loggers(keys)
     return describe_broker(context.config, context.broker_id, keys)
 
@@ -161,9 +153,9 @@ def _explain(resource_type: int) -> Callable[[str], str | None]:
     """What looks up the documentation of a setting; the texts are loaded when first needed."""
     from ...config import documentation
 
-    by_type = {
-        TOPIC: documentation.of_topic,
-        GROUP: documentation.of_group,
-        CLIENT_METRICS_SUBSCRIPTION: documentation.of_client_metrics,
+    by_type: dict[int, Callable[[str], str | None]] = {
+        ConfigResourceType.TOPIC: documentation.of_topic,
+        ConfigResourceType.GROUP: documentation.of_group,
+        ConfigResourceType.CLIENT_METRICS: documentation.of_client_metrics,
     }
     return by_type.get(resource_type, documentation.of_broker)

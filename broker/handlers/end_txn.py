@@ -18,7 +18,6 @@ from ..request.context import HandlerContext
 from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
-FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_SECOND_GENERATION = 5
 
 
@@ -31,7 +30,7 @@ def handle_end_txn(context: HandlerContext, request: Request) -> messages.EndTxn
     def respond(error: ErrorCode, producer_id: int, producer_epoch: int) -> None:
         request.answer(
             messages.EndTxnResponse(
-                error_code=fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED),
+                error_code=fenced_error(error, request.api_version),
                 producer_id=producer_id,
                 producer_epoch=producer_epoch,
             )

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 BLOCK_SECONDS_MAX = 5
 """So long the metadata store may take; then the client is to ask again."""
 
-FIRST_VERSION_WITH_FENCED = 4
+FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
 def handle_init_producer_id(
@@ -91,7 +91,7 @@ def _answer(context: HandlerContext, request: Request) -> None:
         expected = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
 
     def respond(error: ErrorCode, producer_id: int, producer_epoch: int) -> None:
-        known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_FENCED)
+        known_error = fenced_error(error, request.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED)
         request.answer(_response(known_error, producer_id, producer_epoch))
 
     context.coordinators.transaction.init_producer_id(

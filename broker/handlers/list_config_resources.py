@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...common.errors import ErrorCode
+from ...config.definition import ConfigResourceType
 from ...protocol import messages
-from ..dynamic_config.config_admin import (
-    BROKER,
-    BROKER_LOGGER,
-    CLIENT_METRICS_SUBSCRIPTION,
-    GROUP,
-    TOPIC,
-)
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.requests import Request
 
-ALL_TYPES = (GROUP, CLIENT_METRICS_SUBSCRIPTION, BROKER_LOGGER, BROKER, TOPIC)
+ALL_TYPES = (
+    ConfigResourceType.GROUP,
+    ConfigResourceType.CLIENT_METRICS,
+    ConfigResourceType.BROKER_LOGGER,
+    ConfigResourceType.BROKER,
+    ConfigResourceType.TOPIC,
+)
 
 
 def handle_list_config_resources(
@@ -33,7 +33,9 @@ def handle_list_config_resources(
     body: messages.ListConfigResourcesRequest = request.body
     if not context.authorize(request, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
         return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    types = set(body.resource_types if request.api_version >= 1 else [CLIENT_METRICS_SUBSCRIPTION])
+    types = set(
+        body.resource_types if request.api_version >= 1 else [ConfigResourceType.CLIENT_METRICS]
+    )
     if not types.issubset(ALL_TYPES):
         return _refusal(ErrorCode.UNSUPPORTED_VERSION)
     resource = messages.ListConfigResourcesResponse.ConfigResource
@@ -51,11 +53,11 @@ def handle_list_config_resources(
 
 def _names(context: HandlerContext, kind: int) -> Iterable[str]:
     snapshot = context.metadata_cache.snapshot
-    if kind == TOPIC:
+    if kind == ConfigResourceType.TOPIC:
         return sorted(snapshot.partition_states)
-    if kind == GROUP:
+    if kind == ConfigResourceType.GROUP:
         return sorted(context.group_configs.overrides)
-    if kind == CLIENT_METRICS_SUBSCRIPTION:
+    if kind == ConfigResourceType.CLIENT_METRICS:
         return sorted(context.client_metrics)
     return [str(broker_id) for broker_id in sorted(snapshot.alive_brokers)]
 

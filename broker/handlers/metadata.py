@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 VERSION_OF_ALL_REPLICAS = 1
 VERSION_OF_LISTENER_NOT_FOUND = 6
-VERSION_OF_TOPIC_IDS = 12
+FIRST_VERSION_BY_TOPIC_ID = 12
 CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
@@ -74,7 +74,7 @@ def _names_topics_clearly(
     requested: list[messages.MetadataRequest.MetadataRequestTopic], api_version: int
 ) -> bool:
     """Whether each topic is named as the version can: by name, or from 12 on by id."""
-    if api_version >= VERSION_OF_TOPIC_IDS:
+    if api_version >= FIRST_VERSION_BY_TOPIC_ID:
         return all(topic.name is not None or topic.topic_id != ZERO_UUID for topic in requested)
     return all(topic.name is not None and topic.topic_id == ZERO_UUID for topic in requested)
 

@@ -26,7 +26,7 @@ from ..request.context import HandlerContext
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
-FIRST_VERSION_WITH_TOPIC_IDS = 10
+FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS = 10
 
 
 def handle_offset_commit(context: HandlerContext, request: Request) -> None:
@@ -111,7 +111,7 @@ def _resolve_topic(
     """A topic's name and id, and the error that all its partitions get, if any."""
     name: str = topic.name
     topic_id = ZERO_UUID
-    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+    if request.api_version >= FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS:
         topic_id = topic.topic_id
         known = context.metadata_cache.topic_name(topic_id)
         if known is None:

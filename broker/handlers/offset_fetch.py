@@ -23,11 +23,11 @@ from ...coordinator.group.offsets import GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request
+from .offset_commit import FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS
 
 FIRST_VERSION_WITH_GROUP_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_MEMBERS = 9
-FIRST_VERSION_WITH_TOPIC_IDS = 10
 NOTHING_COMMITTED = OffsetAndMetadata(-1)
 
 Answered = tuple[int, OffsetAndMetadata, ErrorCode]
@@ -155,7 +155,7 @@ def _requested_topics(
     for topic in topics:
         name: str = topic.name
         topic_id, error = ZERO_UUID, ErrorCode.NONE
-        if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        if request.api_version >= FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS:
             topic_id = topic.topic_id
             known = context.metadata_cache.topic_name(topic_id)
             if known is None:

@@ -16,8 +16,8 @@ from .broker_links import BrokerLinks
 
 logger = logging.getLogger(__name__)
 
-VERSION = 3
-RETRY_BACKOFF_MS = 500
+CONTROLLED_SHUTDOWN_VERSION = 3
+SHUTDOWN_RETRY_BACKOFF_MS = 500
 """Kafka waits 5 s (controlled.shutdown.retry.backoff.ms), which whoever stops a broker of a
 test would not."""
 
@@ -65,7 +65,7 @@ class ControlledShutdown:
             def changed(snapshot: MetadataSnapshot, former: int | None = controller_id) -> bool:
                 return snapshot.controller_id != former or not self._has_others(snapshot)
 
-            if not await wait_for_metadata(cache, changed, RETRY_BACKOFF_MS):
+            if not await wait_for_metadata(cache, changed, SHUTDOWN_RETRY_BACKOFF_MS):
                 attempts -= 1
             if attempts == 0:
                 logger.warning("controlled shutdown failed, continuing unclean: %s", failure)
@@ -105,13 +105,13 @@ class ControlledShutdown:
         controller_id = self._cache.controller_id
         if controller_id is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "There is no controller.")
-        versions: dict[int, int] = {ApiKey.CONTROLLED_SHUTDOWN: VERSION}
+        versions: dict[int, int] = {ApiKey.CONTROLLED_SHUTDOWN: CONTROLLED_SHUTDOWN_VERSION}
         async with self._links.to_broker(controller_id, versions) as connection:
             answer = await connection.request(
                 messages.ControlledShutdownRequest(
                     broker_id=broker_id, broker_epoch=controller.broker_epoch
                 ),
-                version=VERSION,
+                version=CONTROLLED_SHUTDOWN_VERSION,
                 timeout_ms=self._config["controller.socket.timeout.ms"],
             )
         if answer.error_code:

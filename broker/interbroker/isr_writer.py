@@ -24,7 +24,7 @@ from ...runtime.timers import Timers
 
 logger = logging.getLogger(__name__)
 
-RETRY_SECONDS = 0.1
+ISR_RETRY_SECONDS = 0.1
 """Between attempts, while the store does not answer."""
 
 
@@ -59,7 +59,7 @@ class IsrWriter:
                 version = await self._compare_and_set(topic_partition, change)
             except MetadataStoreError as error:
                 logger.warning("the ISR of %s is not written: %s", topic_partition, error)
-                await trio.sleep(RETRY_SECONDS)
+                await trio.sleep(ISR_RETRY_SECONDS)
                 continue
             if version is None:
                 partition.isr_change_failed(change, IsrChangeOutcome.REFUSED)

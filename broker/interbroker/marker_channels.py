@@ -31,12 +31,12 @@ from .transaction_markers import Marker, MarkerErrors, MarkerWriter
 
 logger = logging.getLogger(__name__)
 
-RETRY_BACKOFF_MS = 50
+MARKER_RETRY_BACKOFF_MS = 50
 """How long to wait before what failed is tried again: a new leader is found in some ten ms."""
 
 MARKERS_PER_REQUEST_MAX = 1000
 
-VERSION = 2
+WRITE_TXN_MARKERS_VERSION = 2
 """Carries the transaction version."""
 VERSION_BEFORE_EPOCH_BUMPS = 1
 """Known to older brokers, too, as long as the cluster may have some."""
@@ -198,7 +198,11 @@ class MarkerChannels:
     def _versions(self) -> dict[int, int]:
         finalized = self._features.finalized(TRANSACTION_VERSION)
         is_newer = finalized >= SECOND_GENERATION
-        return {ApiKey.WRITE_TXN_MARKERS: VERSION if is_newer else VERSION_BEFORE_EPOCH_BUMPS}
+        return {
+            ApiKey.WRITE_TXN_MARKERS: WRITE_TXN_MARKERS_VERSION
+            if is_newer
+            else VERSION_BEFORE_EPOCH_BUMPS
+        }
 
     # -- what became of it ----------------------------------------------------------------
 
@@ -240,7 +244,7 @@ class MarkerChannels:
     ) -> None:
         self._later.append(MarkersForBroker(transaction, partitions))
         if self._retry_timer is None:
-            at_ms = self._clock.monotonic_ms() + RETRY_BACKOFF_MS
+            at_ms = self._clock.monotonic_ms() + MARKER_RETRY_BACKOFF_MS
             self._retry_timer = self._timers.schedule(at_ms, self._retry)
 
     def _retry(self) -> None:

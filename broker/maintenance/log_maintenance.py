@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from ...common.sentinels import FOREVER_MS
 from ...runtime.clock import Clock
 from ...runtime.offload import run_in_thread
 from ...runtime.timers import Timers
@@ -30,7 +31,6 @@ logger = logging.getLogger(__name__)
 LOGS_PER_STEP = 50
 """After so many logs others may run: retention may read an index of each."""
 
-NEVER_MS = 2**62
 """Kafka's default of periods that never come is the largest number."""
 
 
@@ -111,7 +111,7 @@ class LogMaintenance:
             at_ms = self._clock.monotonic_ms() + wait_ms
             self._timers.schedule(at_ms, lambda: self._start_task(work_and_go_on))
 
-        if self._config[setting] < NEVER_MS:
+        if self._config[setting] < FOREVER_MS:
             schedule(self._config[setting] if delay_ms is None else delay_ms)
 
     # -- flushing ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import trio
 from ...config.definition import ConfigError
 from ...config.listeners import PORT_MAX, Listener, parse_listeners
 from ...runtime.offload import run_in_thread
+from ...security.tls.stream import CONNECTION_GONE
 from ..network.listening import bind_listener
 from .http_request import (
     FAILED,
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CONNECTIONS_MAX = 32
+HTTP_CONNECTIONS_MAX = 32
 """Prometheus opens one or two; more than this are refused with 503."""
 REQUEST_SECONDS_MAX = 5.0
-ANSWER_SECONDS_MAX = 30.0
+EXCHANGE_SECONDS_MAX = 30.0
 """How long a client may take to read its answer."""
 TURN_AWAY_SECONDS_MAX = 0.1
 LINGER_SECONDS_MAX = 1.0
@@ -49,7 +50,6 @@ LINGER_BYTES_MAX = 64 * 1024
 """What a client still sends is read away so far, or its system would drop the answer unread."""
 
 _NAME = "METRICS"
-_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class MetricsListener(NamedTuple):
@@ -124,17 +124,17 @@ class MetricsEndpoint:
 
     async def serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
         """Answer one connection's request, and close it."""
-        if self._open >= CONNECTIONS_MAX:
+        if self._open >= HTTP_CONNECTIONS_MAX:
             await _turn_away(stream)
             return
         self._open += 1
         try:
             async with stream:
-                with trio.move_on_after(ANSWER_SECONDS_MAX):
+                with trio.move_on_after(EXCHANGE_SECONDS_MAX):
                     for part in await self._answer(stream):
                         await stream.send_all(part)
                     await _linger(stream)
-        except _GONE:
+        except CONNECTION_GONE:
             pass  # it does not wait for its answer
         finally:
             self._open -= 1
@@ -179,7 +179,7 @@ def _make_collector(source: MetricsContext) -> BrokerCollector:
 
 async def _turn_away(stream: trio.abc.HalfCloseableStream) -> None:
     """Close at once; the answer fits what the system takes without waiting."""
-    with trio.move_on_after(TURN_AWAY_SECONDS_MAX), suppress(*_GONE):
+    with trio.move_on_after(TURN_AWAY_SECONDS_MAX), suppress(*CONNECTION_GONE):
         await stream.send_all(b"".join(refuse(TOO_MANY)))
     await trio.aclose_forcefully(stream)
 

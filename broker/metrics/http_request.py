@@ -12,7 +12,7 @@ HEAD_BYTES_MAX = 8 * 1024
 """A scrape's is some hundred bytes; longer ones are refused with 431."""
 METRICS_PATH = "/metrics"
 
-PLAIN = "text/plain; charset=utf-8"
+PLAIN_TEXT = "text/plain; charset=utf-8"
 
 _REASONS = {
     200: "OK",
@@ -64,7 +64,7 @@ def check_request(head: bytes) -> Refusal | None:
     return None
 
 
-def answer(body: bytes, content_type: str = PLAIN, status: int = 200) -> list[bytes]:
+def answer(body: bytes, content_type: str = PLAIN_TEXT, status: int = 200) -> list[bytes]:
     """A whole answer, after which the connection is closed."""
     head = [
         f"HTTP/1.1 {status} {_REASONS[status]}",

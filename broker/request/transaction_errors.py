@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from ...common.errors import ErrorCode
 
+FIRST_VERSION_WITH_FENCED = 2
+"""Of EndTxn, AddPartitionsToTxn and AddOffsetsToTxn."""
 
-def fenced_error(error: ErrorCode, version: int, first_version_with_fenced: int) -> ErrorCode:
+
+def fenced_error(
+    error: ErrorCode, version: int, first_version_with_fenced: int = FIRST_VERSION_WITH_FENCED
+) -> ErrorCode:
     """The error as a client of this version understands it.
 
     Before PRODUCER_FENCED there was INVALID_PRODUCER_EPOCH, to which an old producer

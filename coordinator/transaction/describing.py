@@ -13,7 +13,7 @@ from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
 from .states import BY_SHOWN, TransactionState
-from .transaction import NO_PARTITIONS, TransactionMetadata
+from .transaction import NO_TOPIC_PARTITIONS, TransactionMetadata
 
 NO_DURATION = -1
 """No filter by duration; so is any other negative number."""
@@ -29,7 +29,7 @@ class DescribedTransaction(NamedTuple):
     start_ms: int = NO_TIMESTAMP
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
-    partitions: frozenset[TopicPartition] = NO_PARTITIONS
+    partitions: frozenset[TopicPartition] = NO_TOPIC_PARTITIONS
 
 
 class ListedTransaction(NamedTuple):

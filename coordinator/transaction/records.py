@@ -21,7 +21,7 @@ from ...protocol.internal.versioned import TRANSACTION_STATE, decode_record, dec
 from ...protocol.varints import encode_unsigned_varint
 from ..log import CoordinatorRecord
 from .states import TransactionState
-from .transaction import NO_PARTITIONS, Transaction
+from .transaction import NO_TOPIC_PARTITIONS, Transaction
 
 KEY_VERSION = 0
 STORED_STATES = range(TransactionState.EMPTY, TransactionState.COMPLETE_ABORT + 1)
@@ -164,7 +164,7 @@ def read_value(value: bytes) -> Transaction:
     if number not in STORED_STATES:
         raise ProtocolError(f"no transactional id is stored in a state of number {number}")
     state = TransactionState(number)
-    partitions = NO_PARTITIONS
+    partitions = NO_TOPIC_PARTITIONS
     if state is not TransactionState.EMPTY:
         partitions = frozenset(
             TopicPartition(entry.topic, partition)

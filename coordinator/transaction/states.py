@@ -30,11 +30,11 @@ class TransactionState(IntEnum):
     @property
     def shown(self) -> str:
         """The name that clients see."""
-        return SHOWN[self]
+        return SHOWN_STATES[self]
 
 
-SHOWN = {state: state.name.title().replace("_", "") for state in TransactionState}
-BY_SHOWN = {name: state for state, name in SHOWN.items()}
+SHOWN_STATES = {state: state.name.title().replace("_", "") for state in TransactionState}
+BY_SHOWN = {name: state for state, name in SHOWN_STATES.items()}
 
 PREPARED = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT))
 """The outcome is decided; markers are on their way, and after a crash they are sent again."""

@@ -20,7 +20,7 @@ PRODUCER_EPOCH_MAX = 32_767
 LAST_USABLE_EPOCH = PRODUCER_EPOCH_MAX - 1
 """No producer works under the highest epoch, so that it can always be fenced by the next."""
 
-NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
+NO_TOPIC_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
 
 class Transaction(NamedTuple):
@@ -47,7 +47,7 @@ class Transaction(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     state: TransactionState = TransactionState.EMPTY
-    partitions: frozenset[TopicPartition] = NO_PARTITIONS
+    partitions: frozenset[TopicPartition] = NO_TOPIC_PARTITIONS
     start_ms: int = NO_TIMESTAMP
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
@@ -104,7 +104,7 @@ class Transaction(NamedTuple):
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
-            partitions=NO_PARTITIONS,
+            partitions=NO_TOPIC_PARTITIONS,
             start_ms=NO_TIMESTAMP,
             last_update_ms=now_ms,
         )
@@ -189,7 +189,7 @@ class Transaction(NamedTuple):
             previous_producer_id=self.producer_id,
             next_producer_id=NO_PRODUCER_ID,
             producer_epoch=epoch,
-            partitions=NO_PARTITIONS,
+            partitions=NO_TOPIC_PARTITIONS,
             last_update_ms=now_ms,
         )
 

@@ -24,8 +24,8 @@ from ...storage.file_names import (
 )
 from ...storage.index.offset_index import OffsetIndex
 from ...storage.index.time_index import TimeIndex
-from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
-from ...storage.index.transaction_index import VERSION as TRANSACTION_VERSION
+from ...storage.index.transaction_index import ABORTED_TRANSACTION as TRANSACTION_ENTRY
+from ...storage.index.transaction_index import TRANSACTION_INDEX_VERSION as TRANSACTION_VERSION
 from ...storage.index.transaction_index import AbortedTxn
 from ...storage.io.files import Files
 from ...storage.log.log_config import LogConfig

@@ -12,8 +12,8 @@ from ...common.sentinels import NO_EPOCH
 from ...protocol.records.batch import RecordBatch
 from ...storage.checkpoint.checkpoint_file import CheckpointError, read_epochs
 from ...storage.file_names import EPOCHS_FILE, snapshot_path
-from ...storage.index.transaction_index import ENTRY as TRANSACTION_ENTRY
-from ...storage.index.transaction_index import VERSION as TRANSACTION_VERSION
+from ...storage.index.transaction_index import ABORTED_TRANSACTION as TRANSACTION_ENTRY
+from ...storage.index.transaction_index import TRANSACTION_INDEX_VERSION as TRANSACTION_VERSION
 from ...storage.index.transaction_index import AbortedTxn
 from ...storage.io.files import Files
 from ...storage.producer_state.producer_snapshot import (

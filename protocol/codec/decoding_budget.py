@@ -109,7 +109,7 @@ UNKNOWN_TAG = Cost(160, 350)
 
 FIXED_NANOSECONDS = 45
 TEXT = Cost(76, 330)
-RECORDS = Cost(sys.getsizeof(memoryview(b"")), 260)
+RECORDS_COST = Cost(sys.getsizeof(memoryview(b"")), 260)
 BLOB = Cost(33, 260)
 LIST = Cost(sys.getsizeof([]) + SHORT_LIST_BYTES, 180)
 EMPTY_LIST = Cost(sys.getsizeof([]), 40)
@@ -138,7 +138,7 @@ def cost_of(wire_type: Construct) -> Cost:
         return LIST
     if isinstance(wire_type, Text):
         return TEXT
-    return RECORDS if isinstance(wire_type, RecordsBlob) else BLOB
+    return RECORDS_COST if isinstance(wire_type, RecordsBlob) else BLOB
 
 
 def _cost_of_struct(resolved: ResolvedStruct) -> Cost:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ...common.topic_partition import TopicPartition
 
 CHECK_INTERVAL_MS = 2_500
-LINGER_MS = 5_000
+ISR_LINGER_MS = 5_000
 """So long after the last change no other is waited for."""
 DELAY_MS_MAX = 60_000
 """So long after the last note nothing is waited for."""
@@ -43,7 +43,7 @@ class IsrPropagation:
     def take_due(self, now_ms: int) -> list[TopicPartition]:
         """What to write into a note now; nothing while it is better to wait."""
         if not self._changed or not (
-            self._last_change_ms + LINGER_MS < now_ms
+            self._last_change_ms + ISR_LINGER_MS < now_ms
             or self._last_propagation_ms + DELAY_MS_MAX < now_ms
         ):
             return []

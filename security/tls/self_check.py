@@ -9,7 +9,7 @@ import ssl
 
 from .stream import HandshakeError, reason_of
 
-ROUNDS_MAX = 20
+HANDSHAKE_ROUNDS_MAX = 20
 """A handshake takes two or three, however it goes."""
 
 
@@ -28,7 +28,7 @@ def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
     finally:
         client.check_hostname = checks_host
     waiting = [connecting, accepting]
-    for _ in range(ROUNDS_MAX):
+    for _ in range(HANDSHAKE_ROUNDS_MAX):
         for side in list(waiting):
             try:
                 side.do_handshake()

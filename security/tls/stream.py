@@ -22,7 +22,7 @@ SEND_BYTES = 256 * 1024
 CLOSE_SECONDS = 1
 """How long a peer has to take the last message of a connection."""
 
-_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+CONNECTION_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class HandshakeError(Exception):
@@ -74,7 +74,7 @@ class TlsStream(trio.abc.Stream):
         except ssl.SSLError as error:
             await self._tell(error)
             raise HandshakeError(reason_of(error)) from error
-        except _GONE as error:
+        except CONNECTION_GONE as error:
             raise HandshakeError("it closed the connection") from error
 
     async def receive_some(self, max_bytes: int | None = None) -> bytearray:
@@ -142,7 +142,7 @@ class TlsStream(trio.abc.Stream):
     async def aclose(self) -> None:
         """Say that this is the end, if the peer takes it, and close the connection."""
         try:
-            with trio.move_on_after(CLOSE_SECONDS), suppress(ssl.SSLError, *_GONE):
+            with trio.move_on_after(CLOSE_SECONDS), suppress(ssl.SSLError, *CONNECTION_GONE):
                 if not self._is_broken:
                     with suppress(ssl.SSLWantReadError):  # nobody waits for the peer's last message
                         self._tls.unwrap()
@@ -181,7 +181,7 @@ class TlsStream(trio.abc.Stream):
 
     async def _tell(self, error: ssl.SSLError) -> None:
         """Send the alert that OpenSSL has made of an error, if it has."""
-        with trio.move_on_after(CLOSE_SECONDS), suppress(*_GONE):
+        with trio.move_on_after(CLOSE_SECONDS), suppress(*CONNECTION_GONE):
             await self._send_outgoing()
         self._is_broken = True
 

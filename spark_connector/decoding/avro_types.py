@@ -18,7 +18,7 @@ class AvroType(NamedTuple):
     """None where the value is taken as it is."""
 
 
-PLAIN = {
+PRIMITIVE_TYPES = {
     "boolean": "BOOLEAN",
     "int": "INT",
     "long": "BIGINT",
@@ -75,8 +75,8 @@ class _Types:
         return self._logical(schema, where) or self.of(kind, where)
 
     def _by_name(self, name: str, where: str) -> AvroType:
-        if name in PLAIN:
-            return AvroType(PLAIN[name], None)
+        if name in PRIMITIVE_TYPES:
+            return AvroType(PRIMITIVE_TYPES[name], None)
         if name in self._open:
             raise SparkConnectorError(f"{where} contains itself, which Spark has no type for")
         known = self._named.get(name)

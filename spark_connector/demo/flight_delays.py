@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-OFFSETS_PER_BATCH_MAX = 50_000
+DELAYS_OFFSETS_PER_BATCH_MAX = 50_000
 
 TABLE_KEY = ("carrier", "hour")
 """One row of the table for each airline and hour (UTC) in which it had flights."""
@@ -87,7 +87,7 @@ def start_query(
     from pyspark.sql import functions as F
 
     flights = TopicSource(bootstrap_servers, (topics.flights_again,)).read_stream(
-        spark, startingOffsets="earliest", maxOffsetsPerTrigger=str(OFFSETS_PER_BATCH_MAX)
+        spark, startingOffsets="earliest", maxOffsetsPerTrigger=str(DELAYS_OFFSETS_PER_BATCH_MAX)
     )
     airlines = TopicSource(bootstrap_servers, (topics.airlines,)).read(spark)
 

@@ -29,7 +29,7 @@ LIST_OFFSETS_S = 10.0
 
 LOOK_AGAIN_S = 0.1
 
-PASSING = (
+TRANSIENT_ERRORS = (
     "_TIMED_OUT",
     "_TRANSPORT",
     "FENCED_LEADER_EPOCH",
@@ -246,7 +246,7 @@ class KafkaOffsetReader:
             code = error.args[0].code()
             if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise self._unknown(what) from None
-            if code in [getattr(KafkaError, name) for name in PASSING]:
+            if code in [getattr(KafkaError, name) for name in TRANSIENT_ERRORS]:
                 raise self._unanswered(error) from None
             raise SparkConnectorError(
                 f"the cluster refuses to tell of {what}: {error.args[0].str()}"

@@ -26,7 +26,7 @@ from .rows_to_write import RowLayout, row_layout
 if TYPE_CHECKING:
     import pyarrow as pa
 
-POLL_S = 0.1
+FLUSH_POLL_S = 0.1
 FLUSH_S = 1.0
 
 DEFAULTS = {
@@ -185,7 +185,7 @@ class _WriteTask:
                 self._producer.produce(topic, value, key, **more)
                 return
             except BufferError:
-                self._serve(POLL_S)
+                self._serve(FLUSH_POLL_S)
             except KafkaException as error:
                 raise SparkConnectorError(
                     f"a record for topic {topic!r} was not written: {error.args[0].str()}"

@@ -15,9 +15,7 @@ from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema
 from .batch_walk import BatchWalk
 from .options import LogOptions
 from .slices import LogSlice
-from .tables import BATCHES
-
-ROWS_MAX = 10_000
+from .tables import BATCHES, ROWS_PER_ARROW_BATCH
 
 
 def batch_rows(
@@ -39,7 +37,7 @@ def batch_rows(
         "segment": slice_.segment,
     }
     matching = (each for each in walk.batches() if _is_in_time(each, options))
-    while batches := list(islice(matching, ROWS_MAX)):
+    while batches := list(islice(matching, ROWS_PER_ARROW_BATCH)):
         arrays = []
         for field in schema:
             if field.name in same:

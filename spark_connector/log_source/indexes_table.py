@@ -14,9 +14,7 @@ from ..errors import SparkConnectorError
 from ..kafka_source.columns import MICROSECONDS, arrow_schema
 from .options import LogOptions
 from .slices import LogSlice
-from .tables import INDEXES
-
-ROWS_MAX = 10_000
+from .tables import INDEXES, ROWS_PER_ARROW_BATCH
 
 INDEX_FILES = {
     "offset": (".index", dump_index),
@@ -24,7 +22,7 @@ INDEX_FILES = {
     "transaction": (".txnindex", dump_transactions),
 }
 
-NAMES = {
+COLUMN_NAMES = {
     "producer_id": "producerId",
     "first_offset": "firstOffset",
     "last_offset": "lastOffset",
@@ -42,7 +40,7 @@ def index_rows(
     """
     schema = arrow_schema({name: INDEXES[name] for name in columns})
     entries = _entries(slice_, options)
-    while rows := list(islice(entries, ROWS_MAX)):
+    while rows := list(islice(entries, ROWS_PER_ARROW_BATCH)):
         arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -69,7 +67,7 @@ def _entries(slice_: LogSlice, options: LogOptions) -> Iterator[dict[str, Any]]:
 
 
 def _in_spark(fields: dict[str, Any]) -> dict[str, Any]:
-    found = {NAMES.get(name, name): value for name, value in fields.items()}
+    found = {COLUMN_NAMES.get(name, name): value for name, value in fields.items()}
     if "timestamp" in found:
         found["timestamp"] *= MICROSECONDS
     return found

@@ -19,7 +19,7 @@ from .options import LogOptions
 from .record_fields import PADDING, RecordFields
 from .record_starts import Numbers, RecordStarts
 from .slices import LogSlice
-from .tables import RECORDS
+from .tables import RECORD_COLUMNS
 
 ROWS_MIN = 32_768
 BYTES_MIN = 8 << 20
@@ -56,7 +56,7 @@ class _Gathered:
     def __init__(self, slice_: LogSlice, options: LogOptions, columns: Sequence[str]) -> None:
         self._slice = slice_
         self._options = options
-        self._schema = arrow_schema({name: RECORDS[name] for name in columns})
+        self._schema = arrow_schema({name: RECORD_COLUMNS[name] for name in columns})
         self._layouts = RecordStarts()
         self._aborted: dict[int, list[tuple[int, int]]] = {}
         for producer, first, last in slice_.aborted:

@@ -10,7 +10,9 @@ PLACE = {
 }
 """Whose copy it is: the folder that was given, and the base offset of the segment."""
 
-RECORDS = {
+ROWS_PER_ARROW_BATCH = 10_000
+
+RECORD_COLUMNS = {
     **COLUMNS,
     **HEADERS,
     **PLACE,
@@ -66,7 +68,7 @@ INDEXES = {
 }
 """`index` is offset, time or transaction, and of the others' columns each has null."""
 
-TABLES = {"records": RECORDS, "batches": BATCHES, "indexes": INDEXES}
+TABLES = {"records": RECORD_COLUMNS, "batches": BATCHES, "indexes": INDEXES}
 
 
 def default_columns(table: str, *, has_headers: bool, has_folders: bool) -> dict[str, str]:

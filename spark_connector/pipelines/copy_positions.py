@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..errors import SparkConnectorError
 from ..kafka_source.kafka_settings import Settings, consumer_settings
 
-TIMEOUT_S = 60.0
+COPY_TIMEOUT_S = 60.0
 LOOK_AGAIN_S = 0.1
 COORDINATOR_MOVES = (
     "_TRANSPORT",
@@ -91,10 +91,10 @@ def read_positions(
     queried = [TopicPartition(topic, partition) for topic, partition in partitions]
     if not queried:
         return {}
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + COPY_TIMEOUT_S
     while True:
         try:
-            answers = consumer.committed(queried, timeout=TIMEOUT_S)
+            answers = consumer.committed(queried, timeout=COPY_TIMEOUT_S)
             break
         except KafkaException as error:
             moves = [getattr(KafkaError, name) for name in COORDINATOR_MOVES]
@@ -128,7 +128,7 @@ def require_plausible(consumer: Any, topic: str, partition: int, position: Posit
     from confluent_kafka import TopicPartition
 
     where = TopicPartition(topic, partition)
-    low, high = consumer.get_watermark_offsets(where, timeout=TIMEOUT_S)
+    low, high = consumer.get_watermark_offsets(where, timeout=COPY_TIMEOUT_S)
     if position is not None and high == 0:
         raise SparkConnectorError(
             f"partition {partition} of {topic} is empty, but {position.records} records were"
@@ -148,7 +148,7 @@ def _has_record(consumer: Any, where: Any, low: int) -> bool:
     consumer.assign([TopicPartition(where.topic, where.partition, low)])
     try:
         while True:
-            message = consumer.poll(TIMEOUT_S)
+            message = consumer.poll(COPY_TIMEOUT_S)
             if message is None:
                 raise SparkConnectorError(
                     f"partition {where.partition} of {where.topic} cannot be read"

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 CATALOG = "odradek_archive"
 TABLE = f"{CATALOG}.topics.records"
-VERSION = "1.10.0"
+ICEBERG_VERSION = "1.10.0"
 
 
 def iceberg_packages(installation: SparkInstallation) -> list[str]:
     """The Maven coordinates of Iceberg for a Spark, to be given to `spark_session` as well."""
     series = ".".join(installation.spark_version.split(".")[:2])
     scala = installation.scala_version
-    return [f"org.apache.iceberg:iceberg-spark-runtime-{series}_{scala}:{VERSION}"]
+    return [f"org.apache.iceberg:iceberg-spark-runtime-{series}_{scala}:{ICEBERG_VERSION}"]
 
 
 def use_catalog(spark: SparkSession, folder: str) -> None:

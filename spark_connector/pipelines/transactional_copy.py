@@ -21,14 +21,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SparkConnectorError
 from ..kafka_source.kafka_settings import Settings, producer_settings
-from .copy_positions import Position, position_consumer, read_positions, require_plausible
+from .copy_positions import (
+    COPY_TIMEOUT_S,
+    Position,
+    position_consumer,
+    read_positions,
+    require_plausible,
+)
 from .topic_target import TopicTarget
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-TIMEOUT_S = 60.0
 RECORDS_PER_TRANSACTION = 20_000
 BYTES_PER_TRANSACTION = 32 << 20
 SECONDS_PER_TRANSACTION = 10.0
@@ -134,7 +139,7 @@ class _PartitionCopy:
         self._target = plan.target.name_of(topic)
         self._producer = _new_producer(plan, self._target, partition, self._note)
         self._consumer = position_consumer(plan.settings, plan.job, settled=True)
-        self._repeat(lambda: self._producer.init_transactions(TIMEOUT_S))
+        self._repeat(lambda: self._producer.init_transactions(COPY_TIMEOUT_S))
         where = (self._target, partition)
         position = read_positions(self._consumer, [where]).get(where)
         require_plausible(self._consumer, *where, position)
@@ -224,7 +229,7 @@ class _PartitionCopy:
                         f"a transaction on {self._target}-{self.partition} failed:"
                         f" {self._failure or cause.str()}"
                     ) from None
-                self._repeat(lambda: self._producer.abort_transaction(TIMEOUT_S))
+                self._repeat(lambda: self._producer.abort_transaction(COPY_TIMEOUT_S))
                 self._failure = None
                 self._producer.begin_transaction()
                 for row in self._open:
@@ -241,8 +246,10 @@ class _PartitionCopy:
             self._target, self.partition, position.offset, metadata=str(position.records)
         )
         group = self._consumer.consumer_group_metadata()
-        self._repeat(lambda: self._producer.send_offsets_to_transaction([where], group, TIMEOUT_S))
-        self._repeat(lambda: self._producer.commit_transaction(TIMEOUT_S))
+        self._repeat(
+            lambda: self._producer.send_offsets_to_transaction([where], group, COPY_TIMEOUT_S)
+        )
+        self._repeat(lambda: self._producer.commit_transaction(COPY_TIMEOUT_S))
 
     def _repeat(self, call: Callable[[], Any]) -> None:
         """A call that times out may simply be made again, says librdkafka."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from ...common.topic_partition import TopicPartition
 from ..io.files import Files
 
-VERSION = 0
+CHECKPOINT_VERSION = 0
 
 
 class CheckpointError(Exception):
@@ -76,11 +76,11 @@ def _read_lines(files: Files, path: str) -> list[str]:
     except (ValueError, IndexError):
         raise CheckpointError(f"{path} does not begin with a version and a count") from None
     entries = lines[2:]
-    if version != VERSION or count != len(entries):
+    if version != CHECKPOINT_VERSION or count != len(entries):
         raise CheckpointError(f"{path} has version {version} and {len(entries)} of {count} entries")
     return entries
 
 
 def _write_lines(files: Files, path: str, lines: list[str], *, sync: bool) -> None:
-    text = "\n".join([str(VERSION), str(len(lines)), *lines]) + "\n"
+    text = "\n".join([str(CHECKPOINT_VERSION), str(len(lines)), *lines]) + "\n"
     files.write_atomically(path, text.encode("utf-8"), sync=sync)

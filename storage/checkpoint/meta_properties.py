@@ -9,7 +9,7 @@ from ..errors import LogDirectoryError
 from ..file_names import META_PROPERTIES_FILE
 from ..io.files import Files
 
-VERSION = 1
+META_PROPERTIES_VERSION = 1
 """Version 0, of Kafka in ZooKeeper mode, says `broker.id` for `node.id`."""
 
 
@@ -50,7 +50,7 @@ def write_meta_properties(
 ) -> None:
     """Mark a log directory as one of this broker's."""
     text = (
-        f"version={VERSION}\nnode.id={node_id}\n"
+        f"version={META_PROPERTIES_VERSION}\nnode.id={node_id}\n"
         f"cluster.id={cluster_id}\ndirectory.id={directory_id}\n"
     )
     files.write_atomically(

@@ -9,7 +9,7 @@ from ..errors import LogDirectoryError
 from ..file_names import PARTITION_METADATA_FILE
 from ..io.files import Files
 
-VERSION = 0
+PARTITION_METADATA_VERSION = 0
 
 
 def read_topic_id(files: Files, directory: str) -> bytes | None:
@@ -24,9 +24,10 @@ def read_topic_id(files: Files, directory: str) -> bytes | None:
     except FileNotFoundError:
         return None
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
-    if fields.get("version") != str(VERSION):
+    if fields.get("version") != str(PARTITION_METADATA_VERSION):
         raise LogDirectoryError(
-            f"{path} has version {fields.get('version')!r}, not {VERSION}: it is damaged"
+            f"{path} has version {fields.get('version')!r}, not {PARTITION_METADATA_VERSION}:"
+            " it is damaged"
         )
     topic_id = fields.get("topic_id", "")
     try:
@@ -45,7 +46,7 @@ def write_topic_id(
         topic_id: of its topic.
         was_flushed: whether that first flush has been, so that this waits for the disk.
     """
-    text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
+    text = f"version: {PARTITION_METADATA_VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
     path = os.path.join(directory, PARTITION_METADATA_FILE)
     files.write_atomically(path, text.encode("ascii"), sync=was_flushed)
 

@@ -16,8 +16,8 @@ from ...common.sentinels import INT64_MAX
 from ..errors import CorruptIndexError
 from ..io.files import Files
 
-VERSION = 0
-ENTRY = Struct(">hqqqq")
+TRANSACTION_INDEX_VERSION = 0
+ABORTED_TRANSACTION = Struct(">hqqqq")
 """Version, producer id, first offset, last offset, last stable offset."""
 
 LAST_OFFSET = Struct(">18xq8x")
@@ -67,7 +67,7 @@ class TransactionIndex:
         return entries
 
     def __len__(self) -> int:
-        return len(self.entries) // ENTRY.size
+        return len(self.entries) // ABORTED_TRANSACTION.size
 
     def append(self, aborted: AbortedTxn) -> None:
         """Note a transaction that ended after all those noted before.
@@ -78,7 +78,7 @@ class TransactionIndex:
         count = len(self)
         if count and aborted.last_offset <= self._last_offset(count - 1):
             raise ValueError(f"{aborted} does not end after the last of {count} in {self.path}")
-        self.entries.extend(ENTRY.pack(VERSION, *aborted))
+        self.entries.extend(ABORTED_TRANSACTION.pack(TRANSACTION_INDEX_VERSION, *aborted))
 
     def read_all(self) -> list[AbortedTxn]:
         """Every entry, in the order in which the transactions ended."""
@@ -107,7 +107,7 @@ class TransactionIndex:
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions whose markers lie at `offset` or later."""
         count = bisect_left(range(len(self)), offset, key=self._last_offset)
-        size = count * ENTRY.size
+        size = count * ABORTED_TRANSACTION.size
         del self.entries[size:]
         self._persisted_bytes = min(self._persisted_bytes, size)
 
@@ -156,12 +156,14 @@ class TransactionIndex:
                 offsets that contradict each other, or does not follow the one before.
         """
         entries = self.entries
-        if len(entries) % ENTRY.size:
+        if len(entries) % ABORTED_TRANSACTION.size:
             raise CorruptIndexError(f"{self.path} ends inside an entry")
         previous = self.base_offset - 1
-        for version, producer_id, first, last, last_stable in ENTRY.iter_unpack(entries):
+        for version, producer_id, first, last, last_stable in ABORTED_TRANSACTION.iter_unpack(
+            entries
+        ):
             if (
-                version != VERSION
+                version != TRANSACTION_INDEX_VERSION
                 or producer_id < 0
                 or not 0 <= first < last
                 or last <= previous
@@ -176,8 +178,10 @@ class TransactionIndex:
             previous = last
 
     def _entry(self, slot: int) -> AbortedTxn:
-        return AbortedTxn(*ENTRY.unpack_from(self.entries, slot * ENTRY.size)[1:])
+        return AbortedTxn(
+            *ABORTED_TRANSACTION.unpack_from(self.entries, slot * ABORTED_TRANSACTION.size)[1:]
+        )
 
     def _last_offset(self, slot: int) -> int:
-        offset: int = LAST_OFFSET.unpack_from(self.entries, slot * ENTRY.size)[0]
+        offset: int = LAST_OFFSET.unpack_from(self.entries, slot * ABORTED_TRANSACTION.size)[0]
         return offset

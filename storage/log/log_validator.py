@@ -40,7 +40,7 @@ HEADER_MAGIC_BYTES = 17
 LEGACY_RECORD_BYTES_MIN = 14
 LAST_COMPRESSION = max(Compression)
 PLAIN_ATTRIBUTES = COMPRESSION_MASK | TRANSACTIONAL_FLAG
-CLIENT = AppendOrigin.CLIENT
+FROM_CLIENT = AppendOrigin.CLIENT
 
 RECORD_LAYOUTS = RecordLayouts()
 """Of all logs together: a producer writes to many partitions, mostly in one form."""
@@ -120,7 +120,7 @@ class LogValidator:
         ):
             records = self._require_one_sound_batch(records, origin)
             size = len(records)
-        if origin is CLIENT and (
+        if origin is FROM_CLIENT and (
             base_offset
             or last_offset_delta + 1 != records_count
             or records_count <= 0
@@ -142,7 +142,7 @@ class LogValidator:
         )
         if (
             self._opens_records or max_timestamp - now_ms > self._latest_ahead_ms
-        ) and origin is CLIENT:
+        ) and origin is FROM_CLIENT:
             latest = self._check_each_record(records, now_ms)
             alters = alters or latest != max_timestamp
             max_timestamp = latest

@@ -18,10 +18,10 @@ from .producer_state_manager import ProducerStateManager
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1
+PRODUCER_SNAPSHOT_VERSION = 1
 HEADER = Struct(">hI")
 COUNT = Struct(">i")
-ENTRY = Struct(">qhiqiqiq")
+PRODUCER_ENTRY = Struct(">qhiqiqiq")
 """Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator
 epoch, first offset of the open transaction."""
 
@@ -44,7 +44,7 @@ def encode_snapshot(states: Mapping[int, ProducerState]) -> bytes:
     body = bytearray(COUNT.pack(len(states)))
     for producer_id, state in states.items():
         last = state.batches[-1] if state.batches else None
-        body += ENTRY.pack(
+        body += PRODUCER_ENTRY.pack(
             producer_id,
             state.producer_epoch,
             last.last_sequence if last else -1,
@@ -54,7 +54,7 @@ def encode_snapshot(states: Mapping[int, ProducerState]) -> bytes:
             state.coordinator_epoch,
             state.current_txn_first_offset,
         )
-    return HEADER.pack(VERSION, crc32c(body)) + body
+    return HEADER.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(body)) + body
 
 
 def decode_snapshot(data: bytes) -> dict[int, ProducerState]:
@@ -66,15 +66,15 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerState]:
     if len(data) < HEADER.size + COUNT.size:
         raise CorruptSnapshotError(f"a snapshot of {len(data)} bytes")
     version, checksum = HEADER.unpack_from(data)
-    if version != VERSION:
+    if version != PRODUCER_SNAPSHOT_VERSION:
         raise CorruptSnapshotError(f"a snapshot of version {version}")
     if crc32c(memoryview(data)[HEADER.size :]) != checksum:
         raise CorruptSnapshotError("a snapshot that fails its checksum")
     (count,) = COUNT.unpack_from(data, HEADER.size)
     entries = memoryview(data)[HEADER.size + COUNT.size :]
-    if count * ENTRY.size != len(entries):
+    if count * PRODUCER_ENTRY.size != len(entries):
         raise CorruptSnapshotError(f"a snapshot of {count} entries in {len(entries)} bytes")
-    return dict(_decode_entry(fields) for fields in ENTRY.iter_unpack(entries))
+    return dict(_decode_entry(fields) for fields in PRODUCER_ENTRY.iter_unpack(entries))
 
 
 def _decode_entry(fields: tuple[int, ...]) -> tuple[int, ProducerState]:

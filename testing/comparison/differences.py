@@ -20,7 +20,7 @@ from ...protocol.codec.types import records as records_type
 from .normalisation import KEYED_ARRAYS, NOTHING_SAID, IdMapping, Keyed, id_kind, is_nobody, is_own
 from .record_fields import batches_of
 
-NAMES = frozenset({"name", "topic_name"})
+NAME_FIELDS = frozenset({"name", "topic_name"})
 """Fields that tell elements apart where their ids do not."""
 
 THERE, ABSENT = "there", "absent"
@@ -201,7 +201,7 @@ class _Walk:
             return any(
                 isinstance(getattr(before, each), str) and getattr(before, each)
                 for each in type(before).__slots__
-                if each in NAMES
+                if each in NAME_FIELDS
             )
         return self._has_key(name, before, after)
 

@@ -23,7 +23,7 @@ LOG_DIRECTORY = "log directory"
 HOST = "host"
 PORT = "port"
 
-NOBODY: frozenset[Any] = frozenset({None, "", b"", -1, ZERO_UUID})
+EMPTY_VALUES: frozenset[Any] = frozenset({None, "", b"", -1, ZERO_UUID})
 """Values that say that there is no id; each stands for itself alone."""
 
 
@@ -231,7 +231,7 @@ class IdMapping:
 
 def is_nobody(kind: str, value: Any) -> bool:
     """Whether a value says that there is no id of this kind."""
-    return value in NOBODY or (kind == FETCH_SESSION and value == INVALID_SESSION_ID)
+    return value in EMPTY_VALUES or (kind == FETCH_SESSION and value == INVALID_SESSION_ID)
 
 
 def _shape(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .framing import PREFIX, FrameError, body_length, decode, encode
 
-ANSWER_SECONDS = 60.0
+CONTROL_ANSWER_SECONDS = 60.0
 """How long an answer is waited for, unless the call says otherwise."""
 
 
@@ -38,7 +38,9 @@ class ControlClient:
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
-    def call(self, verb: str, /, *, answer_within: float = ANSWER_SECONDS, **arguments: Any) -> Any:
+    def call(
+        self, verb: str, /, *, answer_within: float = CONTROL_ANSWER_SECONDS, **arguments: Any
+    ) -> Any:
         """Have the broker do something, and wait for its answer.
 
         Args:

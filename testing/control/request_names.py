@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.sentinels import ZERO_UUID
+from ...config.definition import ConfigResourceType
 from ...protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -25,15 +26,13 @@ TRANSACTION_FIELDS = frozenset(
     {"transactional_id", "transactional_ids", "v3_and_below_transactional_id"}
 )
 TOPIC_FIELDS = frozenset({"topic", "topic_name", "topic_names", "subscribed_topic_names"})
-PARTITION_FIELDS = frozenset(
+PARTITION_NAMING_FIELDS = frozenset(
     {"partition", "partition_index", "index", "partitions", "partition_indexes"}
 )
 TOPIC_ARRAYS = frozenset({"topics", "topic_data", "topic_states", "v3_and_below_topics"})
 """Arrays whose elements are topics, so that their field `name` is a topic's."""
 NOT_ASKED_FOR = frozenset({"forgotten_topics_data"})
 
-RESOURCE_TOPIC = 2
-RESOURCE_GROUP = 32
 KEY_GROUP = 0
 KEY_TRANSACTION = 1
 
@@ -94,7 +93,7 @@ def _note_nameable(struct: StructType, array: str, found: set[str]) -> None:
             name in TOPIC_FIELDS or name == "topic_id" or (name == "name" and array in TOPIC_ARRAYS)
         ):
             found.add("topic")
-        elif name in PARTITION_FIELDS:
+        elif name in PARTITION_NAMING_FIELDS:
             found.add("partition")
         if isinstance(field.type, Array) and isinstance(field.type.element, StructType):
             _note_nameable(field.type.element, name, found)
@@ -146,7 +145,7 @@ class _NameCollector:
         names = self.names
         if value is None or value == "":
             return
-        if field in PARTITION_FIELDS:
+        if field in PARTITION_NAMING_FIELDS:
             if topic is not None and isinstance(value, int):
                 names.partitions.add((topic, value))
         elif not isinstance(value, str):
@@ -158,9 +157,9 @@ class _NameCollector:
         elif field in TOPIC_FIELDS:
             names.topics.add(value)
         elif field == "resource_name":
-            if around.resource_type == RESOURCE_TOPIC:
+            if around.resource_type == ConfigResourceType.TOPIC:
                 names.topics.add(value)
-            elif around.resource_type == RESOURCE_GROUP:
+            elif around.resource_type == ConfigResourceType.GROUP:
                 names.groups.add(value)
 
     def read_session(self, session_id: int) -> None:

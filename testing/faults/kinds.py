@@ -17,7 +17,7 @@ from ...common.errors import ErrorCode
 from .fault import Fault
 from .matcher import make_match, nearest
 
-SECONDS_MAX = 24 * 3600
+HOLD_SECONDS_MAX = 24 * 3600
 
 
 class Which(TypedDict, total=False):
@@ -165,8 +165,8 @@ def _one_api(api: str | int) -> str | int:
 
 
 def _seconds(seconds: float) -> float:
-    if not isinstance(seconds, int | float) or not 0 <= seconds <= SECONDS_MAX:
-        raise ValueError(f"seconds are a number from 0 to {SECONDS_MAX}, not {seconds!r}")
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= HOLD_SECONDS_MAX:
+        raise ValueError(f"seconds are a number from 0 to {HOLD_SECONDS_MAX}, not {seconds!r}")
     return float(seconds)
 
 

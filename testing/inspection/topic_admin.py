@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-WAIT_MS_MAX = 40_000
+LEADER_WAIT_MS_MAX = 40_000
 
 
 @verb
@@ -76,7 +76,7 @@ async def _wait_until_led(target: ControlTarget, counts: list[tuple[str, int]]) 
     from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 
     is_led = partitions_are_led(counts)
-    if not await wait_for_metadata(target.broker.metadata_cache, is_led, WAIT_MS_MAX):
+    if not await wait_for_metadata(target.broker.metadata_cache, is_led, LEADER_WAIT_MS_MAX):
         names = ", ".join(name for name, _ in counts)
         raise TimeoutError(f"not all partitions of {names} are led")
 
@@ -91,7 +91,7 @@ async def _wait_until_gone(target: ControlTarget, names: list[str]) -> None:
     from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 
     is_gone = topics_are_gone(names)
-    if not await wait_for_metadata(target.broker.metadata_cache, is_gone, WAIT_MS_MAX):
+    if not await wait_for_metadata(target.broker.metadata_cache, is_gone, LEADER_WAIT_MS_MAX):
         raise TimeoutError(f"not all of {', '.join(names)} are gone yet")
 
 
@@ -115,7 +115,7 @@ async def _delete(target: ControlTarget, names: list[str]) -> None:
     broker = target.broker
     ids = {broker.metadata_cache.snapshot.topic_ids[name]: name for name in names}
     try:
-        outcomes = await broker.controller.delete_topics(ids, timeout_ms=WAIT_MS_MAX)
+        outcomes = await broker.controller.delete_topics(ids, timeout_ms=LEADER_WAIT_MS_MAX)
     except KafkaError as refusal:
         raise _refused("no topic is deleted", refusal) from None
     for topic_id, outcome in outcomes.items():
@@ -185,7 +185,7 @@ async def restore(target: ControlTarget, snapshot: Snapshot) -> None:
         lambda: (
             not (broker.coordinators.group.is_loading or broker.coordinators.transaction.is_loading)
         ),
-        WAIT_MS_MAX / 1000,
+        LEADER_WAIT_MS_MAX / 1000,
     ):
         raise TimeoutError(f"groups or transactions of snapshot {snapshot.name} are not loaded yet")
 

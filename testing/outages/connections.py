@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 BACK_SECONDS_MAX = 45.0
 """How long the broker may take to be registered again."""
-POLL_INTERVAL_S = 0.005
+LINK_POLL_INTERVAL_S = 0.005
 
 
 async def _end(path: Path | str, session_id: int) -> None:
@@ -39,7 +39,7 @@ async def _end(path: Path | str, session_id: int) -> None:
                 except sqlite3.OperationalError as error:
                     if not is_busy(error):
                         raise
-                await trio.sleep(POLL_INTERVAL_S)
+                await trio.sleep(LINK_POLL_INTERVAL_S)
     finally:
         other.close()
 

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..control.framing import VerbError
+from ..control.target import POLL_INTERVAL_S
 from ..control.verbs import verb
 
 if TYPE_CHECKING:
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-END_SECONDS_MAX = 30.0
+TRANSACTION_END_SECONDS_MAX = 30.0
 """How long a transaction that ends may take to have its markers."""
-POLL_INTERVAL_S = 0.002
 
 
 @verb
@@ -89,7 +89,7 @@ async def fence_producer(target: ControlTarget, transactional_id: str) -> tuple[
     try_again = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     known = _known(target, transactional_id)
     logger.warning("outage: the producer of transactional id %s is fenced", transactional_id)
-    with trio.move_on_after(END_SECONDS_MAX):
+    with trio.move_on_after(TRANSACTION_END_SECONDS_MAX):
         while True:
             error, producer_id, epoch = await _initialize(target, known)
             if not error:
@@ -97,7 +97,9 @@ async def fence_producer(target: ControlTarget, transactional_id: str) -> tuple[
             if error not in try_again:
                 raise VerbError(f"{transactional_id} cannot be fenced: {error.name}")
             await trio.sleep(POLL_INTERVAL_S)
-    raise TimeoutError(f"{transactional_id} was not fenced within {END_SECONDS_MAX:g} s")
+    raise TimeoutError(
+        f"{transactional_id} was not fenced within {TRANSACTION_END_SECONDS_MAX:g} s"
+    )
 
 
 async def _initialize(
@@ -140,7 +142,7 @@ async def expire_transaction(target: ControlTarget, transactional_id: str) -> No
     target.broker.server.finish_outside_work()
     if not await target.wait_until(
         lambda: not (known.pending in PREPARED or known.transaction.state in PREPARED),
-        END_SECONDS_MAX,
+        TRANSACTION_END_SECONDS_MAX,
     ):
         raise TimeoutError(f"the markers of {transactional_id} were not written in time")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SETTLE_SECONDS_MAX = 40.0
+ISR_SETTLE_SECONDS_MAX = 40.0
 
 
 class HeldReplicas:
@@ -126,7 +126,7 @@ async def drop_from_isr(
         target.broker.server.finish_outside_work()
         return False
 
-    if not await target.wait_until(is_out, SETTLE_SECONDS_MAX):
+    if not await target.wait_until(is_out, ISR_SETTLE_SECONDS_MAX):
         raise TimeoutError(f"the ISR of {topic}-{partition} is still {list(found.isr)}")
     return list(found.isr)
 

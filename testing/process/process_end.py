@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-POLL_INTERVAL_S = 0.5
+PARENT_POLL_INTERVAL_S = 0.5
 """How often a process is looked for, where the system cannot report its end."""
 
 GUARD = """
@@ -45,7 +45,7 @@ def wait_for_end(pid: int) -> None:
         return
     except (AttributeError, OSError):  # not on this system
         while is_alive(pid):
-            time.sleep(POLL_INTERVAL_S)
+            time.sleep(PARENT_POLL_INTERVAL_S)
         return
     try:
         waiting = select.poll()  # select() takes no descriptor from 1024 on

@@ -32,7 +32,7 @@ from .addresses import Address
 from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame, RecordedNote
 
 MAGIC = b"ODRADEK"
-VERSION = 1
+CAPTURE_VERSION = 1
 START_BYTES = len(MAGIC) + 1
 
 CONNECTION, END, NOTE = 16, 17, 18
@@ -67,7 +67,7 @@ class CaptureWriter:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         self._descriptor = os.open(path, flags, 0o600)
         self._size = 0
-        self._write([MAGIC + bytes([VERSION])])
+        self._write([MAGIC + bytes([CAPTURE_VERSION])])
 
     def opened(self, connection: RecordedConnection) -> None:
         """A connection was made."""
@@ -178,9 +178,10 @@ class CaptureReader:
     def _require_start(self, start: bytes) -> None:
         if start[: len(MAGIC)] != MAGIC or len(start) < START_BYTES:
             raise CaptureError(f"{self.path} is no capture of odradek's")
-        if start[-1] != VERSION:
+        if start[-1] != CAPTURE_VERSION:
             raise CaptureError(
-                f"{self.path} is a capture of format {start[-1]}; this odradek reads {VERSION}"
+                f"{self.path} is a capture of format {start[-1]}; this odradek reads"
+                f" {CAPTURE_VERSION}"
             )
 
     def _content(self, file: BinaryIO, position: int, size: int) -> bytes | None:

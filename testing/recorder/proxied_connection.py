@@ -14,7 +14,7 @@ from .conversation import AnswerStream, Conversation, PendingRequest, TooManyReq
 from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame, Recording
 from .redaction import redacted
 
-RECEIVE_BYTES = 256 << 10
+PROXY_RECEIVE_BYTES = 256 << 10
 FRAME_BYTES_MAX = 100 << 20
 """Kafka's own limit for requests (`socket.request.max.bytes`); answers keep below it, too."""
 
@@ -86,7 +86,7 @@ class ProxiedConnection:
 
     async def _pass_requests(self, scope: trio.CancelScope) -> None:
         try:
-            while received := await self._client.receive_some(RECEIVE_BYTES):
+            while received := await self._client.receive_some(PROXY_RECEIVE_BYTES):
                 for count, frame in enumerate(self._requests.receive(memoryview(received)), 1):
                     self._note_request(frame)
                     if count % FRAMES_IN_A_TURN_MAX == 0:
@@ -118,7 +118,7 @@ class ProxiedConnection:
 
     async def _pass_answers(self) -> None:
         try:
-            while received := await self._broker.receive_some(RECEIVE_BYTES):
+            while received := await self._broker.receive_some(PROXY_RECEIVE_BYTES):
                 forward = self._answers.feed(memoryview(received))
                 if sum(map(len, forward)) <= SENT_AT_ONCE_BYTES:
                     forward = [b"".join(forward)]

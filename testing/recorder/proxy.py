@@ -17,7 +17,7 @@ from .recording import RecordedConnection, Recording
 BROKERS_MAX = 1000
 CONNECTIONS_MAX = 2000
 BACKLOG = 128
-CONNECT_SECONDS_MAX = 10.0
+UPSTREAM_CONNECT_SECONDS_MAX = 10.0
 
 
 ANY_PORT = Address("127.0.0.1", 0)
@@ -161,10 +161,10 @@ class Proxy:
 
     async def _connect(self, broker: Address) -> trio.SocketStream | None:
         try:
-            with trio.fail_after(CONNECT_SECONDS_MAX):
+            with trio.fail_after(UPSTREAM_CONNECT_SECONDS_MAX):
                 return await trio.open_tcp_stream(*broker)
         except trio.TooSlowError:
-            why = f"no connection within {CONNECT_SECONDS_MAX:.0f} s"
+            why = f"no connection within {UPSTREAM_CONNECT_SECONDS_MAX:.0f} s"
         except (OSError, ValueError) as error:
             why = str(error)
         self._recording.note(f"broker {broker} cannot be reached: {why}")

@@ -30,12 +30,12 @@ from .addresses import Address, places_in
 from .assigned_numbers import AssignedNumbers
 from .capture_file import Entry
 from .conversation import is_answered
-from .proxied_connection import FRAME_BYTES_MAX, RECEIVE_BYTES
+from .proxied_connection import FRAME_BYTES_MAX, PROXY_RECEIVE_BYTES
 from .reading import Reading, read
 from .recording import FrameKind, RecordedConnection, RecordedEnd, RecordedFrame
 
 _unpack_int32 = Struct(">i").unpack_from
-METADATA_VERSION = 5
+REPLAY_METADATA_VERSION = 5
 """Brokers have it since Kafka 1.0."""
 CLIENT_ID = "odradek-replay"
 
@@ -82,7 +82,7 @@ class ReplayedConnection:
     async def run(self) -> None:
         """Take answers as they come, until the connection ends."""
         try:
-            while received := await self._stream.receive_some(RECEIVE_BYTES):
+            while received := await self._stream.receive_some(PROXY_RECEIVE_BYTES):
                 for frame in self._reader.receive(memoryview(received)):
                     if len(frame) >= 4 and len(self._answers) < ANSWERS_WAITING_MAX:
                         self._answers[_unpack_int32(frame)[0]] = frame
@@ -149,8 +149,8 @@ class ReplayTargets:
             ReplayError: it does not answer.
         """
         connection = await ReplayedConnection.open(self._bootstrap)
-        frame = request_header(ApiKey.METADATA, METADATA_VERSION, 1, CLIENT_ID)
-        frame += encode_body(MetadataRequest(topics=[]), METADATA_VERSION)
+        frame = request_header(ApiKey.METADATA, REPLAY_METADATA_VERSION, 1, CLIENT_ID)
+        frame += encode_body(MetadataRequest(topics=[]), REPLAY_METADATA_VERSION)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(connection.run)
@@ -160,9 +160,11 @@ class ReplayTargets:
         finally:
             await connection.close()
         try:
-            _, position = read_response_header(answer or b"", ApiKey.METADATA, METADATA_VERSION)
+            _, position = read_response_header(
+                answer or b"", ApiKey.METADATA, REPLAY_METADATA_VERSION
+            )
             body = (answer or b"")[position:]
-            metadata = decode_body(ApiKey.METADATA, METADATA_VERSION, body, response=True)
+            metadata = decode_body(ApiKey.METADATA, REPLAY_METADATA_VERSION, body, response=True)
         except ProtocolError as error:
             raise ReplayError(
                 f"what listens at {self._bootstrap} does not answer as Kafka does: {error}"

@@ -14,7 +14,11 @@ from support.cluster_topics import create_topic_on
 from support.transaction_cells import STATES, Cell, Topics, observe
 
 from odradek.common.errors import ErrorCode as E
-from odradek.coordinator.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
+from odradek.coordinator.transaction.states import (
+    TRANSITIONS,
+    TransactionEvent,
+    TransactionState,
+)
 
 SETTINGS = {
     "transaction.state.log.replication.factor": "1",

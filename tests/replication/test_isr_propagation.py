@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from odradek.common.topic_partition import TopicPartition
-from odradek.replication.partition.isr_propagation import DELAY_MS_MAX, LINGER_MS, IsrPropagation
+from odradek.replication.partition.isr_propagation import (
+    DELAY_MS_MAX,
+    ISR_LINGER_MS,
+    IsrPropagation,
+)
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
@@ -17,8 +21,8 @@ def test_a_change_is_told_when_no_more_have_come_for_a_while() -> None:
     propagation = IsrPropagation(0)
     propagation.record_isr_change(T0, 100)
     propagation.record_isr_change(T1, 200)
-    assert propagation.take_due(200 + LINGER_MS) == []
-    assert propagation.take_due(201 + LINGER_MS) == [T0, T1]
+    assert propagation.take_due(200 + ISR_LINGER_MS) == []
+    assert propagation.take_due(201 + ISR_LINGER_MS) == [T0, T1]
     assert propagation.take_due(10 * DELAY_MS_MAX) == []
 
 
@@ -35,8 +39,8 @@ def test_while_changes_keep_coming_they_are_told_once_a_minute() -> None:
 def test_what_could_not_be_written_is_told_at_the_next_look() -> None:
     propagation = IsrPropagation(0)
     propagation.record_isr_change(T0, 0)
-    taken = propagation.take_due(LINGER_MS + 1)
-    propagation.record_isr_change(T1, LINGER_MS + 1)
+    taken = propagation.take_due(ISR_LINGER_MS + 1)
+    propagation.record_isr_change(T1, ISR_LINGER_MS + 1)
     propagation.put_back(taken)
     assert len(propagation) == 2
-    assert propagation.take_due(2 * LINGER_MS + 2) == [T0, T1]
+    assert propagation.take_due(2 * ISR_LINGER_MS + 2) == [T0, T1]

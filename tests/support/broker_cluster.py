@@ -23,7 +23,7 @@ from odradek.protocol.codec.message import Message
 from odradek.runtime.clock import SystemClock
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.waiting import wait_until
-from odradek.tools.conformance.connection import ANSWER_SECONDS_MAX
+from odradek.tools.conformance.connection import RESPONSE_SECONDS_MAX
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 from .group_peer import GroupPeer
@@ -343,7 +343,7 @@ async def read_view(store: MetadataStore) -> View:
     return View(controller, frozenset(map(int, ids)), topics)
 
 
-def ask(port: int, request: Message, version: int, timeout: float = ANSWER_SECONDS_MAX) -> Any:
+def ask(port: int, request: Message, version: int, timeout: float = RESPONSE_SECONDS_MAX) -> Any:
     """One request on a connection of its own, and its answer. Raises OSError."""
     with GroupPeer(port, "a test", timeout) as peer:
         return peer.ask(request, version)

@@ -13,7 +13,7 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.protocol.codec.message import Message
 from odradek.testing.waiting import wait_until
-from odradek.tools.conformance.connection import ANSWER_SECONDS_MAX, BlockingConnection
+from odradek.tools.conformance.connection import RESPONSE_SECONDS_MAX, BlockingConnection
 
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 """What a Java consumer says that reads the topic `orders`."""
@@ -34,7 +34,7 @@ class GroupPeer(BlockingConnection):
     """One connection to a broker; a context manager that closes it."""
 
     def __init__(
-        self, port: int, client_id: str = "group-peer", timeout: float = ANSWER_SECONDS_MAX
+        self, port: int, client_id: str = "group-peer", timeout: float = RESPONSE_SECONDS_MAX
     ) -> None:
         super().__init__(f"127.0.0.1:{port}", client_id, timeout)
         self._waiting: tuple[int, int] | None = None

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from odradek.testing.waiting import wait_until
-from odradek.tools.conformance.apache_kafka import CLUSTER_ID, KafkaProcess
+from odradek.tools.conformance.apache_kafka import KafkaProcess
 
-__all__ = ["CLUSTER_ID", "KafkaProcess", "wait_for_text"]
+__all__ = ["KafkaProcess", "wait_for_text"]
 
 
 def wait_for_text(path: Path, text: str, seconds_max: float = 60.0) -> None:

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from odradek.testing.fixtures.marker_options import BROKERS_MAX, MarkerError, Options, options_of
+from odradek.testing.fixtures.marker_options import (
+    BROKERS_PER_TEST_MAX,
+    MarkerError,
+    Options,
+    options_of,
+)
 
 
 def marks(*options: dict[str, Any]) -> list[pytest.Mark]:
@@ -31,9 +36,9 @@ def test_values_of_python_are_written_as_kafka_has_them():
 
 
 def test_most_brokers_are_allowed_and_one_more_is_not():
-    assert options_of(marks({"brokers": BROKERS_MAX}), []).brokers == BROKERS_MAX
-    with pytest.raises(MarkerError, match=f"at most {BROKERS_MAX}"):
-        options_of(marks({"brokers": BROKERS_MAX + 1}), [])
+    assert options_of(marks({"brokers": BROKERS_PER_TEST_MAX}), []).brokers == BROKERS_PER_TEST_MAX
+    with pytest.raises(MarkerError, match=f"at most {BROKERS_PER_TEST_MAX}"):
+        options_of(marks({"brokers": BROKERS_PER_TEST_MAX + 1}), [])
 
 
 @pytest.mark.parametrize(

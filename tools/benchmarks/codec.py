@@ -22,6 +22,7 @@ from kafka.protocol.consumer import fetch
 from kafka.protocol.metadata import metadata
 from kafka.protocol.producer import produce
 
+from ...bench.loads.produce_load import BATCH_BYTES
 from ...protocol import encode_body, internal, messages
 from ...protocol.codec.interpreter import container_of
 from ...protocol.codec.message import Message, MessageType
@@ -40,7 +41,6 @@ TIMES_INTERPRETED = 12.0
 ROUND_SECONDS = 0.004
 """How long each contender runs in a round, more or less."""
 
-BATCH_BYTES = 16_384
 
 Call = Callable[[], Any]
 

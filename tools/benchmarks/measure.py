@@ -11,6 +11,26 @@ from ...bench.machine import machine as machine_of_run
 from ...bench.run.own_broker import OwnBroker, own_broker, target_of
 from ...protocol.records import build_batch
 
+SPARK_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+UNITS = {
+    "rate": "/s",
+    "cpu_us": "us CPU",
+    "p50_ms": "ms p50",
+    "p99_ms": "ms p99",
+    "memory_mb": "MB",
+    "idle_percent": "% of a core, idle",
+    "ready_s": "s",
+    "kb_each": "KB each",
+    "busy_loss": "of the busy rate lost",
+}
+"""What figures are called behind their numbers."""
+
 
 class MeasuredBroker:
     """A running `odradek serve` and what the operating system says of it.

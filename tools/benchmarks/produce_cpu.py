@@ -20,7 +20,7 @@ from ...protocol.records import RecordBatch
 from .measure import MeasuredBroker, broker, machine, summary
 
 MICROSECONDS_MAX = 30
-TOPIC = "load"
+PRODUCED_TOPIC = "load"
 
 
 def build_loader(folder: str) -> str:
@@ -37,7 +37,7 @@ def build_loader(folder: str) -> str:
 def records_on_disk(data: Path) -> int:
     """Count the records in the topic's segment files, batch by batch."""
     count = 0
-    for path in sorted(data.glob(f"{TOPIC}-*/*.log")):
+    for path in sorted(data.glob(f"{PRODUCED_TOPIC}-*/*.log")):
         content = path.read_bytes()
         position = 0
         while position < len(content):
@@ -52,7 +52,7 @@ def run(loader: str, running: MeasuredBroker, acks: int, options: argparse.Names
     before = running.cpu_seconds()
     printed = subprocess.run(
         [
-            *(loader, "-address", running.address, "-topic", TOPIC, "-acks", str(acks)),
+            *(loader, "-address", running.address, "-topic", PRODUCED_TOPIC, "-acks", str(acks)),
             *("-connections", str(options.connections), "-depth", str(options.depth)),
             *("-seconds", str(options.seconds), "-size", str(options.size)),
         ],
@@ -81,7 +81,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, broker() as running:
         loader = build_loader(folder)
         admin = KafkaAdminClient(bootstrap_servers=running.address)
-        admin.create_topics([NewTopic(TOPIC, num_partitions=1, replication_factor=1)])
+        admin.create_topics([NewTopic(PRODUCED_TOPIC, num_partitions=1, replication_factor=1)])
         admin.close()
         answered = 0
         for acks in (1, -1):

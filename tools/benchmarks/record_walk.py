@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ...common.sentinels import FOREVER_MS
 from ...protocol.compression.codecs import Compression
 from ...protocol.records import RecordBatch, build_batch, iter_records
 from ...protocol.records.batch import BATCH_HEADER_BYTES
@@ -29,10 +30,9 @@ from ...protocol.records.validation import summarize_records
 from ...protocol.records.walk import lengths_add_up
 from .measure import machine
 
-BATCH_BYTES = 1 << 20
+LARGE_BATCH_BYTES = 1 << 20
 CRC_BYTES = 16_384
 RECORD_BYTES = (100, 1000)
-FOREVER_MS = 1 << 62
 CODECS = (Compression.NONE, Compression.LZ4, Compression.ZSTD)
 CRC_REPEAT = 200
 WALK_REPEAT = 200
@@ -41,7 +41,7 @@ Call = Callable[[], Any]
 
 
 def batch_of(
-    record_bytes: int, codec: Compression, batch_bytes: int = BATCH_BYTES, spread: int = 1
+    record_bytes: int, codec: Compression, batch_bytes: int = LARGE_BATCH_BYTES, spread: int = 1
 ) -> RecordBatch:
     """A batch whose records have ten bytes of key, and values that compress.
 

@@ -34,9 +34,9 @@ from confluent_kafka.cimpl import NewTopic
 from ...bench.run.calibration import calibrate
 from ...spark_connector import register, spark_session
 from ...spark_connector.pipelines import ArchiveSettings, TopicSource, archive_topics
-from .measure import broker, machine, verdict
+from .measure import SPARK_SETTINGS, broker, machine, verdict
 
-TOPIC = f"measured-{os.getpid()}"
+MEASURED_TOPIC = f"measured-{os.getpid()}"
 PARTITIONS = 2
 VALUE = b"v" * 100
 OURS, KAFKA = "odradek", "Apache Kafka"
@@ -51,12 +51,6 @@ SPARKS_OWN = "kafka (Spark's own)"
 TO_PARQUET = "kafka to Parquet, availableNow"
 ARCHIVE = "archive"
 
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-}
 
 Work = Callable[[], None]
 Rates = dict[tuple[str, str], list[float]]
@@ -66,13 +60,13 @@ Rates = dict[tuple[str, str], list[float]]
 def fill(bootstrap: str, records: int) -> None:
     """Produce the topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 5})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+    admin.create_topics([NewTopic(MEASURED_TOPIC, PARTITIONS, 1)])[MEASURED_TOPIC].result()
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "queue.buffering.max.messages": 0}
     producer = Producer({**settings, "queue.buffering.max.kbytes": 64 << 10})
     for number in range(records):
         while True:
             try:
-                producer.produce(TOPIC, VALUE, partition=number % PARTITIONS)
+                producer.produce(MEASURED_TOPIC, VALUE, partition=number % PARTITIONS)
                 break
             except BufferError:
                 producer.poll(0.05)
@@ -83,7 +77,7 @@ def fill(bootstrap: str, records: int) -> None:
 def remove(bootstrap: str) -> None:
     """Delete the topic of a broker that goes on running."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 5})
-    admin.delete_topics([TOPIC])[TOPIC].result()
+    admin.delete_topics([MEASURED_TOPIC])[MEASURED_TOPIC].result()
 
 
 def to_nothing(query: Callable[[], Any]) -> Work:
@@ -96,7 +90,7 @@ def reads(spark: Any, bootstrap: str) -> dict[str, Callable[[], Any]]:
 
     def of_broker(source: str) -> Any:
         reader = spark.read.format(source).option("kafka.bootstrap.servers", bootstrap)
-        return reader.option("subscribe", TOPIC)
+        return reader.option("subscribe", MEASURED_TOPIC)
 
     return {
         SPARKS_OWN: lambda: of_broker("kafka").load(),
@@ -109,7 +103,7 @@ def log_reads(spark: Any, data: Path) -> dict[str, Callable[[], Any]]:
     """Queries of a data folder, by name."""
 
     def of_files() -> Any:
-        return spark.read.format("odradek-log").option("subscribe", TOPIC)
+        return spark.read.format("odradek-log").option("subscribe", MEASURED_TOPIC)
 
     return {
         "odradek-log": lambda: of_files().load(str(data)),
@@ -122,13 +116,13 @@ def writes(spark: Any, bootstrap: str, folder: Path) -> dict[str, Work]:
 
     def streamed() -> None:
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-        records = reader.options(subscribe=TOPIC, startingOffsets="earliest").load()
+        records = reader.options(subscribe=MEASURED_TOPIC, startingOffsets="earliest").load()
         writer = records.writeStream.format("parquet").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         writer.start(str(folder / "table")).awaitTermination()
 
     def archived() -> None:
-        source = TopicSource(bootstrap, (TOPIC,))
+        source = TopicSource(bootstrap, (MEASURED_TOPIC,))
         archive_topics(spark, ArchiveSettings(source, str(folder / "lake")))
 
     return {TO_PARQUET: streamed, ARCHIVE: archived}
@@ -233,7 +227,7 @@ def main() -> None:
         if arguments.kafka:
             stack.callback(remove, arguments.kafka)
         log_file = folder / "spark.log"
-        spark = spark_session("bench", master="local[2]", conf=SETTINGS, log_file=log_file)
+        spark = spark_session("bench", master="local[2]", conf=SPARK_SETTINGS, log_file=log_file)
         stack.callback(spark.stop)
         register(spark)
         work = folder / "work"

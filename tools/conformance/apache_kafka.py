@@ -16,7 +16,7 @@ from ...testing.process.broker_process import BrokerProcess, BrokerStartError
 from ...testing.process.held_port import HeldPort
 from .connection import BlockingConnection
 
-CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
+KAFKA_CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 ONE_BROKER_SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -26,7 +26,7 @@ ONE_BROKER_SETTINGS = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
-START_SECONDS_MAX = 400.0
+KAFKA_START_SECONDS_MAX = 400.0
 RETRY_SECONDS = 0.1
 
 
@@ -59,7 +59,7 @@ class KafkaProcess(BrokerProcess):
         """Start Kafka, whose folders are formatted first, and wait until it answers.
 
         Raises:
-            BrokerStartError: it ended, or took more than `START_SECONDS_MAX`.
+            BrokerStartError: it ended, or took more than `KAFKA_START_SECONDS_MAX`.
         """
         if not self._properties.exists():
             self._format()
@@ -82,12 +82,12 @@ class KafkaProcess(BrokerProcess):
             **self.settings,
         }
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        tool = [*self._java(), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID]
+        tool = [*self._java(), "kafka.tools.StorageTool", "format", "-t", KAFKA_CLUSTER_ID]
         subprocess.run([*tool, "-c", str(self._properties)], check=True, capture_output=True)
 
     def _read_ready_line(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until Kafka answers; it says nothing on standard output."""
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + KAFKA_START_SECONDS_MAX
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise BrokerStartError(self._failure("ended"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...testing.process.broker_process import BrokerProcess
 from .apache_kafka import KafkaProcess
 
-SETTINGS = {
+SINGLE_BROKER_SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "1",
@@ -55,14 +55,14 @@ def start_kafka(folder: Path, libs: Path) -> KafkaProcess:
         BrokerStartError: it did not become ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    settings = {**SETTINGS, "node.id": BROKER_ID, "log.dirs": _log_dirs(folder)}
+    settings = {**SINGLE_BROKER_SETTINGS, "node.id": BROKER_ID, "log.dirs": _log_dirs(folder)}
     return KafkaProcess(libs, folder / "kafka", settings=settings)
 
 
 def start_odradek(folder: Path) -> OdradekProcess:
     """Start odradek. Arguments and errors are those of `start_kafka`."""
     folder.mkdir(parents=True, exist_ok=True)
-    settings = {**SETTINGS, "broker.id": BROKER_ID, "log.dirs": _log_dirs(folder)}
+    settings = {**SINGLE_BROKER_SETTINGS, "broker.id": BROKER_ID, "log.dirs": _log_dirs(folder)}
     return OdradekProcess(folder / "odradek", settings=settings)
 
 

@@ -16,8 +16,8 @@ from .report import ConformanceReport
 from .runner import ScenarioRun, play_all
 from .scenario import Scenario, all_scenarios
 
-ROOT = Path(__file__).parents[2]
-DIFFERENCES = ROOT / "docs" / "differences.md"
+CHECKOUT = Path(__file__).parents[2]
+DIFFERENCES = CHECKOUT / "docs" / "differences.md"
 
 
 def main(arguments: Sequence[str]) -> int:

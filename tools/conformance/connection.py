@@ -14,8 +14,8 @@ from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_response_header, request_header
 from ...protocol.messages import response_message
 
-ANSWER_SECONDS_MAX = 120.0
-ANSWER_BYTES_MAX = 64 << 20
+RESPONSE_SECONDS_MAX = 120.0
+RESPONSE_BYTES_MAX = 64 << 20
 LENGTH = struct.Struct(">i")
 
 
@@ -36,7 +36,7 @@ class BlockingConnection:
         self,
         address: str,
         client_id: str | None = "conformance",
-        timeout: float = ANSWER_SECONDS_MAX,
+        timeout: float = RESPONSE_SECONDS_MAX,
     ) -> None:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=timeout)
@@ -84,7 +84,7 @@ class BlockingConnection:
     def receive_frame(self) -> bytes:
         """The next frame, without its length. Raises as `receive` does."""
         (size,) = LENGTH.unpack(self._receive(LENGTH.size))
-        if not 0 <= size <= ANSWER_BYTES_MAX:
+        if not 0 <= size <= RESPONSE_BYTES_MAX:
             raise ProtocolError(f"an answer announces {size} bytes")
         return self._receive(size)
 

@@ -24,7 +24,7 @@ from .transcript import CLOSED, SILENT, Transcript, errors_of
 SETTLE_SECONDS_MAX = 120.0
 RETRY_SECONDS = 0.01
 
-PASSING = frozenset(
+TRANSIENT_ERRORS = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -159,7 +159,7 @@ class Talk:
         version: int | None = None,
         *,
         until: Callable[[Any], bool] | None = None,
-        passing: Iterable[ErrorCode] = PASSING,
+        passing: Iterable[ErrorCode] = TRANSIENT_ERRORS,
     ) -> Any:
         """Ask again until a condition holds and no error is one that passes; note that answer.
 

@@ -85,7 +85,7 @@ KAFKA_ADVERTISES = {
 }
 """API key to first and last version, as a Kafka 4.3.1 broker answers ApiVersions."""
 
-HEAD = """# APIs
+API_PAGE_HEAD = """# APIs
 
 Written by `python -m odradek.tools.docs.api_table`; a test holds it current.
 
@@ -118,7 +118,7 @@ def api_table() -> str:
         theirs = "" if kafka is None else _format(range(kafka[0], kafka[1] + 1))
         cells = (str(int(api_key)), name, served, advertised, schema, theirs)
         rows.append("| " + " | ".join(cells) + " |")
-    return HEAD + "\n".join(rows) + "\n"
+    return API_PAGE_HEAD + "\n".join(rows) + "\n"
 
 
 def _format(versions: range) -> str:

@@ -19,7 +19,7 @@ from ...config.tables.group_table import (
 from ...config.tables.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
 from ...config.values import format_value
 
-HEAD = """\
+CONFIGURATION_PAGE_HEAD = """\
 # Configuration
 
 <!-- Written by `make docs` from broker/config: change the tables there, not this page. -->
@@ -66,23 +66,23 @@ What a topic does not set follows the broker's setting in the third column.
 
 def configuration_page() -> str:
     """The whole page as Markdown."""
-    parts = [HEAD]
+    parts = [CONFIGURATION_PAGE_HEAD]
     for title, definitions in SECTIONS.items():
         parts.append(f"## {title}\n")
-        parts.append(_table(PLAIN, _rows(definitions)))
+        parts.append(_table(PLAIN_COLUMNS, _rows(definitions)))
     parts.append(DYNAMIC_ONLY_HEAD)
-    parts.append(_table(PLAIN, _rows(DYNAMIC_ONLY.values())))
+    parts.append(_table(PLAIN_COLUMNS, _rows(DYNAMIC_ONLY.values())))
     parts.append(TOPICS_HEAD)
     parts.append(_table(FOLLOWING, _following(TOPIC_DEFINITIONS, BROKER_SYNONYMS, of_topic)))
     parts.append(GROUPS_HEAD)
     parts.append(_table(FOLLOWING, _following(GROUP_DEFINITIONS, GROUP_SYNONYMS, of_group)))
     parts.append(CLIENT_METRICS_HEAD)
     subscription = CLIENT_METRICS_DEFINITIONS.values()
-    parts.append(_table(PLAIN, [_row(one, of_client_metrics) for one in subscription]))
+    parts.append(_table(PLAIN_COLUMNS, [_row(one, of_client_metrics) for one in subscription]))
     return "\n".join(parts)
 
 
-PLAIN = ("Setting", "Type", "Default", "What for")
+PLAIN_COLUMNS = ("Setting", "Type", "Default", "What for")
 FOLLOWING = ("Setting", "Type", "Follows", "Default", "What for")
 
 

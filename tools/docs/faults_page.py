@@ -26,10 +26,10 @@ from .client_outcomes import (
     TriggerRow,
 )
 
-TOPIC = "orders"
+EXAMPLE_TOPIC = "orders"
 ORDINALS = ("1st", "2nd", "3rd", "4th")
 
-HEAD = f"""# Faults and outages, and what clients make of them
+FAULTS_PAGE_HEAD = f"""# Faults and outages, and what clients make of them
 
 Written by `python -m odradek.tools.docs.faults_page`; a test holds it current. How to set one is
 told in [testing.md](testing.md#faults), and how to make an outage, too.
@@ -124,7 +124,15 @@ What each send comes to, of the producers that do not retry.
 def faults_page() -> str:
     """The whole page."""
     sections = [_section(fault) for fault in FAULTS]
-    parts = [HEAD, _sending(), _retrying(), _consuming(), _connecting(), _when(), _outages()]
+    parts = [
+        FAULTS_PAGE_HEAD,
+        _sending(),
+        _retrying(),
+        _consuming(),
+        _connecting(),
+        _when(),
+        _outages(),
+    ]
     return "".join([*parts, TRIGGERED, *sections])
 
 
@@ -132,7 +140,7 @@ def _sending() -> str:
     rows = [
         [
             f"[{fault.name}](#{_anchor(fault.name)})",
-            _sentence(fault.make(TOPIC)),
+            _sentence(fault.make(EXAMPLE_TOPIC)),
             *(_seen(fault.seen[client]) for client in CLIENTS),
             _yes(fault.is_kept),
         ]
@@ -154,7 +162,7 @@ def _consuming() -> str:
     rows = [
         [
             row.name,
-            _sentence(row.make(TOPIC)),
+            _sentence(row.make(EXAMPLE_TOPIC)),
             *(_seen(row.seen[client]) for client in ALL_CLIENTS),
         ]
         for row in FETCH_FAULTS

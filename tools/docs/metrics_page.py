@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...broker.metrics.metric import Metric, MetricType
 from ...broker.metrics.metric_table import METRICS
 
-HEAD = """# Metrics
+METRICS_PAGE_HEAD = """# Metrics
 
 Written by `python -m odradek.tools.docs.metrics_page`; a test holds it current.
 
@@ -44,7 +44,7 @@ are the process's, so brokers that share one show the same.
 
 def metrics_page() -> str:
     """The whole page."""
-    return HEAD + "".join(_row(metric) for metric in METRICS.values())
+    return METRICS_PAGE_HEAD + "".join(_row(metric) for metric in METRICS.values())
 
 
 def _row(metric: Metric) -> str:

@@ -191,7 +191,7 @@ ROUNDS_MAX = 16
 """Each round about halves what is out of balance, where subscriptions overlap; else one is
 enough, and a second one sees that."""
 
-NOBODY = -1
+NO_OWNER = -1
 
 
 def assign_heterogeneous(
@@ -215,7 +215,7 @@ class _Builder:
                     )
                 self._subscribers.setdefault(topic_id, []).append(number)
         self._owners: dict[bytes, list[int]] = {
-            topic_id: list(repeat(NOBODY, partition_counts[topic_id]))
+            topic_id: list(repeat(NO_OWNER, partition_counts[topic_id]))
             for topic_id in self._subscribers
         }
         self._sizes = [0] * len(group.members)
@@ -250,7 +250,7 @@ class _Builder:
     def _give_out(self) -> None:
         for topic_id in self._topic_ids:
             owners = self._owners[topic_id]
-            unassigned = [number for number, owner in enumerate(owners) if owner == NOBODY]
+            unassigned = [number for number, owner in enumerate(owners) if owner == NO_OWNER]
             if not unassigned:
                 continue
             balancer = Balancer(self._sizes, self._subscribers[topic_id])
@@ -295,7 +295,7 @@ class _Builder:
 
     def _assign(self, owners: list[int], partition: int, number: int) -> None:
         before = owners[partition]
-        if before != NOBODY:
+        if before != NO_OWNER:
             self._sizes[before] -= 1
         owners[partition] = number
         self._sizes[number] += 1

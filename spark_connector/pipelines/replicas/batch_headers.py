@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound="Message")
 
-METADATA_VERSION = 9
-FETCH_VERSION = 11
+LEADERS_METADATA_VERSION = 9
+HEADERS_FETCH_VERSION = 11
 """The last with names for topics, and no tagged fields; every Kafka since 2.3 serves it."""
 
-FETCH_BYTES = 8 << 20
-FRAME_BYTES_MAX = 1 << 30
-TIMEOUT_S = 60.0
-CLIENT_ID = "odradek-audit"
+HEADERS_FETCH_BYTES = 8 << 20
+RESPONSE_BYTES_MAX = 1 << 30
+REQUEST_TIMEOUT_S = 60.0
+AUDIT_CLIENT_ID = "odradek-audit"
 
 
 class BatchHeader(NamedTuple):
@@ -58,7 +58,7 @@ class PlainConnection:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
+        self._socket = socket.create_connection((host.strip("[]"), int(port)), REQUEST_TIMEOUT_S)
         self._ids = itertools.count(1)
 
     def __enter__(self) -> PlainConnection:
@@ -82,11 +82,11 @@ class PlainConnection:
         message = type(request)
         key = message.api_key
         assert key is not None
-        header = request_header(key, version, next(self._ids), CLIENT_ID)
+        header = request_header(key, version, next(self._ids), AUDIT_CLIENT_ID)
         body = b"".join([header, *message.encoder(version)(request)])
         self._socket.sendall(struct.pack(">i", len(body)) + body)
         (length,) = struct.unpack(">i", self._receive(4))
-        if not 0 <= length <= FRAME_BYTES_MAX:
+        if not 0 <= length <= RESPONSE_BYTES_MAX:
             raise ConnectionError(f"the broker announced an answer of {length} bytes")
         frame = self._receive(length)
         _, position = read_response_header(frame, key, version)
@@ -146,7 +146,7 @@ def _leader(bootstrap_servers: str, topic: str, partition: int) -> str:
                         allow_auto_topic_creation=False,
                     ),
                     messages.MetadataResponse,
-                    METADATA_VERSION,
+                    LEADERS_METADATA_VERSION,
                 )
         except OSError as error:
             failure = error
@@ -164,20 +164,22 @@ def _fetched(leader: PlainConnection, topic: str, partition: int, offset: int) -
     request = messages.FetchRequest(
         max_wait_ms=100,
         min_bytes=1,
-        max_bytes=FETCH_BYTES,
+        max_bytes=HEADERS_FETCH_BYTES,
         isolation_level=0,
         topics=[
             messages.FetchRequest.FetchTopic(
                 topic=topic,
                 partitions=[
                     messages.FetchRequest.FetchPartition(
-                        partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
+                        partition=partition,
+                        fetch_offset=offset,
+                        partition_max_bytes=HEADERS_FETCH_BYTES,
                     )
                 ],
             )
         ],
     )
-    answer = leader.ask(request, messages.FetchResponse, FETCH_VERSION)
+    answer = leader.ask(request, messages.FetchResponse, HEADERS_FETCH_VERSION)
     for each in (found for named in answer.responses for found in named.partitions):
         if each.error_code:
             raise KafkaError(ErrorCode(each.error_code))

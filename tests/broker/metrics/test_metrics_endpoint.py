@@ -12,7 +12,7 @@ import trio.testing
 from support.ports import ports_in_a_row
 
 from odradek.broker.metrics.endpoint import (
-    CONNECTIONS_MAX,
+    HTTP_CONNECTIONS_MAX,
     REQUEST_SECONDS_MAX,
     MetricsEndpoint,
     bind_metrics,
@@ -63,7 +63,7 @@ async def test_bytes_that_trickle_in_do_not_buy_more_time(served, autojump_clock
 
 
 async def test_too_many_connections_are_turned_away_until_one_ends(served, autojump_clock, nursery):
-    waiting = [connect(nursery, served) for _ in range(CONNECTIONS_MAX)]
+    waiting = [connect(nursery, served) for _ in range(HTTP_CONNECTIONS_MAX)]
     await trio.testing.wait_all_tasks_blocked()
     late = connect(nursery, served)
     assert (await read_all(late)).startswith(b"HTTP/1.1 503")

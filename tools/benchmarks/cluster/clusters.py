@@ -17,7 +17,7 @@ from ....testing.process.broker_process import BrokerProcess
 BROKER_IDS = (1, 2, 3)
 SECONDS_MAX = 60.0
 METADATA_VERSION = 9
-POLL_SECONDS = 0.01
+CLUSTER_POLL_SECONDS = 0.01
 """Between two looks at what a broker says."""
 
 
@@ -50,7 +50,7 @@ class ClusterUnderTest:
                     answers.append(metadata(wire, topics=False))
             if {len(each.brokers) for each in answers} == {len(BROKER_IDS)}:
                 return int(answers[0].controller_id)
-            time.sleep(POLL_SECONDS)
+            time.sleep(CLUSTER_POLL_SECONDS)
         raise SystemExit("the brokers do not know each other")
 
 

@@ -20,7 +20,13 @@ from pathlib import Path
 
 from ....bench.loads.wire import Wire, wire_to
 from ..measure import machine, summary, verdict
-from .clusters import POLL_SECONDS, SECONDS_MAX, ClusterUnderTest, in_three_processes, metadata
+from .clusters import (
+    CLUSTER_POLL_SECONDS,
+    SECONDS_MAX,
+    ClusterUnderTest,
+    in_three_processes,
+    metadata,
+)
 
 FILE_SECONDS_GOAL = 1.0
 ZOOKEEPER_SECONDS_GOAL = 2.0
@@ -38,7 +44,7 @@ def fail_over(cluster: ClusterUnderTest) -> float:
         with wire:
             while not names_another(wire, killed):
                 assert time.perf_counter() - began < SECONDS_MAX, "nobody replaces the controller"
-                time.sleep(POLL_SECONDS)
+                time.sleep(CLUSTER_POLL_SECONDS)
     return time.perf_counter() - began
 
 

@@ -34,14 +34,14 @@ from ....bench.loads.wire import wire_to
 from ....common.sentinels import DEBUGGING_REPLICA_ID, LATEST_TIMESTAMP
 from ....protocol import messages
 from ..measure import machine, summary, verdict
-from .clusters import BROKER_IDS, POLL_SECONDS, SECONDS_MAX, in_three_processes
+from .clusters import BROKER_IDS, CLUSTER_POLL_SECONDS, SECONDS_MAX, in_three_processes
 
-SHARE_MIN = 0.6
+SPEED_SHARE_MIN = 0.6
 LATENCY_TIMES_MAX = 2.0
-TOPIC = "catch-up"
+CATCH_UP_TOPIC = "catch-up"
 LEADER, OTHER, LATE = BROKER_IDS
 RECORD = b"r" * 1024
-PAUSE_SECONDS = 0.005
+RECORD_INTERVAL_SECONDS = 0.005
 """Between two records of the steady producer."""
 SETTLE_SECONDS = 3.0
 """Quiet before each measurement, so that all of them find their memory in the same state."""
@@ -76,8 +76,8 @@ class LatencyProbe:
                 assert error is None, error
                 self.latencies_ms.append((time.perf_counter() - began) * 1000)
 
-            self._producer.produce(TOPIC, b"steady", on_delivery=delivered)
-            self._producer.poll(PAUSE_SECONDS)
+            self._producer.produce(CATCH_UP_TOPIC, b"steady", on_delivery=delivered)
+            self._producer.poll(RECORD_INTERVAL_SECONDS)
         self._producer.flush(SECONDS_MAX)
 
     def __enter__(self) -> LatencyProbe:
@@ -100,7 +100,7 @@ def end_offset(address: str) -> int:
     requested = make.ListOffsetsPartition(partition_index=0, timestamp=LATEST_TIMESTAMP)
     request = make(
         replica_id=DEBUGGING_REPLICA_ID,
-        topics=[make.ListOffsetsTopic(name=TOPIC, partitions=[requested])],
+        topics=[make.ListOffsetsTopic(name=CATCH_UP_TOPIC, partitions=[requested])],
     )
     with wire_to(address) as wire:
         return int(wire.ask(request, LIST_OFFSETS_VERSION).topics[0].partitions[0].offset)
@@ -114,7 +114,7 @@ def write(bootstrap: str, megabytes: int) -> None:
     for number in range(megabytes * 1024):
         while True:
             try:
-                producer.produce(TOPIC, RECORD)
+                producer.produce(CATCH_UP_TOPIC, RECORD)
                 break
             except BufferError:
                 producer.poll(0.01)
@@ -138,12 +138,12 @@ def catch_up(megabytes: int) -> CatchUp:
         bootstrap = ",".join(cluster.addresses.values())
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         topic = NewTopic(
-            TOPIC,
+            CATCH_UP_TOPIC,
             1,
             replica_assignment=[[LEADER, OTHER, LATE]],
             config={"min.insync.replicas": "2"},
         )
-        admin.create_topics([topic])[TOPIC].result(SECONDS_MAX)
+        admin.create_topics([topic])[CATCH_UP_TOPIC].result(SECONDS_MAX)
         cluster.processes[LATE].kill()
         write(bootstrap, megabytes)
         disk, loopback = disk_speed(megabytes), loopback_speed(megabytes)
@@ -156,7 +156,7 @@ def catch_up(megabytes: int) -> CatchUp:
             goal = end_offset(cluster.addresses[LEADER])
             while end_offset(cluster.addresses[LATE]) < goal:
                 assert time.perf_counter() - began < SECONDS_MAX, "the follower does not catch up"
-                time.sleep(POLL_SECONDS)
+                time.sleep(CLUSTER_POLL_SECONDS)
             seconds = time.perf_counter() - began
             during_ms = steady.take()
         print(
@@ -217,7 +217,7 @@ def main() -> None:
     runs = [catch_up(arguments.megabytes) for _ in range(arguments.runs)]
     print(f"catching up {summary([run.speed for run in runs], 'MB/s')}")
     share = statistics.median(run.speed / run.bound for run in runs)
-    reached = verdict("of disk or loopback", share, SHARE_MIN, "x", at_most=False)
+    reached = verdict("of disk or loopback", share, SPEED_SHARE_MIN, "x", at_most=False)
     times = statistics.median(run.latency_times for run in runs)
     reached &= verdict("latency meanwhile", times, LATENCY_TIMES_MAX, "x", at_most=True)
     raise SystemExit(not reached)

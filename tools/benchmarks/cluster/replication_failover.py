@@ -31,9 +31,9 @@ from ..measure import machine, summary, verdict
 from .clusters import BROKER_IDS, SECONDS_MAX, ClusterUnderTest, in_three_processes
 
 SECONDS_GOAL = 1.5
-TOPIC = "failover"
+FAILOVER_TOPIC = "failover"
 RECORDS_BEFORE = 200
-PAUSE_SECONDS = 0.002
+RECORD_INTERVAL_SECONDS = 0.002
 """Between two records, and between two questions of the plain client."""
 PRODUCE_VERSION = 9
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
@@ -71,9 +71,9 @@ class SteadyProducer:
         deadline = time.perf_counter() + SECONDS_MAX
         while self.acknowledged < acknowledged:
             assert time.perf_counter() < deadline, "nothing is acknowledged any more"
-            self._producer.produce(TOPIC, b"record", on_delivery=self._delivered)
+            self._producer.produce(FAILOVER_TOPIC, b"record", on_delivery=self._delivered)
             self.sent += 1
-            self._producer.poll(PAUSE_SECONDS)
+            self._producer.poll(RECORD_INTERVAL_SECONDS)
         return time.perf_counter()
 
     def flush(self) -> None:
@@ -86,7 +86,7 @@ def acknowledged_elsewhere(addresses: list[str]) -> float:
     make = messages.ProduceRequest
     batch = build_batch([(None, b"plain", int(time.time() * 1000), ())])
     data = make.PartitionProduceData(index=0, records=batch)
-    topic = make.TopicProduceData(name=TOPIC, partition_data=[data])
+    topic = make.TopicProduceData(name=FAILOVER_TOPIC, partition_data=[data])
     request = make(acks=-1, timeout_ms=int(SECONDS_MAX * 1000), topic_data=[topic])
     deadline = time.perf_counter() + SECONDS_MAX
     with ExitStack() as stack:
@@ -96,12 +96,14 @@ def acknowledged_elsewhere(addresses: list[str]) -> float:
             if answer.responses[0].partition_responses[0].error_code == 0:
                 break
             assert time.perf_counter() < deadline, "nothing is acknowledged any more"
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(RECORD_INTERVAL_SECONDS)
     return time.perf_counter()
 
 
 def leader_of(admin: AdminClient) -> int:
-    return int(admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[0].leader)
+    return int(
+        admin.list_topics(FAILOVER_TOPIC, timeout=10).topics[FAILOVER_TOPIC].partitions[0].leader
+    )
 
 
 def fail_over(cluster: ClusterUnderTest, *, controller_too: bool) -> tuple[float, float]:
@@ -114,8 +116,10 @@ def fail_over(cluster: ClusterUnderTest, *, controller_too: bool) -> tuple[float
     others = [each for each in BROKER_IDS if each != controller]
     order = [controller, *others] if controller_too else [*others, controller]
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
-    topic = NewTopic(TOPIC, 1, replica_assignment=[order], config={"min.insync.replicas": "2"})
-    admin.create_topics([topic])[TOPIC].result(SECONDS_MAX)
+    topic = NewTopic(
+        FAILOVER_TOPIC, 1, replica_assignment=[order], config={"min.insync.replicas": "2"}
+    )
+    admin.create_topics([topic])[FAILOVER_TOPIC].result(SECONDS_MAX)
     producer = SteadyProducer(bootstrap)
     producer.send_until(RECORDS_BEFORE)
     leader = leader_of(admin)

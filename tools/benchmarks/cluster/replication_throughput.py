@@ -26,6 +26,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from ....bench.loads.produce_load import BATCH_BYTES
 from ....testing.process.broker_process import BrokerProcess
 from ..measure import machine, summary, verdict
 from .clusters import SECONDS_MAX, in_three_processes
@@ -33,15 +34,14 @@ from .clusters import SECONDS_MAX, in_three_processes
 SHARE_OF_ONE_MIN = 0.5
 TIMES_KAFKA_MIN = 1.5
 RECORD = b"r" * 1024
-BATCH_BYTES = 16 * 1024
-PARTITIONS = 6
+REPLICATED_PARTITIONS = 6
 WARM_UP_MEGABYTES = 20
 
 
 def make_topic(bootstrap: str, name: str, replicas: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topic = NewTopic(
-        name, PARTITIONS, replicas, config={"min.insync.replicas": str(min(replicas, 2))}
+        name, REPLICATED_PARTITIONS, replicas, config={"min.insync.replicas": str(min(replicas, 2))}
     )
     admin.create_topics([topic])[name].result(SECONDS_MAX)
 
@@ -73,7 +73,10 @@ def megabytes_per_second(bootstrap: str, topic: str, acks: str, megabytes: int) 
         while True:
             try:
                 producer.produce(
-                    topic, RECORD, partition=number // 15 % PARTITIONS, on_delivery=delivered
+                    topic,
+                    RECORD,
+                    partition=number // 15 % REPLICATED_PARTITIONS,
+                    on_delivery=delivered,
                 )
                 break
             except BufferError:

@@ -23,14 +23,16 @@ from ..measure import broker, machine, summary
 
 APPLIED_SECONDS_MAX = 0.050
 PAUSE_SECONDS_MAX = 0.010
-VERSION = 8
+UPDATE_METADATA_VERSION = 8
 REPLICAS = [1, 2, 3]
 
 
 def encode(message: messages.UpdateMetadataRequest) -> bytes:
     """The request as a frame."""
-    header = request_header(6, VERSION, 1, "benchmark")
-    body = b"".join(map(bytes, messages.UpdateMetadataRequest.encoder(VERSION)(message)))
+    header = request_header(6, UPDATE_METADATA_VERSION, 1, "benchmark")
+    body = b"".join(
+        map(bytes, messages.UpdateMetadataRequest.encoder(UPDATE_METADATA_VERSION)(message))
+    )
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 

@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from .ports import brokers_known, free_ports
 
-START_SECONDS_MAX = 180.0
+PEER_START_SECONDS_MAX = 180.0
 END_SECONDS_MAX = 30.0
 ADMIN_SECONDS_MAX = 60.0
 LOG_BYTES_TOLD = 500
@@ -86,8 +86,8 @@ class Peer(ABC):
         while not all(brokers_known(port) == len(self.ports) for port in self.ports):
             if not self.runs():
                 raise Failed(f"{self.name} did not start: {self._last_words()}")
-            if time.monotonic() - began > START_SECONDS_MAX:
-                raise Failed(f"{self.name} was not ready within {START_SECONDS_MAX:.0f} s")
+            if time.monotonic() - began > PEER_START_SECONDS_MAX:
+                raise Failed(f"{self.name} was not ready within {PEER_START_SECONDS_MAX:.0f} s")
             time.sleep(0.005)
         self.ready_seconds = time.monotonic() - began
 

@@ -10,7 +10,7 @@ PORTS = range(20_000, 30_000)
 """Below those that a system gives to whoever asks for any: a peer that is started again finds its
 port as it left it."""
 ANSWER_BYTES_MAX = 1 << 20
-ANSWER_SECONDS_MAX = 5.0
+PORT_ANSWER_SECONDS_MAX = 5.0
 METADATA_V1_NO_TOPICS = b"\x00\x03\x00\x01\x00\x00\x00\x2a\xff\xff\x00\x00\x00\x00"
 
 
@@ -31,7 +31,7 @@ def brokers_known(port: int) -> int:
     address = ("127.0.0.1", port)
     with (
         contextlib.suppress(OSError),
-        socket.create_connection(address, timeout=ANSWER_SECONDS_MAX) as sock,
+        socket.create_connection(address, timeout=PORT_ANSWER_SECONDS_MAX) as sock,
     ):
         sock.sendall(len(METADATA_V1_NO_TOPICS).to_bytes(4, "big") + METADATA_V1_NO_TOPICS)
         answer = _exactly(sock, 12)  # its size, the correlation id, the number of brokers

@@ -7,19 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from ..measure import UNITS
 from .goals import ITSELF, judged
 from .slots import Medians, changes, figures_of, ratio
 
-UNITS = {
-    "rate": "/s",
-    "cpu_us": "us CPU",
-    "p50_ms": "ms p50",
-    "p99_ms": "ms p99",
-    "memory_mb": "MB",
-    "ready_s": "s",
-    "kb_each": "KB each",
-    "busy_loss": "of the busy rate lost",
-}
 VERDICTS = {True: "reached", False: "MISSED", None: "-"}
 
 

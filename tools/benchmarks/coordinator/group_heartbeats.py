@@ -23,13 +23,13 @@ from collections.abc import Sequence
 from ....bench.run.calibration import calibrate
 from ....protocol import messages
 from ..measure import MeasuredBroker, broker, machine, summary, verdict
-from .group_rebalance import SECONDS_MAX, MemberConnection, check, join_all, members_of
+from .group_rebalance import REBALANCE_SECONDS_MAX, MemberConnection, check, join_all, members_of
 
 CPU_PERCENT_GOAL = 10
 MEMBERS_PER_GROUP = 3
 CLASSIC_INTERVAL_SECONDS = 3.0
-PARTITIONS = 6
-TOPIC = "orders"
+GROUP_PARTITIONS = 6
+GROUP_TOPIC = "orders"
 REST_SECONDS = 2
 Owned = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
 HEADER_BYTES = 9
@@ -105,12 +105,12 @@ def consumer_frames(members: list[MemberConnection]) -> list[bytes]:
                 member_id=member.id,
                 member_epoch=0,
                 rebalance_timeout_ms=60_000,
-                subscribed_topic_names=[TOPIC],
+                subscribed_topic_names=[GROUP_TOPIC],
                 topic_partitions=[],
             )
         )
         _follow(member, owned)
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + REBALANCE_SECONDS_MAX
     while not _have_settled(members, owned):
         check(time.monotonic() < deadline, "groups that do not settle")
         for member in members:
@@ -151,7 +151,7 @@ def _have_settled(
         epochs[member.group].add(member.generation)
     return all(len(each) == 1 for each in epochs.values()) and all(
         sum(len(each.partitions) for each in owned.get(member, ()))
-        == PARTITIONS // MEMBERS_PER_GROUP
+        == GROUP_PARTITIONS // MEMBERS_PER_GROUP
         for member in members
     )
 
@@ -174,7 +174,7 @@ def measured(running: MeasuredBroker, beats: Beats, options: argparse.Namespace)
 def create_topic(member: MemberConnection) -> None:
     """The topic that consumer groups read."""
     topic = messages.CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
+        name=GROUP_TOPIC, num_partitions=GROUP_PARTITIONS, replication_factor=1
     )
     member.send(messages.CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
     check(member.receive().topics[0].error_code == 0, "no topic")

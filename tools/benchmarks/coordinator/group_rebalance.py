@@ -24,8 +24,8 @@ from ....protocol.codec.message import Message
 from ..measure import broker, machine, summary, verdict
 
 SECONDS_GOAL = 0.2
-SECONDS_MAX = 60.0
-SESSION_MS = 45_000
+REBALANCE_SECONDS_MAX = 60.0
+REBALANCE_SESSION_MS = 45_000
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"
 ASSIGNMENT = (
     b"\x00\x00\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"
@@ -76,7 +76,7 @@ class MemberConnection:
             group_id=self.group,
             member_id=self.id,
             protocol_type="consumer",
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=REBALANCE_SESSION_MS,
             rebalance_timeout_ms=60_000,
             protocols=[protocol(name="range", metadata=SUBSCRIPTION)],
         )
@@ -138,7 +138,7 @@ def members_of(address: str, groups: Iterable[str]) -> Iterator[list[MemberConne
             stack.callback(member.socket.close)
         keys = sorted({member.group for member in members})
         request = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=keys)
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + REBALANCE_SECONDS_MAX
         while True:
             members[0].send(request)
             if not any(each.error_code for each in members[0].receive().coordinators):
@@ -183,7 +183,7 @@ def rebalance(members: list[MemberConnection]) -> float:
             selector.register(member.socket, selectors.EVENT_READ, member)
         joining, syncing = set(members), set(members)
         while syncing:
-            for key, _ in selector.select(SECONDS_MAX):
+            for key, _ in selector.select(REBALANCE_SECONDS_MAX):
                 member = key.data
                 if member in joining:
                     joining.remove(member)
@@ -203,7 +203,7 @@ def wait_until_joining(member: MemberConnection, ids: set[str]) -> None:
     """Wait until the group rebalances, and all others of it wait for this member."""
     host, port = member.socket.getpeername()
     other = MemberConnection(f"{host}:{port}", member.group)
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + REBALANCE_SECONDS_MAX
     while True:
         other.send(messages.DescribeGroupsRequest(groups=[member.group]))
         group = other.receive().groups[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..measure import MeasuredBroker
-from .connections import BUSY, TOPIC
+from .connections import BUSY, LOAD_TOPIC
 from .loading import loaded, member_of
 from .requests import create_topics, fetches, produces
 from .series import Figures, Series
@@ -18,9 +18,9 @@ BY_SIZE = "bytes are received, checked and written, or sent"
 def produced(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Produce with so many records of 100 bytes in its batch."""
     with member_of(running) as member:
-        create_topics(member, [TOPIC], 1, {"retention.bytes": "100000000"})
+        create_topics(member, [LOAD_TOPIC], 1, {"retention.bytes": "100000000"})
     for value in values:
-        requests = produces(TOPIC, count=value)
+        requests = produces(LOAD_TOPIC, count=value)
         loaded(running, requests, BUSY, seconds / 2)
         yield loaded(running, requests, BUSY, seconds)
 
@@ -28,12 +28,12 @@ def produced(running: MeasuredBroker, values: Sequence[int], seconds: float) -> 
 def fetched(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Fetch of so many bytes, out of batches of 10 records."""
     with member_of(running) as member:
-        create_topics(member, [TOPIC], 1)
-        requests = produces(TOPIC, count=10)
+        create_topics(member, [LOAD_TOPIC], 1)
+        requests = produces(LOAD_TOPIC, count=10)
         for _ in range(FILLED_RECORDS // 10):
             member.wire.exchange(requests.frames[0])
     for value in values:
-        requests = fetches(TOPIC, [0], value)
+        requests = fetches(LOAD_TOPIC, [0], value)
         loaded(running, requests, BUSY, seconds / 2)
         yield loaded(running, requests, BUSY, seconds)
 

@@ -11,7 +11,7 @@ from ....bench.loads.wire import frame_of
 from ....protocol import messages
 from ..coordinator.group_rebalance import SUBSCRIPTION, MemberConnection, check
 from ..measure import MeasuredBroker
-from .connections import BUSY, TOPIC
+from .connections import BUSY, LOAD_TOPIC
 from .loading import EncodedRequests, loaded, member_of
 from .requests import (
     CONSUMER_HEARTBEAT_ERROR_AT,
@@ -25,10 +25,10 @@ from .requests import (
 from .series import Figures, Series
 
 ONE_GROUP = "group-0"
-SESSION_MS = 1_800_000
+LONG_SESSION_MS = 1_800_000
 """Longer than any run: nobody is to leave while others are measured."""
 
-PARTITIONS = 100
+SUBSCRIBED_PARTITIONS = 100
 SETTLE_SECONDS_MAX = 120
 ASSIGNMENT_SECONDS = 1.5
 """A little more than group.consumer.assignment.interval.ms: no assignment is to come any more."""
@@ -39,17 +39,17 @@ def with_offsets(
 ) -> Iterator[Figures]:
     """So many groups that have committed an offset; one of them goes on."""
     with member_of(running) as connection:
-        create_topics(connection, [TOPIC], 1)
+        create_topics(connection, [LOAD_TOPIC], 1)
         find_coordinator(connection, ONE_GROUP)
-        loaded(running, commits([ONE_GROUP], TOPIC), BUSY, seconds / 2)
+        loaded(running, commits([ONE_GROUP], LOAD_TOPIC), BUSY, seconds / 2)
         made = 0
         for value in values:
-            requests = commits([f"group-{n}" for n in range(made, value)], TOPIC)
+            requests = commits([f"group-{n}" for n in range(made, value)], LOAD_TOPIC)
             for frame in requests.frames:
                 answer = connection.wire.exchange(frame)
                 check(bytes(answer[requests.error_at :][:2]) == b"\0\0", answer)
             made = value
-            yield loaded(running, commits([ONE_GROUP], TOPIC), BUSY, seconds)
+            yield loaded(running, commits([ONE_GROUP], LOAD_TOPIC), BUSY, seconds)
 
 
 def with_members(
@@ -76,7 +76,7 @@ def _joined(connection: MemberConnection, group: str) -> bytes:
                 group_id=group,
                 member_id=connection.id,
                 protocol_type="consumer",
-                session_timeout_ms=SESSION_MS,
+                session_timeout_ms=LONG_SESSION_MS,
                 rebalance_timeout_ms=60_000,
                 protocols=[protocol(name="range", metadata=SUBSCRIPTION)],
             )
@@ -98,7 +98,7 @@ def of_one_group(
     """So many members of one consumer group (KIP-848), whose heartbeats come in turns."""
     members: list[ConsumerMember] = []
     with member_of(running) as connection:
-        create_topics(connection, [TOPIC], PARTITIONS)
+        create_topics(connection, [LOAD_TOPIC], SUBSCRIBED_PARTITIONS)
         find_coordinator(connection, ONE_GROUP)
         for value in values:
             for _ in range(len(members), value):
@@ -128,7 +128,7 @@ def _heartbeat(member: ConsumerMember) -> messages.ConsumerGroupHeartbeatRequest
         member_id=member.id,
         member_epoch=member.epoch,
         rebalance_timeout_ms=60_000 if not member.epoch else -1,
-        subscribed_topic_names=None if member.epoch else [TOPIC],
+        subscribed_topic_names=None if member.epoch else [LOAD_TOPIC],
         topic_partitions=member.owned,
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..coordinator.group_rebalance import check
 from ..measure import MeasuredBroker
-from .connections import BUSY, TOPIC
+from .connections import BUSY, LOAD_TOPIC
 from .loading import EncodedRequests, loaded, member_of, rest
 from .requests import SESSION_ERROR_AT, create_topics, metadata, produces, session_fetch
 from .series import Figures, Series
@@ -20,8 +20,8 @@ SESSION_FETCHES_A_SECOND_MAX = 30_000
 def idle(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """So many partitions that nobody writes, and one that is written."""
     with member_of(running) as member:
-        create_topics(member, [TOPIC], 1)
-        loaded(running, produces(TOPIC), BUSY, seconds / 2)
+        create_topics(member, [LOAD_TOPIC], 1)
+        loaded(running, produces(LOAD_TOPIC), BUSY, seconds / 2)
         made = 0
         for value in values:
             whole = range(made // PARTITIONS_PER_TOPIC, value // PARTITIONS_PER_TOPIC)
@@ -32,7 +32,7 @@ def idle(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iter
             made = value - odd
             rest(running)
             idle_percent = _idle_percent(running, 2 * seconds)
-            figures = loaded(running, produces(TOPIC), BUSY, seconds)
+            figures = loaded(running, produces(LOAD_TOPIC), BUSY, seconds)
             yield {**figures, "idle_percent": idle_percent}
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ..measure import UNITS
 from .growth_rate import each_kilobytes, growth
-from .series import UNITS, Figures, Series
+from .series import Figures, Series
 
 COLUMNS_MAX = 3
 HEADROOM = 1.12

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..coordinator.group_rebalance import MemberConnection
 from ..measure import MeasuredBroker
-from .connections import BUSY, TOPIC
+from .connections import BUSY, LOAD_TOPIC
 from .loading import loaded, member_of, rest
 from .requests import create_topics, fetches, produce, produces, records
 from .series import Figures, Series
@@ -28,7 +28,7 @@ ROLLING = {"segment.ms": "1", "segment.jitter.ms": "0", "retention.ms": "-1"}
 def written(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
     """Produce to a log of so many segments."""
     for _ in _grown(running, values):
-        yield loaded(running, produces(TOPIC), BUSY, seconds)
+        yield loaded(running, produces(LOAD_TOPIC), BUSY, seconds)
 
 
 def read(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
@@ -36,16 +36,16 @@ def read(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iter
     for value in _grown(running, values):
         end = value * RECORDS_PER_SEGMENT
         offsets = [(number * FAR_APART) % end for number in range(FETCHES)]
-        yield loaded(running, fetches(TOPIC, offsets, FETCH_BYTES), BUSY, seconds)
+        yield loaded(running, fetches(LOAD_TOPIC, offsets, FETCH_BYTES), BUSY, seconds)
 
 
 def _grown(running: MeasuredBroker, values: Sequence[int]) -> Iterator[int]:
     """Let a log grow to each number of segments, of which the last is the active one."""
     began_ms = int(time.time() * 1000) - values[-1] * STEP_MS
     with member_of(running) as member:
-        create_topics(member, [TOPIC], 1, ROLLING)
+        create_topics(member, [LOAD_TOPIC], 1, ROLLING)
         _send(member, began_ms)
-        loaded(running, fetches(TOPIC, [0], FETCH_BYTES), BUSY, WARM_UP_SECONDS)
+        loaded(running, fetches(LOAD_TOPIC, [0], FETCH_BYTES), BUSY, WARM_UP_SECONDS)
         made = 1
         for value in values:
             for number in range(made, value):
@@ -57,7 +57,7 @@ def _grown(running: MeasuredBroker, values: Sequence[int]) -> Iterator[int]:
 
 def _send(member: MemberConnection, timestamp_ms: int) -> None:
     batch = records(RECORDS_PER_SEGMENT, timestamp_ms=timestamp_ms)
-    member.wire.exchange(produce(TOPIC, [0], batch))
+    member.wire.exchange(produce(LOAD_TOPIC, [0], batch))
 
 
 SERIES = (

@@ -11,13 +11,6 @@ Figures = dict[str, float]
 """By name: `rate` in requests a second, `cpu_us` the broker's own processor time for one of them,
 `memory_mb` its resident memory, `idle_percent` of a core while nobody asks anything."""
 
-UNITS = {
-    "rate": "/s",
-    "cpu_us": "us CPU",
-    "memory_mb": "MB",
-    "idle_percent": "% of a core, idle",
-}
-
 Measure = Callable[[MeasuredBroker, Sequence[int], float], Iterator[Figures]]
 """`measure(broker, values, seconds)` goes through ascending values and yields each one's figures.
 The broker is fresh; `seconds` is how long each load goes on."""

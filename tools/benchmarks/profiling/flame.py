@@ -9,7 +9,7 @@ from .stages import KERNEL, STAGES, stage_of
 
 WIDTH, ROW, LEFT, TOP = 1200, 17, 10, 34
 CHARACTER = 6.3
-SHARE_MIN = 0.002
+FRAME_SHARE_MIN = 0.002
 COLOURS = (
     "#8dd3c7",
     "#bcdff1",
@@ -62,7 +62,7 @@ def flame_graph(costs: Mapping[tuple[str, ...], float], title: str) -> str:
     root = _Box()
     for stack, cost in costs.items():
         root.add(stack, cost, stage_of(stack))
-    least = root.cost * SHARE_MIN
+    least = root.cost * FRAME_SHARE_MIN
     height = TOP + root.depth(least) * ROW + 30
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '

@@ -32,13 +32,13 @@ from ....protocol.records.batch import CRC_COVERS_FROM
 from ....protocol.records.crc import crc32c
 from ....storage import Log, LogConfig, TopicPartition, load_log
 from ..measure import machine, summary, verdict
+from .read import NOW_MS
 
 SHARE_MIN = 0.6
 DIFFERENT_BATCHES = 16
 """As many receive buffers of connections; together they are larger than a core's first cache."""
 
 NO_OFFSET = bytes(8)
-NOW_MS = 1_700_000_000_000
 
 EACH_64K_DIVISOR = 16
 

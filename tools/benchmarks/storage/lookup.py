@@ -20,14 +20,15 @@ from collections.abc import Callable, Sequence
 
 from ....bench.run.calibration import calibrate
 from ....protocol.records import build_batch
-from ....storage import Log, LogConfig, TopicPartition, load_log
+from ....storage import Log, LogConfig, load_log
 from ..measure import machine, verdict
+from .read import BENCH
 
 RATIO_MAX = 1.2
 FEW_SEGMENTS = 10
 BATCHES_PER_SEGMENT = 32
 RECORDS_PER_BATCH = 5
-VALUE = bytes(200)
+LOOKUP_VALUE = bytes(200)
 PLACES = 9
 """How many segments are looked into in a round: the few have so many that are closed."""
 
@@ -35,7 +36,6 @@ WARM_TIMES = 100
 CACHES_BYTES = 64_000_000
 BEGAN_MS = 1_700_000_000_000
 BATCH_MS = 10
-BENCH = TopicPartition("bench", 0)
 
 
 def by_offset(log: Log, number: int) -> None:
@@ -122,7 +122,7 @@ class Contender:
 
 def batch_at(now_ms: int) -> bytearray:
     """A batch whose records have a time."""
-    return build_batch([(None, VALUE, now_ms, [])] * RECORDS_PER_BATCH)
+    return build_batch([(None, LOOKUP_VALUE, now_ms, [])] * RECORDS_PER_BATCH)
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ BYTES_PER_PARTITION_MAX = 10_000
 DESCRIPTORS_MAX = 1_000
 """Whatever the number of partitions: so many are open when all of them are idle."""
 
-SETTLE_SECONDS = 2.0
+IDLE_SETTLE_SECONDS = 2.0
 """What is done right after the start is over by then."""
 TRIES = 3
 
@@ -41,7 +41,7 @@ def main() -> int:
     count: int = parser.parse_args().partitions
     with tempfile.TemporaryDirectory(prefix="odradek-bench-") as folder:
         with BrokerProcess(Path(folder) / "empty") as broker:
-            time.sleep(SETTLE_SECONDS)
+            time.sleep(IDLE_SETTLE_SECONDS)
             bare_bytes = resident_bytes(broker.pid)
         data = Path(folder) / "data"
         with BrokerProcess(data) as broker:
@@ -56,7 +56,7 @@ def main() -> int:
             with BrokerProcess(data) as broker:
                 load_seconds.append(time.perf_counter() - began)
                 load_cpu_seconds.append(cpu_seconds(broker.pid))
-                time.sleep(SETTLE_SECONDS)
+                time.sleep(IDLE_SETTLE_SECONDS)
                 bytes_each = (resident_bytes(broker.pid) - bare_bytes) / count
                 descriptors = len(os.listdir(f"/proc/{broker.pid}/fd"))
         files = int(subprocess.check_output(f"find {data} -type f | wc -l", shell=True))

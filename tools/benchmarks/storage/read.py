@@ -21,13 +21,13 @@ import tempfile
 import time
 from collections.abc import Callable
 
+from ....bench.loads.produce_load import BATCH_BYTES
 from ....bench.run.calibration import calibrate
 from ....storage import FileSlice, Log, LogConfig, TopicPartition, load_log
 from ..measure import batch_of, machine, summary, verdict
 
 SHARE_MIN = 0.9
-BATCH_BYTES = 16 * 1024
-READ_BYTES = 1024 * 1024
+LOG_READ_BYTES = 1024 * 1024
 """Kafka's max.partition.fetch.bytes."""
 
 NOW_MS = 1_700_000_000_000
@@ -78,7 +78,7 @@ def by_slices(log: Log, sock: socket.socket) -> int:
     offset = 0
     useful = 0
     while offset < log.log_end_offset:
-        records = log.read(offset, READ_BYTES, upper_offset=log.log_end_offset).records
+        records = log.read(offset, LOG_READ_BYTES, upper_offset=log.log_end_offset).records
         assert isinstance(records, FileSlice)
         send(sock, records.fileno(), records.position, len(records))
         whole = len(records) // batch_bytes

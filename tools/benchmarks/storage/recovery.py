@@ -20,9 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ....bench.run.calibration import calibrate
-from ....storage import LogConfig, TopicPartition, load_log
+from ....storage import LogConfig, load_log
 from ....storage.io.files import Buffer, RealFile, RealFiles, StorageFile
 from ..measure import batch_of, machine, summary, verdict
+from .read import BENCH, NOW_MS
 
 RATIO_MAX = 1.2
 SMALL_BYTES = 1_000_000_000
@@ -30,8 +31,6 @@ LARGE_BYTES = 10_000_000_000
 SEGMENT_BYTES = 64 * 1024 * 1024
 CLOSED_BATCH_BYTES = 1_000_000
 TAIL_BATCH_BYTES = 16 * 1024
-NOW_MS = 1_700_000_000_000
-BENCH = TopicPartition("bench", 0)
 CONFIG = LogConfig(segment_bytes=SEGMENT_BYTES)
 EDGE_BYTES = 4096
 

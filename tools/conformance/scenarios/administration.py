@@ -14,11 +14,10 @@ from ....protocol.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from ..requests import metadata_of
+from ..requests import TIMEOUT_MS, metadata_of
 from ..scenario import scenario
 from ..talk import Talk
 
-TIMEOUT_MS = 30_000
 PREFERRED, UNCLEAN = 0, 1
 
 # -- log directories -----------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ..talk import Talk
 TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE = 2, 4, 8
 METRICS_RESOURCE, GROUP_RESOURCE = 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
-BROKER = "1"
+BROKER_NAME = "1"
 WHOLE_CLUSTER = ""
 
 PREFIXES = (
@@ -138,7 +138,7 @@ def resource_to_describe_is(talk: Talk, resource: tuple[int, str]) -> None:
     },
 )
 def setting_of_the_broker_is_described(talk: Talk, name: str) -> None:
-    requested = describing_configs(BROKER_RESOURCE, BROKER, name, include_synonyms=True)
+    requested = describing_configs(BROKER_RESOURCE, BROKER_NAME, name, include_synonyms=True)
     talk.ask(requested, talk.version)
 
 
@@ -149,7 +149,7 @@ def settings_of_the_broker_are_described(talk: Talk, prefix: str) -> None:
         for name in BROKER_DEFINITIONS
         if name.startswith(f"{prefix}.") and name not in OF_THE_MACHINE
     ]
-    requested = describing_configs(BROKER_RESOURCE, BROKER, *names, include_synonyms=True)
+    requested = describing_configs(BROKER_RESOURCE, BROKER_NAME, *names, include_synonyms=True)
     talk.ask(requested, talk.version)
 
 
@@ -163,7 +163,9 @@ def settings_of_the_cluster_are_described(talk: Talk) -> None:
 def several_resources_are_described(talk: Talk) -> None:
     talk.create_topic(talk.name())
     requested = describing_configs(TOPIC_RESOURCE, talk.name(), "retention.ms")
-    requested.resources += describing_configs(BROKER_RESOURCE, BROKER, "log.retention.ms").resources
+    requested.resources += describing_configs(
+        BROKER_RESOURCE, BROKER_NAME, "log.retention.ms"
+    ).resources
     requested.resources += describing_configs(TOPIC_RESOURCE, "absent-topic").resources
     talk.ask(requested, talk.version)
 
@@ -286,7 +288,7 @@ BROKER_CHANGES: dict[str, Sequence[Change]] = {
 
 @scenario(ApiKey.INCREMENTAL_ALTER_CONFIGS, cases=BROKER_CHANGES)
 def setting_of_the_broker_is_tried(talk: Talk, changes: Sequence[Change]) -> None:
-    talk.ask(changing(BROKER_RESOURCE, BROKER, *changes, dry=True), talk.version)
+    talk.ask(changing(BROKER_RESOURCE, BROKER_NAME, *changes, dry=True), talk.version)
 
 
 @scenario(ApiKey.INCREMENTAL_ALTER_CONFIGS, cases=BROKER_CHANGES)
@@ -375,7 +377,7 @@ def settings_of_a_topic_are_replaced(talk: Talk, settings: dict[str, str | None]
         "topic bad": (TOPIC_RESOURCE, "a/b"),
         "topic empty": (TOPIC_RESOURCE, ""),
         "broker absent": (BROKER_RESOURCE, "9"),
-        "logger": (LOGGER_RESOURCE, BROKER),
+        "logger": (LOGGER_RESOURCE, BROKER_NAME),
         "kind unknown": (77, "x"),
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....broker.handlers.offset_commit import FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS
 from ....common.sentinels import ZERO_UUID
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
@@ -12,16 +13,15 @@ from ..talk import Talk
 from .classic_groups import Member, leaving, stable
 from .consumer_groups import joined, topic_for_groups
 
-FIRST_VERSION_WITH_TOPIC_IDS = 10
 FIRST_VERSION_WITH_GROUPS = 8
-NOBODY = Member("", "", -1)
+NO_MEMBER = Member("", "", -1)
 
 
 def committing(
     group: str,
     topic: str | bytes,
     offsets: dict[int, int],
-    member: Member = NOBODY,
+    member: Member = NO_MEMBER,
     *,
     metadata: str | None = "",
     leader_epoch: int = -1,
@@ -58,7 +58,7 @@ def fetching(
     group: str,
     topic: str | bytes | None,
     *partitions: int,
-    member: Member = NOBODY,
+    member: Member = NO_MEMBER,
     stable_only: bool = False,
 ) -> OffsetFetchRequest:
     """A request for offsets of one topic, or of all (None)."""
@@ -86,7 +86,7 @@ def fetching(
 def topic_of(talk: Talk, partitions: int = 2) -> Any:
     """Create the scenario's topic: its name, or its id where the version goes by ids."""
     topic_id = topic_for_groups(talk, talk.name(), partitions)
-    return topic_id if talk.version >= FIRST_VERSION_WITH_TOPIC_IDS else talk.name()
+    return topic_id if talk.version >= FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS else talk.name()
 
 
 def with_group(talk: Talk, partitions: int = 2) -> tuple[str, Any]:

@@ -12,12 +12,12 @@ from ....protocol.messages import (
     DeleteRecordsRequest,
     DeleteTopicsRequest,
 )
+from ..requests import TIMEOUT_MS
 from ..scenario import NEWEST, scenario
 from ..talk import Talk
 
-TIMEOUT_MS = 30_000
 LONGEST_NAME = 249
-SETTINGS: dict[str, str | None] = {
+TOPIC_SETTINGS: dict[str, str | None] = {
     "retention.ms": "5000",
     "cleanup.policy": "compact,delete",
 }
@@ -74,7 +74,7 @@ def creation_is_only_validated(talk: Talk) -> None:
 
 @scenario(ApiKey.CREATE_TOPICS)
 def topic_takes_settings(talk: Talk) -> None:
-    topic = new_topic(talk.name(), settings=SETTINGS)
+    topic = new_topic(talk.name(), settings=TOPIC_SETTINGS)
     talk.ask(creation(topic), talk.version)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....common.sentinels import READ_COMMITTED
+from ....common.sentinels import NO_PRODUCER_EPOCH, READ_COMMITTED
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import (
     AddPartitionsToTxnRequest,
@@ -17,8 +17,7 @@ from ..scenario import scenario
 from ..talk import TRANSACTION, Talk
 from .reading import BY_NAME, fetched
 
-TIMEOUT_MS = 60_000
-NOBODY = -1
+TRANSACTION_TIMEOUT_MS = 60_000
 PRODUCE_AFTER_ADDING, PRODUCE_THAT_ADDS = 11, 12
 END_OF_FIRST_GENERATION, END_OF_SECOND = 4, 5
 LAST_VERSION_OF_CLIENTS = 3
@@ -43,7 +42,7 @@ class ProducerIdentity(NamedTuple):
 
 def initiation(transactional_id: str | None, **fields: Any) -> InitProducerIdRequest:
     """A request for a producer id."""
-    given = {"transaction_timeout_ms": TIMEOUT_MS, **fields}
+    given = {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS, **fields}
     return InitProducerIdRequest(transactional_id=transactional_id, **given)
 
 
@@ -212,7 +211,7 @@ def wrong(talk: Talk, shift: tuple[int, int]) -> ProducerIdentity:
     """A producer that is not quite the one that is there, whose epoch is above zero."""
     started(talk)
     producer = started(talk)
-    epoch = NOBODY if shift[1] == -99 else producer.epoch + shift[1]
+    epoch = NO_PRODUCER_EPOCH if shift[1] == -99 else producer.epoch + shift[1]
     return producer._replace(id=producer.id + shift[0], epoch=epoch)
 
 

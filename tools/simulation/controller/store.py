@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
+from ....common.sentinels import FOREVER_MS
 from ....metadata_store.embedded.node_table import NodeTable, Paths
 from ....metadata_store.embedded.watches import EmbeddedWatch, Watches
 from ....metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
@@ -22,8 +23,6 @@ from ....metadata_store.store import (
     WatchCallback,
     WatchEvent,
 )
-
-FOREVER_MS = 2**40
 
 ResultT = TypeVar("ResultT")
 

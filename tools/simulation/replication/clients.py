@@ -18,7 +18,7 @@ from .controller import TOPIC_ID
 from .invariants import InvariantBroken
 
 PRODUCE_TIMEOUT_MS = 400
-RECORDS_MAX = 3
+PRODUCED_RECORDS_MAX = 3
 
 
 class ReplicationClients:
@@ -88,7 +88,7 @@ class ReplicationClients:
         answered: Callable[[PartitionResponse], None] = lambda response: None,
     ) -> None:
         values = []
-        for _ in range(self._random.randint(1, RECORDS_MAX)):
+        for _ in range(self._random.randint(1, PRODUCED_RECORDS_MAX)):
             self._sent += 1
             values.append(b"%d" % self._sent)
         now_ms = self._cluster.clock.now_ms()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ....common.sentinels import FOREVER_MS
 from ..disks.disk_faults import PowerCut
 from .broker import ReplicatingBroker
 from .cluster import ReplicatedCluster
 
 OPERATIONS_TO_GO_MAX = 40
-NEVER = 2**62
 
 
 class ReplicationFaults:
@@ -171,7 +171,7 @@ class ReplicationFaults:
             yield
             return
         to_go = self._armed_at - broker.files.operations
-        broker.files.cut_power_after(NEVER)
+        broker.files.cut_power_after(FOREVER_MS)
         yield
         broker.files.cut_power_after(to_go)
         self._armed_at = broker.files.operations + to_go
@@ -232,7 +232,7 @@ class ReplicationFaults:
         cluster.network.cut.clear()
         for broker in cluster.brokers:
             broker.frozen = False
-            broker.files.cut_power_after(NEVER)
+            broker.files.cut_power_after(FOREVER_MS)
         self._armed = None
         for broker in cluster.brokers:
             if not broker.alive:

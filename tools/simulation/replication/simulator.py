@@ -39,8 +39,8 @@ from .network import Call, FetcherDriver, Network
 from .rest import come_to_rest
 
 BROKERS = (1, 2, 3)
-TOPIC = "t"
-NOW_MS = 1_700_000_000_000
+SIMULATED_TOPIC = "t"
+START_MS = 1_700_000_000_000
 STEPS = 300
 """Steps of one run in which faults happen; about as many pass without."""
 STEPS_WITHOUT_REST_MAX = 400
@@ -67,9 +67,9 @@ class ReplicationSimulation:
         self.allows_unclean = seed % 5 == 4
         self.deletes_records = seed % 3 == 2
         self.partitions: Sequence[TopicPartition] = [
-            TopicPartition(TOPIC, each) for each in range(1 + seed % 2)
+            TopicPartition(SIMULATED_TOPIC, each) for each in range(1 + seed % 2)
         ]
-        self.clock = ManualClock(NOW_MS)
+        self.clock = ManualClock(START_MS)
         self.network = Network()
         self.store = ReplicationStore(self.partitions, BROKERS, self._state_written)
         self.invariants = ReplicationInvariants(
@@ -88,7 +88,7 @@ class ReplicationSimulation:
                 self.clock,
                 self.network,
                 self._isr_calls.send,
-                TOPIC,
+                SIMULATED_TOPIC,
                 self.random,
                 Truncation.EPOCH_REQUEST if seed % 7 == 3 else Truncation.FETCH,
             )

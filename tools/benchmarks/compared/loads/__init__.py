@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .load import ComparedLoad
-from .of_bench import NAMES, bench_load
+from .of_bench import LOAD_NAMES, bench_load
 from .performance import (
     ACKS,
     COMPRESSIONS,
@@ -40,7 +40,7 @@ ONE_BROKER = [
     kafka_python_round_trip(),
     confluent_round_trip(),
     confluent_round_trip(PARTITIONS_MANY),
-    *map(bench_load, NAMES),
+    *map(bench_load, LOAD_NAMES),
     memory_after_a_gigabyte(),
     idle_connections_cost(5000),
 ]

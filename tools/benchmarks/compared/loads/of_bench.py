@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..peers import Failed, Peer
 from .load import ComparedLoad, Figures, Tools
 
-NAMES = (
+LOAD_NAMES = (
     "heartbeats, classic group",
     "heartbeats, consumer group",
     "transactions of 100 records",

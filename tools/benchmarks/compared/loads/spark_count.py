@@ -7,17 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ...measure import SPARK_SETTINGS
 from ..peers import Failed, Peer
 from .load import ComparedLoad, Figures, LeftOut, Tools, fresh_topic
 from .performance import RECORDS, produced
 
 PARTITIONS = 2
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-}
 
 
 class SparkCount:
@@ -61,7 +56,7 @@ class SparkCount:
             log_file = Path(folder) / "spark.log"
             try:
                 self._spark = spark_session(
-                    "bench", master="local[2]", conf=SETTINGS, log_file=log_file
+                    "bench", master="local[2]", conf=SPARK_SETTINGS, log_file=log_file
                 )
             except SparkConnectorError as error:
                 raise LeftOut(str(error)) from error
