@@ -15,17 +15,17 @@ from ....common.sentinels import NO_EPOCH
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....protocol.api_keys import ApiKey
+from ....protocol.codec.types import fixed_fields
 from ....protocol.errors import ProtocolError
-from ....protocol.messages import response_message
+from ....protocol.messages import request_message, response_message
 from ....protocol.varints import encode_unsigned_varint, read_unsigned_varint
 from ....replication.read.fetch import FetchPartition, FetchPartitionData
 from ..fetch_rules import FIRST_VERSION_WITH_TOPIC_IDS, partition_data
+from .marks import SHORT_MARK, encode_short_mark, find_marks
 
 FIRST_VERSION = 7
 """The first in which a whole Fetch may be refused, which is what remains when all else fails."""
-FIRST_VERSION_WITH_LEADER_EPOCHS = 9
 FIRST_FLEXIBLE_VERSION = 12
-FIRST_VERSION_WITHOUT_REPLICA_ID = 15
 ELEMENTS_MAX = 10_000
 """Requests for more topics, or more partitions of one, are not of the common kind."""
 NO_TAGS = 0
@@ -71,16 +71,12 @@ class FetchLayout:
         self.version = version
         self._is_flexible = version >= FIRST_FLEXIBLE_VERSION
         self._by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-        if self._is_flexible:
-            self._entry = struct.Struct(">iiqiqiB")
-        elif version >= FIRST_VERSION_WITH_LEADER_EPOCHS:
-            self._entry = struct.Struct(">iiqqi")
-        else:
-            self._entry = struct.Struct(">iqqi")
-        self.topics_after = 21 if version >= FIRST_VERSION_WITHOUT_REPLICA_ID else 25
+        self._names, formats = fixed_fields(messages.FetchRequest.FetchPartition, version)
+        self._entry = struct.Struct(f">{formats}B" if self._is_flexible else f">{formats}")
+        marked = messages.FetchRequest(session_epoch=SHORT_MARK)
+        encoded = b"".join(request_message(ApiKey.FETCH).encoder(version)(marked))
+        self.topics_after = find_marks(encoded, [encode_short_mark(SHORT_MARK)])[0] + 4
         """How many bytes of the body come before the topics."""
-        self.offset_after = 8 if version >= FIRST_VERSION_WITH_LEADER_EPOCHS else 4
-        """How many bytes of what asks for a partition come before the offset."""
         self.answer_head = bytes(10)
         """What an answer without a session or an error begins with: throttle time, error, id."""
         self.topic_end = b"\0" if self._is_flexible else b""
@@ -185,25 +181,18 @@ class FetchLayout:
         Raises:
             ValueError: it has tagged fields.
         """
-        last_fetched_epoch = leader_epoch = NO_EPOCH
-        if self._is_flexible:
-            index, leader_epoch, offset, last_fetched_epoch, start, max_bytes, tags = (
-                self._entry.unpack(entry)
-            )
-            if tags != NO_TAGS:
-                raise ValueError("a partition with tagged fields")
-        elif self.version >= FIRST_VERSION_WITH_LEADER_EPOCHS:
-            index, leader_epoch, offset, start, max_bytes = self._entry.unpack(entry)
-        else:
-            index, offset, start, max_bytes = self._entry.unpack(entry)
+        values = self._entry.unpack(entry)
+        if self._is_flexible and values[-1] != NO_TAGS:
+            raise ValueError("a partition with tagged fields")
+        said = dict(zip(self._names, values, strict=False))
         return FetchPartition(
-            TopicPartition(topic, index),
+            TopicPartition(topic, said["partition"]),
             topic_id,
-            offset,
-            max_bytes,
-            leader_epoch,
-            last_fetched_epoch,
-            start,
+            said["fetch_offset"],
+            said["partition_max_bytes"],
+            said.get("current_leader_epoch", NO_EPOCH),
+            said.get("last_fetched_epoch", NO_EPOCH),
+            said["log_start_offset"],
         )
 
     # -- the answer -------------------------------------------------------------------
