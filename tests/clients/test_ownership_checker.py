@@ -94,6 +94,16 @@ def test_owner_that_was_given_up_and_told_late_is_no_violation() -> None:
     assert ownership.violations() == []
 
 
+def test_owner_that_was_given_up_and_left_before_it_was_told_is_no_violation() -> None:
+    left_too = (
+        (10, "a", Change.ASSIGNED, {0, 1}, 1),
+        (20, "b", Change.ASSIGNED, {0, 1}, 2),
+        (30, "a", Change.LEFT, set(), -1),
+    )
+    assert kinds(history(*left_too)) == ["two owners at once"] * 2
+    assert history(*left_too, (40, "a", Change.LOST, {0, 1}, 1)).violations() == []
+
+
 def test_loss_excuses_no_second_owner_of_the_same_generation() -> None:
     ownership = history(
         (10, "a", Change.ASSIGNED, {0}, 1),

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from confluent_kafka import Producer
 
 from .churn_clients import JoinGroup
-from .ownership import Violation
 from .watched_group import Member, WatchedGroup
 
 MEMBERS = 20
@@ -124,9 +123,10 @@ class GroupChurn:
             member.wait_until_closed()
         self._watch.wait_until_settled([])
 
-    def violations(self) -> list[Violation]:
-        """What was wrong in all of it."""
-        return self._watch.violations(self.ends)
+    def check(self) -> None:
+        """Nothing was wrong in all of it; raises AssertionError with all callbacks otherwise."""
+        violations = self._watch.violations(self.ends)
+        assert not violations, "\n".join(map(str, [*violations, *self._watch.ownership.events]))
 
     def _chosen(self) -> list[int]:
         present, absent = list(self.members), list(set(range(MEMBERS)) - set(self.members))

@@ -10,7 +10,7 @@ when the group has settled none may be without one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from enum import Enum
 from typing import NamedTuple
 
@@ -90,9 +90,10 @@ class Ownership:
         """Add an event; those of one member come in their order.
 
         Returns:
-            Whether it counts; what a member tells after it left does not.
+            Whether it counts. What a member tells after it left does not, but for a loss: it had
+            been given up before, and left before its library knew.
         """
-        if event.member in self._left:
+        if event.member in self._left and event.change is not Change.LOST:
             return False
         if event.change is Change.LEFT:
             self._left.add(event.member)
@@ -221,7 +222,7 @@ def _two_at_once(events: list[OwnershipEvent]) -> list[Violation]:
         for partition in ended:
             del owners[partition][event.member]
         if event.change is Change.LOST:
-            overlaps = [o for o in overlaps if not _is_explained(o, event.member, ended)]
+            overlaps = [o for o in overlaps if not _is_explained(o, event.member, event.partitions)]
     found += [
         Violation(
             "two owners at once",
@@ -233,7 +234,7 @@ def _two_at_once(events: list[OwnershipEvent]) -> list[Violation]:
     return found
 
 
-def _is_explained(overlap: _Overlap, lost_by: str, partitions: set[int]) -> bool:
+def _is_explained(overlap: _Overlap, lost_by: str, partitions: Set[int]) -> bool:
     """Whether the member that owned it first had been given up when the second came."""
     return (
         overlap.first == lost_by
