@@ -48,7 +48,7 @@ def target(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> BenchTarge
     """The broker, as one that knows nothing newer."""
     ask = Wire._ask_versions
 
-    def asked(wire: Wire) -> ApiVersionRanges:
+    def requested(wire: Wire) -> ApiVersionRanges:
         served = ask(wire)
         return ApiVersionRanges(
             {
@@ -57,7 +57,7 @@ def target(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> BenchTarge
             }
         )
 
-    monkeypatch.setattr(Wire, "_ask_versions", asked)
+    monkeypatch.setattr(Wire, "_ask_versions", requested)
     return BenchTarget("127.0.0.1", broker.port)
 
 

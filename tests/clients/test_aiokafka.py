@@ -38,8 +38,8 @@ async def admin_client(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
 
 async def create(bootstrap: str, topic: str, partitions: int = 1, **configs: str) -> None:
     async with admin_client(bootstrap) as admin:
-        wanted = NewTopic(topic, partitions, 1, topic_configs=configs)
-        response = await admin.create_topics([wanted])
+        requested = NewTopic(topic, partitions, 1, topic_configs=configs)
+        response = await admin.create_topics([requested])
         ((_, code, _),) = response.topic_errors
         assert code == 0
 
@@ -113,8 +113,8 @@ def test_refused_topics_carry_their_error(broker, topic: str) -> None:
     async def scenario() -> None:
         await create(broker.bootstrap, topic)
         async with admin_client(broker.bootstrap) as admin:
-            wanted = [NewTopic(topic, 1, 1), NewTopic("not a name!", 1, 1)]
-            response = await admin.create_topics(wanted)
+            requested = [NewTopic(topic, 1, 1), NewTopic("not a name!", 1, 1)]
+            response = await admin.create_topics(requested)
         errors = {name: (for_code(code), text) for name, code, text in response.topic_errors}
         assert errors[topic][0] is TopicAlreadyExistsError
         assert errors["not a name!"][0] is InvalidTopicError

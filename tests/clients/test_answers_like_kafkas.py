@@ -65,8 +65,8 @@ def test_isolation_level_that_is_none_is_an_error_of_the_server(talk: Talk) -> N
 
 def test_negative_number_of_bytes_is_an_error_where_there_are_records(talk: Talk) -> None:
     for offset, error in ((0, ErrorCode.UNKNOWN_SERVER_ERROR), (3, ErrorCode.NONE)):
-        wanted = [partition(0, offset, partition_max_bytes=-1)]
-        answer = talk.ask(fetch(talk.name(), wanted), BY_NAME)
+        requested = [partition(0, offset, partition_max_bytes=-1)]
+        answer = talk.ask(fetch(talk.name(), requested), BY_NAME)
         assert the_partition(answer).error_code == error
 
 
@@ -97,8 +97,8 @@ def test_replicas_are_looked_at_before_their_number(talk: Talk) -> None:
 
 def test_election_everywhere_names_every_topic(talk: Talk) -> None:
     answer = talk.ask(electing(None))
-    told = {each.topic: each.partition_result for each in answer.replica_election_results}
-    assert told[talk.name()] == []
+    reported = {each.topic: each.partition_result for each in answer.replica_election_results}
+    assert reported[talk.name()] == []
 
 
 def test_election_that_is_not_needed_says_so(talk: Talk) -> None:

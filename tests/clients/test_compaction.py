@@ -47,8 +47,8 @@ def create_topic(compacting_broker) -> Callable[..., None]:
 
 def create_on(bootstrap: str, topic: str, configs: dict[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
-    wish = NewTopic(topic, num_partitions=1, replication_factor=1, config=configs)
-    admin.create_topics([wish])[topic].result(SECONDS_MAX)
+    target = NewTopic(topic, num_partitions=1, replication_factor=1, config=configs)
+    admin.create_topics([target])[topic].result(SECONDS_MAX)
 
 
 def write_rounds(bootstrap: str, topic: str, compression: str = "none") -> None:

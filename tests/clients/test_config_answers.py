@@ -42,8 +42,8 @@ def broker_id(connection) -> str:
 
 def test_changes_are_answered_as_by_kafka(broker, connection, broker_id, topic) -> None:
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        wanted = {"num_partitions": 1, "replication_factor": 1}
-        admin.create_topics({topic: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics({topic: requested}, wait_for_metadata=True)
     differing = []
     for case in CASES:
         name = case.name.replace(OWN, broker_id).replace(TOPIC_NAME, topic)

@@ -278,8 +278,8 @@ def test_offsets_are_found_by_timestamp(
     consumer = consume()
 
     def find(timestamp_ms: int) -> int:
-        wanted = [TopicPartition(topic, 0, timestamp_ms)]
-        (found,) = consumer.offsets_for_times(wanted, timeout=READ_SECONDS_MAX)
+        requested = [TopicPartition(topic, 0, timestamp_ms)]
+        (found,) = consumer.offsets_for_times(requested, timeout=READ_SECONDS_MAX)
         return found.offset
 
     assert find(start_ms + 3000) == 3
@@ -300,9 +300,9 @@ def test_offsets_are_listed(
         produce(producer, topic, [b"x"], timestamp=stamped_ms + (number == 3))
 
     def list_offset(spec: OffsetSpec) -> int:
-        wanted = {TopicPartition(topic, 0): spec}
+        requested = {TopicPartition(topic, 0): spec}
         committed = IsolationLevel.READ_COMMITTED
-        return result_of(admin.list_offsets(wanted, isolation_level=committed)).offset
+        return result_of(admin.list_offsets(requested, isolation_level=committed)).offset
 
     partition = TopicPartition(topic, 0)
     assert consume().get_watermark_offsets(partition, timeout=READ_SECONDS_MAX) == (0, 7)

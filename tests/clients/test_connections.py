@@ -65,8 +65,8 @@ def connect(broker) -> Iterator[Connect]:
 def two_partitions(broker, topic: str) -> str:
     """A topic of two partitions that can be read and written."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    wanted = {"num_partitions": 2, "replication_factor": 1}
-    admin.create_topics({topic: wanted}, wait_for_metadata=True)
+    requested = {"num_partitions": 2, "replication_factor": 1}
+    admin.create_topics({topic: requested}, wait_for_metadata=True)
     admin.close()
     with RawConnection(broker.port) as connection:
         while errors(ask_fetch(connection, topic, {0: 0, 1: 0})) != [NONE, NONE]:

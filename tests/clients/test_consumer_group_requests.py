@@ -77,8 +77,8 @@ def test_states_and_epochs_from_the_first_member_to_the_last(bench: Bench) -> No
     assert (second.epoch, second.assignment) == (3, {})
     assert peer.state == "Reconciling"
     assert peer.heartbeat("m2", 3).assignment is None
-    told = peer.heartbeat("m1", 2)
-    assert (told.epoch, told.assignment) == (2, {topic_id: {0, 1}})
+    reported = peer.heartbeat("m1", 2)
+    assert (reported.epoch, reported.assignment) == (2, {topic_id: {0, 1}})
     assert peer.heartbeat("m1", 2).assignment is None  # it was told once
     done = peer.heartbeat("m1", 2, owned={topic_id: [0, 1]})
     assert (done.epoch, done.assignment) == (3, None)
@@ -114,8 +114,8 @@ def test_what_a_description_tells(bench: Bench) -> None:
 def test_a_member_that_changes_its_subscription_gives_the_old_topic_up(bench: Bench) -> None:
     peer = bench.peer
     peer.join("m1", bench.orders)
-    told = peer.heartbeat("m1", 2, topics=[bench.payments])
-    assert (told.epoch, told.assignment) == (2, {})
+    reported = peer.heartbeat("m1", 2, topics=[bench.payments])
+    assert (reported.epoch, reported.assignment) == (2, {})
     done = peer.heartbeat("m1", 2, owned={})
     assert (done.epoch, done.assignment) == (3, {bench.payments_id: {0, 1}})
 
@@ -161,8 +161,8 @@ def test_a_member_may_join_again_in_any_epoch(bench: Bench) -> None:
     ],
 )
 def test_invalid_request(bench: Bench, member_id: str, epoch: int, changes: dict[str, Any]) -> None:
-    told = {"topics": [bench.orders], "owned": {}, "rebalance_timeout_ms": 30_000, **changes}
-    answer = bench.peer.heartbeat(member_id, epoch, **told)
+    reported = {"topics": [bench.orders], "owned": {}, "rebalance_timeout_ms": 30_000, **changes}
+    answer = bench.peer.heartbeat(member_id, epoch, **reported)
     assert answer.error == E.INVALID_REQUEST
     assert answer.message
     assert (answer.member_id, answer.epoch) == (None, 0)

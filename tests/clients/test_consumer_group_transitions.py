@@ -167,8 +167,8 @@ def test_a_group_goes_from_one_state_to_another(
 
 def test_a_member_gives_up_and_is_stable_again(peer: Peer, topic: Topic) -> None:
     reconciling(peer, topic)
-    told = peer.heartbeat("m1", 2)  # stable, must revoke
-    assert (told.epoch, told.assignment) == (2, {topic.id: {0, 1}})
+    reported = peer.heartbeat("m1", 2)  # stable, must revoke
+    assert (reported.epoch, reported.assignment) == (2, {topic.id: {0, 1}})
     assert peer.heartbeat("m1", 2, owned={topic.id: [0, 1, 2]}).epoch == 2  # unrevoked still
     assert peer.heartbeat("m1", 2, owned={topic.id: [0, 1]}).epoch == 3  # unrevoked, has all
 
@@ -184,8 +184,8 @@ def test_a_stable_member_gets_more_at_once_where_it_is_free(peer: Peer, topic: T
     reconciling(peer, topic)
     finish(peer, topic)
     peer.leave("m2")
-    told = peer.heartbeat("m1", 3)  # stable, has all
-    assert (told.epoch, told.assignment) == (4, {topic.id: {0, 1, 2, 3}})
+    reported = peer.heartbeat("m1", 3)  # stable, has all
+    assert (reported.epoch, reported.assignment) == (4, {topic.id: {0, 1, 2, 3}})
 
 
 def test_a_member_that_gives_up_is_asked_for_more_when_the_target_moves_on(
@@ -195,9 +195,9 @@ def test_a_member_that_gives_up_is_asked_for_more_when_the_target_moves_on(
     assert peer.heartbeat("m1", 2).assignment == {topic.id: {0, 1}}
     for name in ("m3", "m4"):
         peer.join(name, topic.name)
-    told = peer.heartbeat("m1", 2, owned={topic.id: [0, 1]})  # unrevoked, must revoke
-    assert told.epoch == 2
-    assert len((told.assignment or {})[topic.id]) == 1
+    reported = peer.heartbeat("m1", 2, owned={topic.id: [0, 1]})  # unrevoked, must revoke
+    assert reported.epoch == 2
+    assert len((reported.assignment or {})[topic.id]) == 1
 
 
 def test_a_member_that_gave_up_waits_for_what_the_next_target_gives_it(
@@ -208,8 +208,8 @@ def test_a_member_that_gave_up_waits_for_what_the_next_target_gives_it(
     peer.heartbeat("m1", 2)
     finish(peer, topic)
     peer.join("m0", topic.name, assignor="range")  # it stands first: 0 and 1 for it, 2 for m1
-    told = peer.heartbeat("m1", 3)
-    assert (told.epoch, told.assignment) == (3, {})
+    reported = peer.heartbeat("m1", 3)
+    assert (reported.epoch, reported.assignment) == (3, {})
     given_up = peer.heartbeat("m1", 3, owned={})  # unrevoked, must wait: 2 is m2's still
     assert (given_up.epoch, given_up.assignment) == (4, None)
     assert peer.heartbeat("m2", 3).assignment == {topic.id: {3}}
@@ -231,8 +231,8 @@ def test_a_member_that_waits_gives_up_when_the_target_moves_on(peer: Peer, topic
     assert (waiting.epoch, waiting.assignment) == (5, None)  # it waits for 2
     for name in ("m4", "m5"):
         peer.join(name, topic.name, assignor="range")  # one for each: m3 has 1
-    told = peer.heartbeat("m3", 5)  # unreleased, must revoke
-    assert (told.epoch, told.assignment) == (5, {})
+    reported = peer.heartbeat("m3", 5)  # unreleased, must revoke
+    assert (reported.epoch, reported.assignment) == (5, {})
     assert peer.heartbeat("m3", 5, owned={}).assignment == {topic.id: {1}}
 
 

@@ -46,8 +46,8 @@ class Bench:
 
     def create(self, topic: str, **configs: str) -> str:
         names = {name.replace("_", "."): value for name, value in configs.items()}
-        wanted = {"num_partitions": 1, "replication_factor": 1, "configs": names}
-        self.admin.create_topics({topic: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1, "configs": names}
+        self.admin.create_topics({topic: requested}, wait_for_metadata=True)
         return topic
 
     def alter(self, kind: ConfigResourceType, name: str, **settings: str | None) -> None:
@@ -288,14 +288,14 @@ def test_resources_with_settings_are_listed(bench: Bench, topic: str) -> None:
         found = bench.admin.list_config_resources()
         return {(kind, name) for kind, names in found.items() for name in names}
 
-    wanted = {
+    requested = {
         ("topic", topic),
         ("broker", bench.broker_id),
         ("broker_logger", bench.broker_id),
         ("group", group),
         ("client_metrics", metrics),
     }
-    wait_until(lambda: wanted <= listed(), otherwise="the new resources did not come true")
+    wait_until(lambda: requested <= listed(), otherwise="the new resources did not come true")
 
 
 def test_logger_is_changed_and_told(bench: Bench) -> None:
@@ -335,7 +335,7 @@ def test_librdkafka_changes_topics_brokers_and_groups(bench: Bench, topic: str) 
             return entry.value, entry.source
 
         wait_until(
-            lambda wanted=(value, source), told=described: told() == wanted,
+            lambda requested=(value, source), reported=described: reported() == requested,
             otherwise="the change did not come true",
         )
     back = ConfigEntry(

@@ -42,8 +42,8 @@ def alter(bootstrap: str, topic: str, **settings: str) -> None:
         ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
         for name, value in settings.items()
     ]
-    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    (made,) = admin.incremental_alter_configs([wanted]).values()
+    requested = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    (made,) = admin.incremental_alter_configs([requested]).values()
     made.result(SECONDS_MAX)
 
 
@@ -243,8 +243,8 @@ def test_partition_that_does_not_exist_is_refused_beside_one_that_does(
     peer: GroupPeer, group: str, topic: str, orders: str
 ) -> None:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    wanted = {(orders, 0): 3, (orders, 1): 3, (topic, 0): 3}
-    assert peer.commit(group, wanted) == {
+    requested = {(orders, 0): 3, (orders, 1): 3, (topic, 0): 3}
+    assert peer.commit(group, requested) == {
         (orders, 0): ErrorCode.NONE,
         (orders, 1): unknown,
         (topic, 0): unknown,
@@ -264,8 +264,8 @@ def test_topic_id_that_nobody_has_is_refused(peer: GroupPeer, group: str) -> Non
     assert answered.topic_id == UNKNOWN_TOPIC_ID
     assert error_of(answered.partitions[0]) == ErrorCode.UNKNOWN_TOPIC_ID
 
-    asked = fetch.OffsetFetchRequestTopics(topic_id=UNKNOWN_TOPIC_ID, partition_indexes=[0])
-    of_group = fetch.OffsetFetchRequestGroup(group_id=group, topics=[asked])
+    requested = fetch.OffsetFetchRequestTopics(topic_id=UNKNOWN_TOPIC_ID, partition_indexes=[0])
+    of_group = fetch.OffsetFetchRequestGroup(group_id=group, topics=[requested])
     (found,) = peer.ask(fetch(groups=[of_group]), 10).groups
     assert error_of(found) == ErrorCode.NONE
     assert error_of(found.topics[0].partitions[0]) == ErrorCode.UNKNOWN_TOPIC_ID

@@ -106,9 +106,9 @@ def test_a_classic_member_joins_a_consumer_group(bench: Bench) -> None:
     assert (old.error, old.generation_id, old.leader) == (E.NONE, 3, "")
     assert peer.classic_sync(old.member_id, 3) == (E.NONE, {})
     assert peer.classic_beat(old.member_id, 3) is E.NONE
-    told = peer.heartbeat("new", 2)
-    assert told.assignment is not None
-    kept = told.assignment[topic_id]
+    reported = peer.heartbeat("new", 2)
+    assert reported.assignment is not None
+    kept = reported.assignment[topic_id]
     assert peer.heartbeat("new", 2, owned={topic_id: kept}).epoch == 3
     assert peer.classic_beat(old.member_id, 3) is E.REBALANCE_IN_PROGRESS
     assert peer.classic_join(old.member_id, topic).generation_id == 3

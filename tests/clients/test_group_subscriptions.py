@@ -58,15 +58,15 @@ def test_partitions_that_are_added_are_assigned(bench: Bench) -> None:
     first = bench.peer.join_until("m1", {topic_id: {0, 1}}, bench.topic("orders"))
     topic = bench.topic("orders")
     bench.admin.create_partitions([NewPartitions(topic, 5)])[topic].result()
-    told = bench.peer.settle("m1", {topic_id: {0, 1, 2, 3, 4}}, first.epoch)
-    assert told.epoch == first.epoch + 1
+    reported = bench.peer.settle("m1", {topic_id: {0, 1, 2, 3, 4}}, first.epoch)
+    assert reported.epoch == first.epoch + 1
 
 
 def test_a_topic_that_is_created_later_is_assigned(bench: Bench) -> None:
     first = bench.peer.join_until("m1", {}, bench.topic("later"))
     topic_id = bench.create("later", 3)
-    told = bench.peer.settle("m1", {topic_id: {0, 1, 2}}, first.epoch)
-    assert told.epoch == first.epoch + 1
+    reported = bench.peer.settle("m1", {topic_id: {0, 1, 2}}, first.epoch)
+    assert reported.epoch == first.epoch + 1
 
 
 def test_a_topic_that_is_deleted_is_given_up(bench: Bench) -> None:
@@ -75,9 +75,9 @@ def test_a_topic_that_is_deleted_is_given_up(bench: Bench) -> None:
         "m1", {topic_id: {0, 1} for topic_id in ids}, bench.topic("stays"), bench.topic("goes")
     )
     bench.admin.delete_topics([bench.topic("goes")])[bench.topic("goes")].result()
-    told = bench.peer.settle("m1", {ids[0]: {0, 1}}, first.epoch)
+    reported = bench.peer.settle("m1", {ids[0]: {0, 1}}, first.epoch)
     last = bench.peer.beat_until(
-        "m1", lambda beat: beat.epoch > first.epoch, told.epoch, owned={ids[0]: [0, 1]}
+        "m1", lambda beat: beat.epoch > first.epoch, reported.epoch, owned={ids[0]: [0, 1]}
     )
     assert last.epoch == first.epoch + 1
 
@@ -109,10 +109,10 @@ def test_an_expression_brings_the_topics_that_it_matches(bench: Bench) -> None:
 
 def test_a_member_gets_what_another_ones_expression_matches_at_once(bench: Bench) -> None:
     topic_id = bench.create("red", 2)
-    told = {"topics": None, "regex": f"red-{bench.peer.group_id}"}
-    first = bench.peer.join("m1", **told)
+    reported = {"topics": None, "regex": f"red-{bench.peer.group_id}"}
+    first = bench.peer.join("m1", **reported)
     settled = bench.peer.settle("m1", {topic_id: {0, 1}}, first.epoch)
-    second = bench.peer.join("m2", **told)
+    second = bench.peer.join("m2", **reported)
     assert second.epoch == settled.epoch + 1
     less = bench.peer.heartbeat("m1", settled.epoch)
     assert less.assignment is not None
@@ -130,11 +130,11 @@ def test_a_member_that_drops_its_expression_gives_its_topics_up(bench: Bench) ->
     ids = [bench.create(name, 1) for name in ("red", "blue")]
     first = bench.peer.join("m1", topics=None, regex=f"red-{bench.peer.group_id}")
     settled = bench.peer.settle("m1", {ids[0]: {0}}, first.epoch)
-    told = bench.peer.heartbeat(
+    reported = bench.peer.heartbeat(
         "m1", settled.epoch, regex="", topics=[bench.topic("blue")], owned={ids[0]: [0]}
     )
-    assert (told.error, told.assignment) == (E.NONE, {})
-    bench.peer.settle("m1", {ids[1]: {0}}, told.epoch, owned={})
+    assert (reported.error, reported.assignment) == (E.NONE, {})
+    bench.peer.settle("m1", {ids[1]: {0}}, reported.epoch, owned={})
 
 
 @pytest.mark.parametrize("expression", ["(", "[z-a]", "a(?=b)", r"(a)\1", "*", "a{1001}"])
@@ -166,13 +166,15 @@ def test_the_syntax_is_re2s_and_whole_names_match(
     assert first.error is E.NONE
     if not matches:
         other = bench.create("other", 1)
-        told = bench.peer.heartbeat("m1", first.epoch, topics=[bench.topic("other")])
-        if not told.assignment:
-            told = bench.peer.beat_until("m1", lambda beat: bool(beat.assignment), told.epoch)
-        assert told.assignment == {other: {0}}
+        reported = bench.peer.heartbeat("m1", first.epoch, topics=[bench.topic("other")])
+        if not reported.assignment:
+            reported = bench.peer.beat_until(
+                "m1", lambda beat: bool(beat.assignment), reported.epoch
+            )
+        assert reported.assignment == {other: {0}}
         return
-    told = bench.peer.beat_until("m1", lambda beat: bool(beat.assignment), first.epoch)
-    assert told.assignment == {bench.peer.topic_id("sales.v1"): {0}}
+    reported = bench.peer.beat_until("m1", lambda beat: bool(beat.assignment), first.epoch)
+    assert reported.assignment == {bench.peer.topic_id("sales.v1"): {0}}
 
 
 @pytest.mark.soak

@@ -38,7 +38,7 @@ class Life:
     """Producers of one broker, and what they have written."""
 
     def __init__(self, broker: Any, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.broker = broker
         self.seen: list[dict[int, bytes]] = [{} for _ in range(PARTITIONS)]
         """What a committed reader sees of each partition, by offset."""
@@ -46,8 +46,8 @@ class Life:
         self.open: dict[str, dict[tuple[int, int], bytes]] = {}
         """By producer, the records of its transaction by partition and offset."""
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-            wanted = {"num_partitions": PARTITIONS, "replication_factor": 1}
-            admin.create_topics({TOPIC: wanted}, wait_for_metadata=True)
+            requested = {"num_partitions": PARTITIONS, "replication_factor": 1}
+            admin.create_topics({TOPIC: requested}, wait_for_metadata=True)
         self.peers: dict[str, TransactionPeer] = {}
         for number in range(PRODUCERS):
             name = f"producer-{number}"
@@ -57,18 +57,18 @@ class Life:
 
     def step(self) -> None:
         """Some producer does something."""
-        name = self.chance.choice(list(self.peers))
-        what = self.chance.choices([self.write, self.end, self.begin_anew], [6, 2, 0.5])[0]
+        name = self.rng.choice(list(self.peers))
+        what = self.rng.choices([self.write, self.end, self.begin_anew], [6, 2, 0.5])[0]
         what(name)
         self.check_ends()
 
     def write(self, name: str) -> None:
         """Some records, by either generation's way of naming the partition."""
-        partition = self.chance.randrange(PARTITIONS)
+        partition = self.rng.randrange(PARTITIONS)
         end = self.ends[partition]
         values = [b"%s at %d" % (name.encode(), end + each) for each in range(3)]
-        values = values[: self.chance.randint(1, 3)]
-        peer, version = self.peers[name], self.chance.choice([11, 12])
+        values = values[: self.rng.randint(1, 3)]
+        peer, version = self.peers[name], self.rng.choice([11, 12])
         if version == 11:
             settled(lambda: list(peer.add_partitions({TOPIC: [partition]}).values()))
         settled(lambda: (peer.write(TOPIC, partition, *values, version=version),))
@@ -79,9 +79,9 @@ class Life:
     def end(self, name: str) -> None:
         """A transaction comes to either end, if one is open."""
         if name in self.open:
-            committed = self.chance.random() < 0.6
+            committed = self.rng.random() < 0.6
             peer = self.peers[name]
-            version = self.chance.choice([4, 5])
+            version = self.rng.choice([4, 5])
             settled(lambda: peer.end(committed=committed, version=version))
             peer.wait_state("CompleteCommit" if committed else "CompleteAbort")
             self._ended(name, committed=committed)

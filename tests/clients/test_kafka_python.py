@@ -50,8 +50,8 @@ def producer(broker) -> Iterator[KafkaProducer]:
 @pytest.fixture
 def create_topic(admin: KafkaAdminClient, topic: str) -> CreateTopic:
     def create(partitions: int = 1, **configs: str) -> str:
-        wanted = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}
-        admin.create_topics({topic: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}
+        admin.create_topics({topic: requested}, wait_for_metadata=True)
         return topic
 
     return create

@@ -26,8 +26,8 @@ def test_message_sets_of_old_formats_are_invalid_records(
     broker, topic: str, magic: int, version: int
 ) -> None:
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    wanted = {"num_partitions": 1, "replication_factor": 1}
-    admin.create_topics({topic: wanted}, wait_for_metadata=True)
+    requested = {"num_partitions": 1, "replication_factor": 1}
+    admin.create_topics({topic: requested}, wait_for_metadata=True)
     admin.close()
     with RawConnection(broker.port) as connection:
         for sent_magic, error_code, base_offset in ((magic, INVALID_RECORD, -1), (2, 0, 0)):

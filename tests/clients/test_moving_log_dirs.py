@@ -65,8 +65,8 @@ class Load:
     def wait_for(self, count: int) -> None:
         """Until so many more are acknowledged."""
         with self._progress:
-            wanted = self.count + count
-            assert self._progress.wait_for(lambda: self.count >= wanted, WAIT_SECONDS_MAX)
+            requested = self.count + count
+            assert self._progress.wait_for(lambda: self.count >= requested, WAIT_SECONDS_MAX)
 
     @property
     def count(self) -> int:
@@ -123,8 +123,8 @@ class Bench:
     def replica(self, partition: int) -> TopicPartitionReplica:
         return TopicPartitionReplica(self.topic, partition, 1)
 
-    def alter(self, wishes: dict[int, str]) -> set[type]:
-        replicas = {self.replica(partition): path for partition, path in wishes.items()}
+    def alter(self, targets: dict[int, str]) -> set[type]:
+        replicas = {self.replica(partition): path for partition, path in targets.items()}
         return set(self.admin.alter_replica_log_dirs(replicas).values())
 
     def set_rate(self, bytes_per_second: str | None) -> None:
@@ -162,9 +162,9 @@ class Bench:
     def wait_until(self, holds: Callable[[], bool]) -> None:
         wait_until(holds, otherwise=lambda: self.broker.log[-3000:])
 
-    def wait_moved(self, wishes: dict[int, str]) -> None:
-        wanted = {(partition, False): path for partition, path in wishes.items()}
-        self.wait_until(lambda: self.places() == wanted)
+    def wait_moved(self, targets: dict[int, str]) -> None:
+        requested = {(partition, False): path for partition, path in targets.items()}
+        self.wait_until(lambda: self.places() == requested)
 
     def folders(self, partition: int) -> list[str]:
         """In which of the directories a partition has a folder."""
@@ -212,9 +212,9 @@ def test_replicas_move_under_load_and_keep_everything_in_order(bench: Bench) -> 
     (first, second) = (begun[0], next(each for each in bench.paths if each != begun[0]))
     with Load(bench.broker.bootstrap, bench.topic) as load:
         load.wait_for(5_000)
-        for wishes in ({0: second, 1: second}, {0: first, 1: second}, {0: second, 1: first}):
-            assert bench.alter(wishes) == {NoError}
-            bench.wait_moved(wishes)
+        for targets in ({0: second, 1: second}, {0: first, 1: second}, {0: second, 1: first}):
+            assert bench.alter(targets) == {NoError}
+            bench.wait_moved(targets)
             load.wait_for(500)
         acknowledged = load.finish()
     assert [bench.folders(each) for each in range(PARTITIONS)] == [[second], [first]]

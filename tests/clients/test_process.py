@@ -123,14 +123,14 @@ def test_taken_port_is_refused_with_its_number(odradek: StartOdradek, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "reported"),
     [("num.partitions=many", "num.partitions"), ("log.segment.bytes=-1", "log.segment.bytes")],
 )
-def test_bad_setting_is_refused_with_its_name(tmp_path: Path, setting: str, told: str) -> None:
+def test_bad_setting_is_refused_with_its_name(tmp_path: Path, setting: str, reported: str) -> None:
     refused = serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "d"), "-o", setting)
 
     assert refused.returncode == 2
-    assert told in refused.stderr
+    assert reported in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

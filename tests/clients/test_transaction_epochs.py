@@ -21,8 +21,8 @@ AT_ONCE = 500
 def worn(broker: Any, topic: str) -> TransactionPeer:
     """A producer with the last epoch."""
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        wanted = {"num_partitions": 1, "replication_factor": 1}
-        admin.create_topics({topic: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics({topic: requested}, wait_for_metadata=True)
     peer = TransactionPeer(broker.port, topic).start()
     peer.end_offset(topic, isolation=READ_UNCOMMITTED)
     while peer.producer_epoch < LAST_EPOCH:

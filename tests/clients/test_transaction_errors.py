@@ -312,8 +312,8 @@ def test_a_marker_beyond_a_topics_limit_is_refused(
     small = f"{topic}-small"
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
         settings = {"configs": {"max.message.bytes": "60"}}
-        wanted = {"num_partitions": 1, "replication_factor": 1, **settings}
-        admin.create_topics({small: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1, **settings}
+        admin.create_topics({small: requested}, wait_for_metadata=True)
     marker = Marker(peer.producer_id, peer.producer_epoch, True, {small: [0]})
     assert peer.write_markers(marker) == {(small, 0): E.MESSAGE_TOO_LARGE}
 

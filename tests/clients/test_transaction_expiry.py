@@ -39,8 +39,8 @@ def start(start_broker: StartBroker, **settings: str) -> Any:
         }
     )
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        wanted = {"num_partitions": 1, "replication_factor": 1}
-        admin.create_topics({TOPIC: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics({TOPIC: requested}, wait_for_metadata=True)
     return broker
 
 

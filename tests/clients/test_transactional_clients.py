@@ -76,8 +76,8 @@ def made(server: Any) -> str:
     """A topic of one partition."""
     name = f"pages-{os.getpid()}-{next(numbers)}"
     with KafkaAdminClient(bootstrap_servers=server.bootstrap) as admin:
-        wanted = {"num_partitions": 1, "replication_factor": 1}
-        admin.create_topics({name: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics({name: requested}, wait_for_metadata=True)
     return name
 
 

@@ -239,8 +239,8 @@ def test_offsets_count_once_their_transaction_is_committed(
 def test_pending_offsets_outlive_a_restart(start_broker: Callable[..., Any]) -> None:
     broker = start_broker(settings={"offsets.topic.num.partitions": "1"})
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        wanted = {"num_partitions": 1, "replication_factor": 1}
-        admin.create_topics({"t": wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics({"t": requested}, wait_for_metadata=True)
     peer = TransactionPeer(broker.port, "pending").start()
     peer.find_coordinator(GROUP, "g")
     assert peer.commit_offsets("g", {("t", 0): 5}, 5) == {("t", 0): E.NONE}

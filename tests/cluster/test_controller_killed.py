@@ -134,7 +134,7 @@ def kill_controllers_in_a_storm(cluster: BrokerCluster, seed: int, kills: int) -
     Returns:
         How many operations of each kind were acknowledged.
     """
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for number in range(STEADY_TOPICS):
         name = f"steady-{number}"
         assert create(cluster, 1, name, (1, 2, 3), (2, 3, 1), (3, 1, 2)) == ErrorCode.NONE
@@ -147,9 +147,9 @@ def kill_controllers_in_a_storm(cluster: BrokerCluster, seed: int, kills: int) -
         storm.start()
         if number == 0:
             wait_until(storm.has_done_enough, STORM_SECONDS_MAX, storm.report)
-        storm.rage(chance.uniform(*STORM_SECONDS))  # the moment is what chance decides
+        storm.rage(rng.uniform(*STORM_SECONDS))  # the moment is what chance decides
         cluster.brokers[controller].kill()
-        storm.rage(chance.uniform(*STORM_SECONDS))
+        storm.rage(rng.uniform(*STORM_SECONDS))
         storm.stop()
         done += storm.done
         made |= storm.made

@@ -150,7 +150,7 @@ def only(answer: Any) -> Any:
     return partition
 
 
-def told(answer: Any) -> tuple[tuple[int, int], list[tuple[Any, ...]]]:
+def reported(answer: Any) -> tuple[tuple[int, int], list[tuple[Any, ...]]]:
     """Leader and epoch, and the nodes."""
     leader = only(answer).current_leader
     nodes = [(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints]
@@ -194,7 +194,7 @@ async def test_a_broker_without_a_replica_says_that_others_have_the_partition(
             answer = await cluster.ask(3, by_id(topic_by_id, partition), version)
             assert only(answer).error_code == expected
             if expected is not NOT_LEADER:
-                assert told(answer) == (NOT_TOLD, [])
+                assert reported(answer) == (NOT_TOLD, [])
 
 
 async def test_a_refusal_names_the_leader_and_its_address_on_the_clients_listener(
@@ -205,15 +205,15 @@ async def test_a_refusal_names_the_leader_and_its_address_on_the_clients_listene
     assert topic_id is not None
     for listener in LISTENERS:
         leader = (2, *cluster.addresses[2, listener], "rack-2")
-        for asked in (1, 3):  # one follows, the other has no replica
+        for requested in (1, 3):  # one follows, the other has no replica
             for version, topic in ((10, "t"), (13, topic_id)):
-                answer = await cluster.ask(asked, produce(topic), version, listener)
+                answer = await cluster.ask(requested, produce(topic), version, listener)
                 assert only(answer).error_code == NOT_LEADER
-                assert told(answer) == ((2, 0), [leader])
+                assert reported(answer) == ((2, 0), [leader])
         for version in (16, 18):
             answer = await cluster.ask(3, fetch(topic_id), version, listener)
             assert only(answer).error_code == NOT_LEADER
-            assert told(answer) == ((2, 0), [leader])
+            assert reported(answer) == ((2, 0), [leader])
 
 
 async def test_versions_without_a_place_for_it_are_refused_as_before(cluster: Cluster) -> None:
@@ -229,7 +229,7 @@ async def test_versions_without_a_place_for_it_are_refused_as_before(cluster: Cl
     ):
         answer = await cluster.ask(3, request, version)
         assert only(answer).error_code == NOT_LEADER
-        assert told(answer) == (NOT_TOLD, [])
+        assert reported(answer) == (NOT_TOLD, [])
 
 
 async def test_who_fetches_in_an_older_epoch_is_told_of_the_leader_in_the_present_one(
@@ -244,13 +244,13 @@ async def test_who_fetches_in_an_older_epoch_is_told_of_the_leader_in_the_presen
     assert state is not None
     assert state.leader_epoch > 0
     leader = (1, *cluster.addresses[1, "PLAINTEXT"], "rack-1")
-    for asked in (1, 2):
-        answer = await cluster.ask(asked, fetch(topic_id, epoch=0), 17)
+    for requested in (1, 2):
+        answer = await cluster.ask(requested, fetch(topic_id, epoch=0), 17)
         assert only(answer).error_code == FENCED
-        assert told(answer) == ((1, state.leader_epoch), [leader])
+        assert reported(answer) == ((1, state.leader_epoch), [leader])
     answer = await cluster.ask(1, fetch(topic_id, epoch=state.leader_epoch + 1), 17)
     assert only(answer).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
-    assert told(answer) == (NOT_TOLD, [])
+    assert reported(answer) == (NOT_TOLD, [])
 
 
 async def test_partitions_of_one_leader_name_its_address_once(cluster: Cluster) -> None:

@@ -65,7 +65,7 @@ class PipelineFaults:
         self._load = load
         self._worker = worker
         self._seed = seed
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._said: list[str] = []
         self._kinds: dict[str, Callable[[], int | None]] = {
             "the worker": lambda: None,
@@ -82,7 +82,7 @@ class PipelineFaults:
         self._worker.wait_reached(self._load.wait_more())
         for _ in range(count):
             if not order:
-                order = self._chance.sample(list(self._kinds), len(self._kinds))
+                order = self._rng.sample(list(self._kinds), len(self._kinds))
             self._happen(order.pop())
 
     def report(self) -> str:
@@ -90,7 +90,7 @@ class PipelineFaults:
         return "\n".join([f"seed {self._seed}", *self._said, str(dict(self._worker.steps))])
 
     def _happen(self, kind: str) -> None:
-        step = self._chance.choice(STEPS)
+        step = self._rng.choice(STEPS)
         victim = self._kinds[kind]()
         self._worker.wait_step(step)
         self._said.append(f"{kind} ({victim}) is killed after {step.value}")
@@ -107,7 +107,7 @@ class PipelineFaults:
 
     def _leader(self) -> int:
         partitions = self._cluster.settled_tree().topics[self._settings.target]
-        return partitions[self._chance.choice(sorted(partitions))].leader
+        return partitions[self._rng.choice(sorted(partitions))].leader
 
 
 def run_pipeline(

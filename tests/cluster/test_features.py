@@ -27,8 +27,8 @@ def finalized(cluster: BrokerCluster, broker_id: int) -> tuple[int, dict[str, in
 
 def update(cluster: BrokerCluster, broker_id: int, name: str, level: int, kind: int) -> int:
     make = messages.UpdateFeaturesRequest
-    wish = make.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
-    answer = cluster.ask(broker_id, make(timeout_ms=60_000, feature_updates=[wish]), 2)
+    target = make.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+    answer = cluster.ask(broker_id, make(timeout_ms=60_000, feature_updates=[target]), 2)
     return int(answer.error_code)
 
 
@@ -57,8 +57,12 @@ def test_features_are_changed_at_every_broker_and_all_follow(cluster: BrokerClus
 def test_an_admin_client_describes_and_updates_features(cluster: BrokerCluster) -> None:
     cluster.agreed()
     with KafkaAdminClient(bootstrap_servers=cluster.bootstrap) as admin:
-        told = admin.describe_features()
-        assert told[TRANSACTION] == {"supported": (0, 2), "finalized": (2, 2), "finalized_epoch": 0}
+        reported = admin.describe_features()
+        assert reported[TRANSACTION] == {
+            "supported": (0, 2),
+            "finalized": (2, 2),
+            "finalized_epoch": 0,
+        }
         answer = admin.update_features({TRANSACTION: ("SAFE_DOWNGRADE", 1)})
         assert answer == {TRANSACTION: "OK"}
     wait_until(

@@ -98,8 +98,8 @@ def reassign(cluster: BrokerCluster, assignment: list[list[int]]) -> None:
 def offset_at(cluster: BrokerCluster, broker_id: int, timestamp: int) -> int:
     """An end of one broker's own replica; -1: it has none."""
     make = messages.ListOffsetsRequest
-    asked = make.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    topics = [make.ListOffsetsTopic(name=TOPIC, partitions=[asked])]
+    requested = make.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    topics = [make.ListOffsetsTopic(name=TOPIC, partitions=[requested])]
     request = make(replica_id=DEBUGGING_REPLICA_ID, topics=topics)
     answer = cluster.ask(broker_id, request, LIST_OFFSETS_VERSION)
     return int(answer.topics[0].partitions[0].offset)

@@ -73,7 +73,7 @@ class FaultRun:
         self._silent_seconds = 0.0
         self._struck: tuple[float, Mark] | None = None
         self._seed = seed
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._kinds: dict[str, Callable[[], str]] = {
             "kill a leader": self._kill_leader,
             "kill a leader ahead of its followers": self._kill_leader_ahead,
@@ -94,7 +94,7 @@ class FaultRun:
         self._await_acknowledgements("before the first fault")
         for _ in range(count):
             if not order:
-                order = self._chance.sample(kinds, len(kinds))
+                order = self._rng.sample(kinds, len(kinds))
             self._happen(order.pop())
             if self._load.history.has_violations():
                 break
@@ -169,7 +169,7 @@ class FaultRun:
         """Past the lag time, so that it leaves the ISR, but not its session."""
         partitions = self._cluster.partitions()
         led = Counter(each.leader for each in partitions.values())
-        follower = min(BROKER_IDS, key=lambda each: (led[each], self._chance.random()))
+        follower = min(BROKER_IDS, key=lambda each: (led[each], self._rng.random()))
         others = [index for index, each in partitions.items() if each.leader != follower]
         text = f"broker {follower}, which follows in {others}"
         self._strike()
@@ -190,8 +190,8 @@ class FaultRun:
         return text
 
     def _cut_link(self) -> str:
-        pair = self._chance.sample(BROKER_IDS, 2)
-        how = self._chance.choice(list(Cut))
+        pair = self._rng.sample(BROKER_IDS, 2)
+        how = self._rng.choice(list(Cut))
         text = f"between {pair[0]} and {pair[1]}, {how.value}"
         self._strike()
         self._cluster.links.cut(pair, how)
@@ -223,7 +223,7 @@ class FaultRun:
         return text
 
     def _restart_all(self) -> str:
-        order = self._chance.sample(BROKER_IDS, len(BROKER_IDS))
+        order = self._rng.sample(BROKER_IDS, len(BROKER_IDS))
         self._strike()
         self._cluster.kill_all()
         self._cluster.start_together(*order)
@@ -236,7 +236,7 @@ class FaultRun:
 
     def _some_leader(self) -> tuple[int, int]:
         """A partition, and who leads it."""
-        partition = self._chance.choice(self._load.partitions)
+        partition = self._rng.choice(self._load.partitions)
         return partition, self._cluster.partitions()[partition].leader
 
 

@@ -200,8 +200,8 @@ def test_a_broker_alone_goes_on_with_what_it_had_decided(tmp_path: Path, fault: 
     broken.start()
     try:
         with KafkaAdminClient(bootstrap_servers=broken.bootstrap) as admin:
-            wanted = {"num_partitions": 2, "replication_factor": 1}
-            admin.create_topics({TOPIC: wanted}, wait_for_metadata=True)
+            requested = {"num_partitions": 2, "replication_factor": 1}
+            admin.create_topics({TOPIC: requested}, wait_for_metadata=True)
         peer = TransactionPeer(broken.port, "transaction").start()
         for partition in range(2):
             peer.end_offset(TOPIC, partition, isolation=READ_COMMITTED)

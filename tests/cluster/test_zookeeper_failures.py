@@ -124,9 +124,9 @@ def test_a_broker_cut_off_from_zookeeper_is_replaced_and_returns_when_it_is_mend
         epochs = cluster.broker_epochs()
         link.cut()
         wait_until(lambda: cluster.brokers_in_tree() == set(BROKER_IDS) - {cut}, SECONDS_MAX)
-        for asked in set(BROKER_IDS) - {cut}:
+        for requested in set(BROKER_IDS) - {cut}:
             wait_until(
-                lambda at=asked: (
+                lambda at=requested: (
                     leaders(cluster.view(at), "t") == {other} and cluster.view(at).controller != cut
                 )
             )

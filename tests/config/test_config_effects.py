@@ -48,7 +48,8 @@ def sources():
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             lists_settings = package == "config" and path.name != "broker_config.py"
-            if not lists_settings and path.name != "log_config.py":
+            # `client/properties.py` names what a client's own settings file may hold.
+            if not lists_settings and path.name not in ("log_config.py", "properties.py"):
                 yield path.read_text(encoding="utf-8")
 
 

@@ -82,12 +82,12 @@ def test_where_a_share_group_begins_is_read_as_kafka_reads_it(text, accepted):
 
 @pytest.mark.parametrize(("text", "code"), KAFKA["match"])
 def test_clients_to_match_are_taken_or_refused_as_by_kafka(text, code):
-    told = "NONE"
+    reported = "NONE"
     try:
         validate_client_metrics_config({"match": text})
     except KafkaError as error:
-        told = error.code.name
-    assert told == code
+        reported = error.code.name
+    assert reported == code
 
 
 @pytest.mark.parametrize(

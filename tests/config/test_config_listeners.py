@@ -133,8 +133,8 @@ def test_localhost_and_no_host_bind_both_families():
 
 def test_without_advertised_listeners_clients_are_told_what_is_bound():
     listeners = (plaintext("localhost", 0), Listener("SSL", "SSL", "", 9093))
-    told = advertise(listeners, None, {"PLAINTEXT": 41000, "SSL": 9093}, "my-machine")
-    assert told == (plaintext("localhost", 41000), Listener("SSL", "SSL", "my-machine", 9093))
+    reported = advertise(listeners, None, {"PLAINTEXT": 41000, "SSL": 9093}, "my-machine")
+    assert reported == (plaintext("localhost", 41000), Listener("SSL", "SSL", "my-machine", 9093))
 
 
 def test_pair_of_families_is_advertised_by_its_first_address():
@@ -144,8 +144,8 @@ def test_pair_of_families_is_advertised_by_its_first_address():
 
 def test_advertised_listeners_win_and_take_the_bound_port_for_0():
     advertised = (plaintext("outside.example.org", 0),)
-    told = advertise((plaintext("", 0),), advertised, {"PLAINTEXT": 41000}, "my-machine")
-    assert told == (plaintext("outside.example.org", 41000),)
+    reported = advertise((plaintext("", 0),), advertised, {"PLAINTEXT": 41000}, "my-machine")
+    assert reported == (plaintext("outside.example.org", 41000),)
 
 
 def test_address_is_written_with_brackets_around_ipv6():

@@ -121,29 +121,29 @@ def test_startup_settings_are_left_as_they_were():
 
 def test_subscribers_are_told_of_their_settings_once_these_have_changed():
     config = make()
-    told = []
-    config.subscribe(["message.max.bytes", "log.roll.ms"], lambda: told.append("a"))
-    config.subscribe(["log.retention.ms"], lambda: told.append(config["log.retention.ms"]))
+    reported = []
+    config.subscribe(["message.max.bytes", "log.roll.ms"], lambda: reported.append("a"))
+    config.subscribe(["log.retention.ms"], lambda: reported.append(config["log.retention.ms"]))
     config.change({"log.retention.ms": "5"}, per_broker=True)
-    assert told == [5]
+    assert reported == [5]
     config.change({"log.retention.ms": "5"}, per_broker=True)
     config.change({"log.retention.ms": "5"}, per_broker=False)
-    assert told == [5]
+    assert reported == [5]
     config.change({"log.retention.ms": "6", "message.max.bytes": "6"}, per_broker=True)
-    assert told == [5, "a", 6]
+    assert reported == [5, "a", 6]
 
 
 def test_subscriber_that_fails_does_not_keep_it_from_the_others(caplog):
     config = make()
-    told = []
+    reported = []
 
     def fail():
         raise OSError("no")
 
     config.subscribe(["log.retention.ms"], fail)
-    config.subscribe(["log.retention.ms"], lambda: told.append(1))
+    config.subscribe(["log.retention.ms"], lambda: reported.append(1))
     config.change({"log.retention.ms": "5"}, per_broker=True)
-    assert told == [1]
+    assert reported == [1]
     assert "could not be followed" in caplog.text
 
 
@@ -152,8 +152,8 @@ def test_subscriber_that_fails_does_not_keep_it_from_the_others(caplog):
 
 @pytest.mark.parametrize("per_broker", [True, False])
 def test_setting_that_cannot_change_is_refused_by_name(per_broker):
-    told = refused(make(), {"auto.create.topics.enable": "false"}, per_broker=per_broker)
-    assert told == "auto.create.topics.enable cannot change while the broker runs."
+    reported = refused(make(), {"auto.create.topics.enable": "false"}, per_broker=per_broker)
+    assert reported == "auto.create.topics.enable cannot change while the broker runs."
 
 
 @pytest.mark.parametrize("name", sorted(PER_BROKER - PER_LISTENER))
@@ -170,9 +170,9 @@ def test_key_stores_change_for_one_listener_only(name):
 
 
 def test_secrets_stay_in_the_file():
-    told = refused(make(), {"listener.name.plaintext.ssl.keystore.password": "hunter2"})
-    assert "secret" in told
-    assert "hunter2" not in told
+    reported = refused(make(), {"listener.name.plaintext.ssl.keystore.password": "hunter2"})
+    assert "secret" in reported
+    assert "hunter2" not in reported
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,9 @@ async def test_the_remaining_replicas_are_told_of_the_election_and_everyone_of_t
     assert not led.is_new
     assert controller.led(3) == []
     for broker_id in (1, 3):
-        told = controller.told(broker_id)
-        assert told is not None
-        assert (told.leader, told.offline_replicas) == (1, (2,))
+        reported = controller.reported(broker_id)
+        assert reported is not None
+        assert (reported.leader, reported.offline_replicas) == (1, (2,))
         cache = controller.channel.cache_of(broker_id)
         assert sorted(cache.snapshot.alive_brokers) == [1, 3]
 
@@ -278,9 +278,9 @@ async def test_a_topic_that_others_made_is_led(controller: ElectedController) ->
     await controller.write_topic({0: (2, 3)})
     await controller.active.topics_changed()
     assert await controller.state() == (2, 0, (2, 3))
-    told = controller.told(1)
-    assert told is not None
-    assert told.topic_id == b"n" * 16
+    reported = controller.reported(1)
+    assert reported is not None
+    assert reported.topic_id == b"n" * 16
 
 
 async def test_corrupt_nodes_are_left_alone_and_named(
@@ -334,9 +334,9 @@ async def test_a_follower_that_was_taken_in_after_it_had_gone_leaves_the_isr_aga
     await controller.change_isr((1, 2, 3))
     assert await controller.state() == (1, 1, (1, 3))
     assert controller.led(1)[-1].isr == (1, 3)
-    told = controller.told(3)
-    assert told is not None
-    assert told.isr == (1, 3)
+    reported = controller.reported(3)
+    assert reported is not None
+    assert reported.isr == (1, 3)
 
 
 async def test_a_leader_that_was_given_up_and_still_changed_the_isr_leaves_it_to_another(
@@ -385,13 +385,13 @@ async def test_a_failed_disk_is_asked_for_and_its_partitions_get_other_leaders(
 ) -> None:
     await controller.create("t", {0: (2, 3), 1: (3, 2), 2: (2, 1), 3: (1, 3)})
     await fail_disk(controller, 2, 0, 1)
-    asked = controller.channel.leader_and_isr(2)[0]
-    assert sorted(state.partition for state in asked.partition_states) == [0, 1, 2]
+    requested = controller.channel.leader_and_isr(2)[0]
+    assert sorted(state.partition for state in requested.partition_states) == [0, 1, 2]
     assert await controller.state("t", 0) == (3, 1, (3,))
     assert await controller.state("t", 1) == (3, 1, (3,))
     assert await controller.state("t", 2) == (2, 0, (2, 1))
     for partition in (0, 1):
-        assert controller.told(1, "t", partition).offline_replicas == (2,)  # type: ignore[union-attr]  # it was told
+        assert controller.reported(1, "t", partition).offline_replicas == (2,)  # type: ignore[union-attr]  # it was told
     assert await controller.store.children(znodes.LOG_DIR_EVENTS) == []
 
 
@@ -418,7 +418,7 @@ async def test_a_disk_that_works_again_has_its_replicas_back(
     controller.channel.refusals.clear()
     await fail_disk(controller, 2)
     assert await controller.state() == (2, 2, (2,))
-    assert controller.told(1).offline_replicas == ()  # type: ignore[union-attr]  # it was told
+    assert controller.reported(1).offline_replicas == ()  # type: ignore[union-attr]  # it was told
 
 
 async def test_a_disk_that_failed_only_between_two_answers_is_not_failed(

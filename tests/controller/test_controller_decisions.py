@@ -113,13 +113,13 @@ def context() -> ControllerContext:
     return context
 
 
-def plan(wish: TopicCreation, context: ControllerContext) -> TopicPlan:
-    return plan_topic(wish, context, DEFAULTS, validate_topic_config, random.Random(1))
+def plan(target: TopicCreation, context: ControllerContext) -> TopicPlan:
+    return plan_topic(target, context, DEFAULTS, validate_topic_config, random.Random(1))
 
 
-def refusal_of(wish: TopicCreation, context: ControllerContext) -> KafkaError:
+def refusal_of(target: TopicCreation, context: ControllerContext) -> KafkaError:
     with pytest.raises(KafkaError) as refusal:
-        plan(wish, context)
+        plan(target, context)
     assert refusal.value.message
     return refusal.value
 
@@ -144,7 +144,7 @@ def test_a_manual_assignment_is_kept_in_the_order_of_partitions(
 
 
 @pytest.mark.parametrize(
-    ("wish", "code"),
+    ("target", "code"),
     [
         (TopicCreation("a b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (TopicCreation("is_there", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -177,9 +177,9 @@ def test_a_manual_assignment_is_kept_in_the_order_of_partitions(
     ],
 )
 def test_impossible_topics_are_refused_with_kafkas_code(
-    context: ControllerContext, wish: TopicCreation, code: ErrorCode
+    context: ControllerContext, target: TopicCreation, code: ErrorCode
 ) -> None:
-    assert refusal_of(wish, context).code is code
+    assert refusal_of(target, context).code is code
 
 
 def test_a_topic_whose_deletion_is_not_done_still_has_its_name(
@@ -227,7 +227,7 @@ def test_added_partitions_may_be_assigned_by_hand(context: ControllerContext, to
 
 
 @pytest.mark.parametrize(
-    ("wish", "code"),
+    ("target", "code"),
     [
         (NewPartitions("t", 2), ErrorCode.INVALID_PARTITIONS),
         (NewPartitions("t", 1), ErrorCode.INVALID_PARTITIONS),
@@ -239,10 +239,10 @@ def test_added_partitions_may_be_assigned_by_hand(context: ControllerContext, to
     ],
 )
 def test_impossible_additions_are_refused_with_kafkas_code(
-    context: ControllerContext, topic: Topic, wish: NewPartitions, code: ErrorCode
+    context: ControllerContext, topic: Topic, target: NewPartitions, code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refusal:
-        plan_partitions(wish, topic, context)
+        plan_partitions(target, topic, context)
     assert refusal.value.code is code
 
 

@@ -221,7 +221,7 @@ async def test_a_topic_being_deleted_takes_no_part_in_anything_else(
     await controller.change_isr((3,), "u")
     assert await controller.node() == node
     assert controller.led(3, "t") == []
-    assert controller.told(3, "t") is None
+    assert controller.reported(3, "t") is None
 
 
 async def test_a_controller_that_was_replaced_removes_nothing_of_a_topic_made_anew(

@@ -50,7 +50,7 @@ async def test_the_preferred_leader_leads_again_when_asked_for(
     assert await controller.state() == (2, 2, (3, 2))
     for broker_id in (2, 3):
         assert controller.led(broker_id)[-1].leader == 2
-    assert controller.told(1).leader == 2  # type: ignore[union-attr]  # it was told
+    assert controller.reported(1).leader == 2  # type: ignore[union-attr]  # it was told
     assert await elect(controller, PREFERRED, T0) == {T0: ErrorCode.ELECTION_NOT_NEEDED}
     await bring_back(controller, 2, (3, 2))
     assert await elect(controller, PREFERRED) == {T0: ErrorCode.NONE}
@@ -203,7 +203,7 @@ async def test_a_follower_that_leaves_is_stopped_and_the_leader_told(
     assert (handed_over.leader, handed_over.isr) == (3, (3,))
     # Clients of every broker, also of the one that leaves, find the new leader.
     for broker_id in (1, 2, 3):
-        assert controller.told(broker_id, "t", 1).leader == 3  # type: ignore[union-attr]  # it was told
+        assert controller.reported(broker_id, "t", 1).leader == 3  # type: ignore[union-attr]  # it was told
 
 
 async def test_brokers_that_leave_one_after_the_other_leave_the_last_as_it_is(
@@ -246,12 +246,12 @@ async def test_a_shutdown_asked_for_by_a_former_life_or_by_nobody_is_refused(
 ) -> None:
     await controller.create("t", {0: (2, 3)})
     epoch = controller.broker(2).epoch
-    for broker_id, asked, code in (
+    for broker_id, requested, code in (
         (2, epoch - 1, ErrorCode.STALE_BROKER_EPOCH),
         (9, -1, ErrorCode.BROKER_NOT_AVAILABLE),
     ):
         with pytest.raises(KafkaError) as refusal:
-            await controller.leaders.shut_down(broker_id, asked)
+            await controller.leaders.shut_down(broker_id, requested)
         assert refusal.value.code is code
     assert await controller.state() == (2, 0, (2, 3))
     assert await controller.leaders.shut_down(2, -1) == []  # one that does not say its epoch

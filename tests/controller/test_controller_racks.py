@@ -119,8 +119,10 @@ def test_the_controller_knows_the_racks_of_its_brokers() -> None:
     context.live_brokers = {
         broker_id: LiveBroker(broker_id, (), rack) for broker_id, rack in DOCUMENTED.items()
     }
-    wish = TopicCreation("t", 12, 3)
-    planned = plan_topic(wish, context, TopicDefaults(1, 1), validate_topic_config, random.Random())
+    target = TopicCreation("t", 12, 3)
+    planned = plan_topic(
+        target, context, TopicDefaults(1, 1), validate_topic_config, random.Random()
+    )
     context.add_topic(topic := Topic("t", planned.topic_id, planned.assignment, {}))
     added = plan_partitions(NewPartitions("t", 24), topic, context)
     for replicas in [*planned.assignment.values(), *added.values()]:

@@ -81,9 +81,9 @@ async def test_a_partition_moves_in_kafkas_steps(controller: ElectedController) 
         assert status(controller, broker_id) is ReplicaStatus.ONLINE
         assert controller.led(broker_id)[-1].leader == 3
     for broker_id in (1, 2, 3, 4):
-        told = controller.told(broker_id)
-        assert told is not None
-        assert (told.leader, told.isr, told.replicas) == (3, (3, 4), (3, 4))
+        reported = controller.reported(broker_id)
+        assert reported is not None
+        assert (reported.leader, reported.isr, reported.replicas) == (3, (3, 4), (3, 4))
 
 
 async def test_a_move_to_another_broker_takes_as_many_leader_epochs_as_kafkas(

@@ -40,9 +40,9 @@ async def elected(store: MetadataStore) -> tuple[int, int]:
     return znodes.decode_controller(node.data), int(epoch.data)
 
 
-async def create(controller: Controller, name: str, **wish: object) -> ErrorCode:
-    wanted = TopicCreation(name, assignments=wish.get("assignments", [(0, [1, 2])]))  # type: ignore[arg-type]  # as given
-    (outcome,) = await controller.create_topics([wanted])
+async def create(controller: Controller, name: str, **target: object) -> ErrorCode:
+    requested = TopicCreation(name, assignments=target.get("assignments", [(0, [1, 2])]))  # type: ignore[arg-type]  # as given
+    (outcome,) = await controller.create_topics([requested])
     return ErrorCode.NONE if outcome.error is None else outcome.error.code
 
 

@@ -155,7 +155,7 @@ def trust_the_copy(patch: pytest.MonkeyPatch) -> None:
     async def look_no_more(machine: PartitionStateMachine, items: object) -> None:
         pass
 
-    patch.setattr(leadership_writer, "_decide", lambda *told: (decide(*told)[0], []))
+    patch.setattr(leadership_writer, "_decide", lambda *reported: (decide(*reported)[0], []))
     patch.setattr(PartitionStateMachine, "bring_electable_online", look_no_more)
 
 

@@ -116,7 +116,7 @@ Told = dict[int, tuple[str, ...]]
 
 
 @pytest.mark.parametrize(
-    ("former", "target", "told"),
+    ("former", "target", "reported"),
     [
         (ReplicaStatus.NON_EXISTENT, ReplicaStatus.NEW, {2: ("L",)}),
         (ReplicaStatus.NEW, ReplicaStatus.ONLINE, {}),  # it was told when it was new
@@ -134,7 +134,7 @@ Told = dict[int, tuple[str, ...]]
     ],
 )
 async def test_a_follower_and_its_leader_are_told_of_its_way(
-    controller: ElectedController, former: ReplicaStatus, target: ReplicaStatus, told: Told
+    controller: ElectedController, former: ReplicaStatus, target: ReplicaStatus, reported: Told
 ) -> None:
     replica = PartitionAndReplica("t", 0, 2)
     controller.active.context.replica_statuses[replica] = former
@@ -147,7 +147,7 @@ async def test_a_follower_and_its_leader_are_told_of_its_way(
         kinds += ["D" if deletes else "S" for _, _, deletes in controller.stopped(broker_id)]
         if kinds:
             found[broker_id] = tuple(kinds)
-    assert found == told
+    assert found == reported
     left_the_isr = target is ReplicaStatus.OFFLINE
     assert await controller.state() == ((1, 1, (1,)) if left_the_isr else (1, 0, (1, 2)))
 

@@ -32,8 +32,8 @@ async def reader(cluster: Cluster) -> AsyncIterator[EmbeddedStore]:
         yield store
 
 
-async def create(controller: Controller, *wishes: TopicCreation) -> list[ErrorCode]:
-    outcomes = await controller.create_topics(wishes)
+async def create(controller: Controller, *targets: TopicCreation) -> list[ErrorCode]:
+    outcomes = await controller.create_topics(targets)
     return [outcome.error.code if outcome.error else ErrorCode.NONE for outcome in outcomes]
 
 
@@ -113,8 +113,8 @@ async def test_topics_of_one_request_fare_each_on_its_own_and_are_told_at_once(
         ErrorCode.INVALID_CONFIG,
         ErrorCode.NONE,
     ]
-    (told,) = cluster.channel.leader_and_isr()
-    assert [state.topic for state in told.partition_states] == ["a", "d"]
+    (reported,) = cluster.channel.leader_and_isr()
+    assert [state.topic for state in reported.partition_states] == ["a", "d"]
 
 
 async def test_names_that_differ_in_dots_only_collide(controller: Controller) -> None:
@@ -190,9 +190,11 @@ async def test_replicas_go_to_all_brokers_there_are(cluster: Cluster) -> None:
         async with cluster.running() as controller:
             cluster.channel.sent.clear()
             assert await create(controller, TopicCreation("t", 3, 2)) == [ErrorCode.NONE]
-            told = {b: r for b, r in cluster.channel.sent if r in cluster.channel.leader_and_isr()}
-            assert sorted(told) == [1, 2, 3]
-            for broker_id, request in told.items():
+            reported = {
+                b: r for b, r in cluster.channel.sent if r in cluster.channel.leader_and_isr()
+            }
+            assert sorted(reported) == [1, 2, 3]
+            for broker_id, request in reported.items():
                 assert len(request.partition_states) == 2
                 assert all(broker_id in state.replicas for state in request.partition_states)
             updated = [b for b, r in cluster.channel.sent if r in cluster.channel.update_metadata()]
@@ -225,19 +227,19 @@ async def test_simultaneous_first_uses_share_one_creation(
     cluster: Cluster, controller: Controller
 ) -> None:
     store_answers = cluster.controller_store.hold()
-    told: list[int] = []
+    reported: list[int] = []
 
     async def use() -> None:
         assert await controller.ensure_topics(["clicks"]) == {}
-        told.append(cluster.channel.cache.partition_count("clicks"))
+        reported.append(cluster.channel.cache.partition_count("clicks"))
 
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(use)
         await trio.testing.wait_all_tasks_blocked()
-        assert told == []
+        assert reported == []
         store_answers.set()
-    assert told == [1] * 5
+    assert reported == [1] * 5
     assert len(cluster.channel.leader_and_isr()) == 1
 
 
@@ -342,9 +344,9 @@ async def test_added_partitions_are_written_led_and_told(
     topic = znodes.decode_topic((await reader.get("/brokers/topics/t")).data)
     assert topic.assignment == {0: (1,), 1: (1,), 2: (1,)}
     assert topic.topic_id == topic_id(controller, "t")
-    (told,) = cluster.channel.leader_and_isr()
-    assert [state.partition for state in told.partition_states] == [1, 2]
-    assert {state.config["retention.ms"] for state in told.partition_states} == {"5"}
+    (reported,) = cluster.channel.leader_and_isr()
+    assert [state.partition for state in reported.partition_states] == [1, 2]
+    assert {state.config["retention.ms"] for state in reported.partition_states} == {"5"}
     assert cluster.channel.cache.partition_count("t") == 3
     assert await controller.create_partitions([NewPartitions("t", 4)]) == {"t": None}
 

@@ -49,12 +49,12 @@ class Frame(NamedTuple):
 
 
 def frames() -> list[Frame]:
-    wanted = (ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA)
+    requested = (ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA)
     found = []
     for line, text in enumerate(FRAMES.read_text().splitlines(), 1):
         record = json.loads(text)
         key, version = record.get("api"), record.get("version")
-        if key not in wanted:
+        if key not in requested:
             continue
         request, answer = bytes.fromhex(record["request"]), bytes.fromhex(record["response"])
         start = len(request_header(key, version, 0, CONTROLLER_ID))
@@ -195,12 +195,12 @@ async def test_replicas_are_stopped_or_deleted_as_the_frame_says(
         assert set(errors.values()) == {ErrorCode.NONE}
         response = await replay(broker, frame)
         assert response.error_code == frame.response.error_code == ErrorCode.NONE
-        assert sorted(told(response)) == sorted(told(frame.response))
+        assert sorted(reported(response)) == sorted(reported(frame.response))
         for where, each in stopped:
             assert broker.replica_manager.get_partition(where) is None
             folder = tmp_path / "data" / f"{where.topic}-{where.partition}"
             assert folder.exists() != bool(each.delete_partition)
 
 
-def told(response: Any) -> list[tuple[str, int, int]]:
+def reported(response: Any) -> list[tuple[str, int, int]]:
     return [(e.topic_name, e.partition_index, e.error_code) for e in response.partition_errors]

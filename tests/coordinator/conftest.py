@@ -175,11 +175,11 @@ class GroupBench(CoordinatorBench):
         """What the group committed: (topic, partition) to offset."""
         found: list[GroupOffsets] = []
 
-        def told(error: ErrorCode, offsets: GroupOffsets) -> None:
+        def reported(error: ErrorCode, offsets: GroupOffsets) -> None:
             assert not error
             found.append(offsets)
 
-        self.coordinator.fetch_offsets(group_id, told, require_stable=False)
+        self.coordinator.fetch_offsets(group_id, reported, require_stable=False)
         return {(topic, partition): p.offset for topic, partition, p in found[0]}
 
     def stable_group(self, members: int = 1, **arguments: object) -> tuple[int, list[str]]:

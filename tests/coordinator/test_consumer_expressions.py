@@ -24,8 +24,8 @@ REFRESH_MS = 600_000
 class ExpressionBench(ConsumerBench):
     """Members that subscribe by regular expressions."""
 
-    def join_by(self, member_id: str, expression: str, **told: Any) -> HeartbeatAnswer:
-        answer = self.join(member_id, None, subscribed_topic_regex=expression, **told)
+    def join_by(self, member_id: str, expression: str, **fields: Any) -> HeartbeatAnswer:
+        answer = self.join(member_id, None, subscribed_topic_regex=expression, **fields)
         self.advance(0)
         return answer
 
@@ -36,11 +36,11 @@ class ExpressionBench(ConsumerBench):
         """Expressions may be resolved once more; nobody's session ends meanwhile."""
         self.advance(BATCH_INTERVAL_MS + 1)
 
-    def go_on(self, member_id: str, **told: Any) -> HeartbeatAnswer:
+    def go_on(self, member_id: str, **fields: Any) -> HeartbeatAnswer:
         """The heartbeat of a member that does as it was told."""
         member = self.group().members[member_id]
         owned = partitions(member.assigned_partitions)
-        answer = self.beat(member_id, member.member_epoch, owned=owned, **told)
+        answer = self.beat(member_id, member.member_epoch, owned=owned, **fields)
         self.advance(0)
         return answer
 

@@ -103,10 +103,10 @@ def test_a_topic_that_is_named_twice_counts_with_all_its_partitions(handlers) ->
         ([[0], [7]], ErrorCode.FENCED_MEMBER_EPOCH),
         ([[7], [0]], ErrorCode.FENCED_MEMBER_EPOCH),
     ):
-        told = [owned(topic_id=ORDERS, partitions=numbers) for numbers in partitions]
+        reported = [owned(topic_id=ORDERS, partitions=numbers) for numbers in partitions]
         request = beat(
             epoch=1,
-            topic_partitions=told,
+            topic_partitions=reported,
             subscribed_topic_names=None,
             rebalance_timeout_ms=-1,
         )

@@ -52,9 +52,9 @@ def test_partitions_go_over_only_after_they_were_given_up(consumers: ConsumerBen
     second = consumers.join("m2")
     assert (second.member_epoch, second.assignment) == (3, {})
     assert consumers.group().members["m2"].state is MemberState.UNRELEASED_PARTITIONS
-    told = consumers.beat("m1", 2)
-    assert told.member_epoch == 2
-    assert told.assignment == {ORDERS: {0: 2, 1: 2}}
+    reported = consumers.beat("m1", 2)
+    assert reported.member_epoch == 2
+    assert reported.assignment == {ORDERS: {0: 2, 1: 2}}
     assert consumers.beat("m2", 3).assignment is None  # m1 may be at work on them still
     acknowledged = consumers.beat("m1", 2, owned={ORDERS: {0, 1}})
     assert acknowledged.member_epoch == 3
@@ -78,14 +78,14 @@ def test_a_member_that_lost_the_answer_may_come_in_its_former_epoch(
 
 
 @pytest.mark.parametrize(
-    ("epoch", "told"),
+    ("epoch", "reported"),
     [(2, None), (2, {ORDERS: {0, 3}}), (2, {PAYMENTS: {0}}), (1, {}), (4, {ORDERS: {0, 1}})],
 )
 def test_a_member_of_another_epoch_is_fenced(
-    consumers: ConsumerBench, epoch: int, told: dict[bytes, set[int]] | None
+    consumers: ConsumerBench, epoch: int, reported: dict[bytes, set[int]] | None
 ) -> None:
     share(consumers)
-    answer = consumers.beat("m1", epoch, owned=told)
+    answer = consumers.beat("m1", epoch, owned=reported)
     assert answer.error is ErrorCode.FENCED_MEMBER_EPOCH
     assert answer.error_message
 
@@ -155,8 +155,8 @@ def test_a_topic_that_is_gone_is_given_up(consumers: ConsumerBench) -> None:
     consumers.join("m1", ["orders", "payments"])
     consumers.topics.drop("payments")
     consumers.change_topics("payments")
-    told = consumers.beat("m1", 2)
-    assert told.assignment == {ORDERS: dict.fromkeys(range(4), 2)}
+    reported = consumers.beat("m1", 2)
+    assert reported.assignment == {ORDERS: dict.fromkeys(range(4), 2)}
     assert consumers.beat("m1", 2, owned=ALL_OF_ORDERS).member_epoch == 3
 
 
@@ -164,7 +164,7 @@ def test_a_topic_that_is_gone_is_given_up(consumers: ConsumerBench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member_id", "epoch", "told"),
+    ("member_id", "epoch", "reported"),
     [
         ("", 0, {}),
         ("", 1, {}),
@@ -185,9 +185,9 @@ def test_a_topic_that_is_gone_is_given_up(consumers: ConsumerBench) -> None:
     ],
 )
 def test_an_invalid_request_is_refused(
-    consumers: ConsumerBench, member_id: str, epoch: int, told: dict[str, Any]
+    consumers: ConsumerBench, member_id: str, epoch: int, reported: dict[str, Any]
 ) -> None:
-    first = {"topics": ["orders"], "owned": {}, "rebalance_timeout_ms": 30_000, **told}
+    first = {"topics": ["orders"], "owned": {}, "rebalance_timeout_ms": 30_000, **reported}
     answer = consumers.beat(member_id, epoch, **first)
     assert answer.error is ErrorCode.INVALID_REQUEST
     assert answer.error_message
@@ -425,12 +425,14 @@ def test_a_group_whose_first_member_could_not_be_stored_is_not_there(
     assert consumers.beat("m1", 2).error is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def send_late(consumers: ConsumerBench, member_id: str, epoch: int, **told: Any) -> HeartbeatAnswer:
+def send_late(
+    consumers: ConsumerBench, member_id: str, epoch: int, **fields: Any
+) -> HeartbeatAnswer:
     """Change something while replicas lag: it is in the log, and nobody waits any longer."""
     log, partition = consumers.log, consumers.partition_of()
     log.replicated_up_to = log.end_offset(partition)
     log.is_held = True
-    late = consumers.send(member_id, epoch, **told)
+    late = consumers.send(member_id, epoch, **fields)
     ((on_complete, _, offset),) = log.take_waiting()
     log.is_held = False
     on_complete(ErrorCode.REQUEST_TIMED_OUT, offset)

@@ -47,17 +47,17 @@ class Client:
         self.has_changed = False
         self.pending: Pending[HeartbeatAnswer] | None = None
 
-    def told(self) -> dict[str, object]:
+    def reported(self) -> dict[str, object]:
         """What its next heartbeat says."""
         owned: dict[bytes, set[int]] = {}
         for topic_id, partition in self.owned:
             owned.setdefault(topic_id, set()).add(partition)
-        told: dict[str, object] = {"instance_id": self.instance, "owned": owned}
+        reported: dict[str, object] = {"instance_id": self.instance, "owned": owned}
         if self.epoch == 0 or self.must_tell_all:
-            told.update(topics=self.topics, rebalance_timeout_ms=30_000)
+            reported.update(topics=self.topics, rebalance_timeout_ms=30_000)
         elif self.has_changed:
-            told.update(topics=self.topics)
-        return told
+            reported.update(topics=self.topics)
+        return reported
 
     def take(self, answer: HeartbeatAnswer) -> None:
         """Do as the answer says."""
@@ -71,9 +71,9 @@ class Client:
             self.epoch = answer.member_epoch
             self.must_tell_all = self.has_changed = False
             if answer.assignment is not None:
-                told = {(t, p) for t, numbers in answer.assignment.items() for p in numbers}
-                self.to_give_up = self.owned - told
-                self.owned |= told
+                reported = {(t, p) for t, numbers in answer.assignment.items() for p in numbers}
+                self.to_give_up = self.owned - reported
+                self.owned |= reported
 
     def give_up(self) -> None:
         self.owned -= self.to_give_up
@@ -139,7 +139,7 @@ class History:
             client.give_up()
         if client.epoch == 0:
             client.forget()
-        pending = self.bench.send(client.name, client.epoch, **client.told())
+        pending = self.bench.send(client.name, client.epoch, **client.reported())
         if pending.is_waiting:
             client.pending = pending
         elif pending.answer.error in GIVE_UP:
@@ -151,7 +151,7 @@ class History:
         waiting = [client for client in self.clients if client.pending is None and client.epoch]
         if waiting:
             client = self.rng.choice(waiting)
-            self.bench.send(client.name, client.epoch, **client.told())
+            self.bench.send(client.name, client.epoch, **client.reported())
             client.must_tell_all = True
 
     def leave(self) -> None:
@@ -296,7 +296,7 @@ def odd_heartbeat(rng: random.Random) -> tuple[str, int, dict[str, object]]:
         topic_id: {rng.randrange(5) for _ in range(rng.randrange(4))}
         for topic_id in rng.sample([ORDERS, PAYMENTS, b"x" * 16], rng.randrange(3))
     }
-    told = {
+    reported = {
         "instance_id": rng.choice([None, None, "i1", "i2"]),
         "rack_id": rng.choice([None, None, "r1", "r2"]),
         "rebalance_timeout_ms": rng.choice([-1, 30_000, 0, -7]),
@@ -307,9 +307,9 @@ def odd_heartbeat(rng: random.Random) -> tuple[str, int, dict[str, object]]:
         "api_version": rng.choice([0, 1]),
     }
     if rng.random() < 0.3:
-        told.update(owned={}, topics=["orders"], rebalance_timeout_ms=30_000)
-        return rng.choice(["m1", "m2", "m3"]), 0, told
-    return rng.choice(["m1", "m2", "m3", ""]), rng.randrange(-3, 12), told
+        reported.update(owned={}, topics=["orders"], rebalance_timeout_ms=30_000)
+        return rng.choice(["m1", "m2", "m3"]), 0, reported
+    return rng.choice(["m1", "m2", "m3", ""]), rng.randrange(-3, 12), reported
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -317,8 +317,8 @@ def test_no_heartbeat_however_odd_harms_the_group(seed: int) -> None:
     rng = random.Random(seed)
     bench = ConsumerBench(assignment_interval_ms=rng.choice([0, 1_000]))
     for _ in range(300):
-        member_id, epoch, told = odd_heartbeat(rng)
-        bench.beat(member_id, epoch, **told)
+        member_id, epoch, reported = odd_heartbeat(rng)
+        bench.beat(member_id, epoch, **reported)
         bench.advance(rng.choice([0, 0, 100, 10_000]))
         for group in bench.coordinator.consumer_groups:
             owned = [

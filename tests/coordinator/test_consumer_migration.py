@@ -272,7 +272,7 @@ def test_a_policy_of_nothing_keeps_classic_members_out_of_consumer_groups() -> N
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"protocol_type": "connect"},
         {"protocols": {}},
@@ -280,11 +280,11 @@ def test_a_policy_of_nothing_keeps_classic_members_out_of_consumer_groups() -> N
     ],
 )
 def test_a_classic_member_must_share_a_protocol_with_the_others(
-    bench: MixedBench, told: dict[str, Any]
+    bench: MixedBench, reported: dict[str, Any]
 ) -> None:
     bench.join("new")
     bench.classic_join(version=3)
-    answer = bench.classic_join(version=3, **told).answer
+    answer = bench.classic_join(version=3, **reported).answer
     assert answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
@@ -309,8 +309,8 @@ def test_sync_and_heartbeat_need_the_right_member_generation_and_protocol(
     assert bench.classic_sync("who", epoch).error is ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.classic_sync("new", epoch).error is ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.classic_sync(member_id, epoch - 1).error is ErrorCode.ILLEGAL_GENERATION
-    for told in ({"protocol_type": "connect"}, {"protocol_name": "sticky"}):
-        refused = bench.classic_sync(member_id, epoch, **told)
+    for reported in ({"protocol_type": "connect"}, {"protocol_name": "sticky"}):
+        refused = bench.classic_sync(member_id, epoch, **reported)
         assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert bench.classic_sync(member_id, epoch, instance="i").error is ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.classic_beat("who", epoch) is ErrorCode.UNKNOWN_MEMBER_ID

@@ -7,8 +7,8 @@ def test_a_stable_group_is_described_with_metadata_and_assignments(bench) -> Non
     _, (member,) = bench.stable_group(1, instance=None, protocols={"range": b"meta"})
     described = bench.coordinator.describe_group("group")
     assert described[:5] == ("group", ErrorCode.NONE, "Stable", "consumer", "range")
-    (told,) = described.members
-    assert told == (member, None, "client", "/127.0.0.1", b"meta", member.encode())
+    (reported,) = described.members
+    assert reported == (member, None, "client", "/127.0.0.1", b"meta", member.encode())
 
 
 def test_metadata_are_not_told_while_a_group_rebalances(bench) -> None:
@@ -55,8 +55,10 @@ def test_groups_are_listed_by_state_and_type(
 
 
 def test_a_listing_tells_protocol_type_and_state(bench, three_groups: None) -> None:
-    told = {g.group_id: (g.protocol_type, g.state) for g in bench.coordinator.list_groups((), ())}
-    assert told == {
+    reported = {
+        g.group_id: (g.protocol_type, g.state) for g in bench.coordinator.list_groups((), ())
+    }
+    assert reported == {
         "simple": ("", "Empty"),
         "completing": ("consumer", "CompletingRebalance"),
         "preparing": ("consumer", "PreparingRebalance"),

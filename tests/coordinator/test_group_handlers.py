@@ -149,9 +149,13 @@ def test_describe_tells_state_and_members(handlers, version: int) -> None:
         "consumer",
         "range",
     )
-    (told,) = known.members
-    assert (told.member_id, told.client_id, told.client_host) == (member, "client", "/127.0.0.1")
-    assert (told.member_metadata, told.member_assignment) == (b"meta", member.encode())
+    (reported,) = known.members
+    assert (reported.member_id, reported.client_id, reported.client_host) == (
+        member,
+        "client",
+        "/127.0.0.1",
+    )
+    assert (reported.member_metadata, reported.member_assignment) == (b"meta", member.encode())
     assert unknown.group_state == "Dead"
     if version >= 6:
         assert unknown.error_code == ErrorCode.GROUP_ID_NOT_FOUND

@@ -62,8 +62,8 @@ def test_only_the_leader_is_told_the_members_and_their_metadata(bench) -> None:
     second, second_join = bench.new_member(protocols={"range": b"two"})
     bench.advance(6_000)
     assert first_join.answer.leader == second_join.answer.leader == first
-    told = [(m.member_id, m.group_instance_id, m.metadata) for m in first_join.answer.members]
-    assert told == [(first, None, b"one"), (second, None, b"two")]
+    reported = [(m.member_id, m.group_instance_id, m.metadata) for m in first_join.answer.members]
+    assert reported == [(first, None, b"one"), (second, None, b"two")]
     assert second_join.answer.members == []
     assert first_join.answer.protocol_name == "range"
     assert first_join.answer.protocol_type == "consumer"

@@ -106,8 +106,8 @@ def test_heartbeats_of_strangers_are_refused(
     bench, change: dict[str, object], error: ErrorCode
 ) -> None:
     generation_id, (member,) = bench.stable_group(1)
-    asked = {"member_id": member, "generation_id": generation_id, **change}
-    assert bench.heartbeat(**asked) is error
+    requested = {"member_id": member, "generation_id": generation_id, **change}
+    assert bench.heartbeat(**requested) is error
 
 
 def test_a_member_may_send_heartbeats_before_it_has_its_assignment(bench) -> None:

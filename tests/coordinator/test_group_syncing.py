@@ -109,8 +109,8 @@ def test_the_wait_for_syncs_ends_with_the_last_of_them(bench, joined: list[str])
 def test_what_does_not_fit_the_generation_is_refused(
     bench, joined: list[str], change: dict[str, object], error: ErrorCode
 ) -> None:
-    asked = {"member_id": joined[1], "generation_id": 1, **change}
-    assert bench.sync(**asked).answer.error is error
+    requested = {"member_id": joined[1], "generation_id": 1, **change}
+    assert bench.sync(**requested).answer.error is error
 
 
 def test_an_empty_group_has_nothing_to_sync(bench) -> None:

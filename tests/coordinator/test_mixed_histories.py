@@ -55,9 +55,9 @@ class NewClient:
     def act(self) -> None:
         """Take an answer, or send the next heartbeat."""
         if self._pending is None:
-            told: dict[str, Any] = {"owned": {ORDERS: set(self.owned)} if self.owned else {}}
-            told.update(topics=["orders"], rebalance_timeout_ms=30_000)
-            self._pending = self._bench.send(self.name, self.epoch, **told)
+            reported: dict[str, Any] = {"owned": {ORDERS: set(self.owned)} if self.owned else {}}
+            reported.update(topics=["orders"], rebalance_timeout_ms=30_000)
+            self._pending = self._bench.send(self.name, self.epoch, **reported)
         if not self._pending.is_waiting:
             answer, self._pending = self._pending.answer, None
             self._take(answer)

@@ -142,14 +142,14 @@ def test_a_reader_who_wants_it_stable_waits_for_commits_on_their_way(bench, pend
     bench.commit(("orders", 0, 6))
     seen = []
 
-    def told(error: ErrorCode, offsets) -> None:
+    def reported(error: ErrorCode, offsets) -> None:
         seen.append((error, offsets.get("orders", 0).offset))
 
-    bench.coordinator.fetch_offsets("group", told, require_stable=True)
+    bench.coordinator.fetch_offsets("group", reported, require_stable=True)
     assert seen == []
     bench.log.release()
     assert seen == [(ErrorCode.NONE, 6)]
-    bench.coordinator.fetch_offsets("group", told, require_stable=True)
+    bench.coordinator.fetch_offsets("group", reported, require_stable=True)
     assert len(seen) == 2
 
 

@@ -153,7 +153,7 @@ def fetch_request(
     )
 
 
-def told(response: messages.OffsetFetchResponse, version: int) -> tuple[int, dict]:
+def reported(response: messages.OffsetFetchResponse, version: int) -> tuple[int, dict]:
     """The group's error, and (topic or its id, partition) to offset, metadata and error."""
     group = response.groups[0] if version >= 8 else response
     error = group.error_code if version >= 2 else 0
@@ -171,7 +171,7 @@ def test_what_was_committed_is_told_and_what_was_not_is_minus_one(handlers, vers
     request = fetch_request(version, [("orders", ORDERS_ID, [0, 1])])
     response = handlers.send(request, version).response
     name = ORDERS_ID if version >= FIRST_VERSION_WITH_TOPIC_IDS else "orders"
-    assert told(response, version) == (
+    assert reported(response, version) == (
         0,
         {(name, 0): (-1, "", ErrorCode.NONE), (name, 1): (5, "note", ErrorCode.NONE)},
     )
@@ -184,7 +184,7 @@ def test_what_was_committed_is_told_and_what_was_not_is_minus_one(handlers, vers
 def test_without_a_list_of_topics_everything_is_told(handlers, version: int) -> None:
     handlers.groups.commit(("orders", 0, 7), ("gone", 3, 8))
     response = handlers.send(fetch_request(version, None), version).response
-    _, positions = told(response, version)
+    _, positions = reported(response, version)
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     assert positions == {
         (ORDERS_ID if by_id else "orders", 0): (7, "", ErrorCode.NONE),
@@ -195,7 +195,7 @@ def test_without_a_list_of_topics_everything_is_told(handlers, version: int) -> 
 @versions("1-10")
 def test_an_unknown_group_has_committed_nothing(handlers, version: int) -> None:
     response = handlers.send(fetch_request(version, [("orders", ORDERS_ID, [0])]), version).response
-    error, positions = told(response, version)
+    error, positions = reported(response, version)
     assert error == 0
     assert list(positions.values()) == [(-1, "", ErrorCode.NONE)]
 
@@ -207,7 +207,7 @@ def test_a_group_that_is_coordinated_elsewhere_is_refused_as_the_version_can(
     partition = handlers.coordinators.group.partition_for("group")
     handlers.coordinators.group.note_leadership(partition, 1, is_leader=False)
     response = handlers.send(fetch_request(version, [("orders", ORDERS_ID, [0])]), version).response
-    error, positions = told(response, version)
+    error, positions = reported(response, version)
     if version == 1:
         assert list(positions.values()) == [(-1, "", ErrorCode.NOT_COORDINATOR)]
     else:
@@ -241,7 +241,7 @@ def test_who_wants_it_stable_waits_for_commits_on_their_way(handlers, version: i
     reply = handlers.send(request, version)
     assert reply.is_waiting
     handlers.groups.log.release()
-    _, positions = told(reply.response, version)
+    _, positions = reported(reply.response, version)
     assert list(positions.values()) == [(5, "note", ErrorCode.NONE)]
 
 
@@ -250,14 +250,16 @@ def test_positions_of_open_transactions_are_unstable_for_who_asks(handlers, vers
     handlers.groups.commit(("orders", 0, 7), ("orders", 1, 8))
     offsets = handlers.groups.group().offsets
     offsets.put_pending(77, "orders", 0, offsets.get("orders", 1))
-    asked = [("orders", ORDERS_ID, [0, 1])]
-    request = fetch_request(version, asked, require_stable=True)
-    _, positions = told(handlers.send(request, version).response, version)
+    requested = [("orders", ORDERS_ID, [0, 1])]
+    request = fetch_request(version, requested, require_stable=True)
+    _, positions = reported(handlers.send(request, version).response, version)
     assert list(positions.values()) == [
         (-1, "", ErrorCode.UNSTABLE_OFFSET_COMMIT),
         (8, "", ErrorCode.NONE),
     ]
-    _, positions = told(handlers.send(fetch_request(version, asked), version).response, version)
+    _, positions = reported(
+        handlers.send(fetch_request(version, requested), version).response, version
+    )
     assert [offset for offset, _, _ in positions.values()] == [7, 8]
 
 
@@ -268,21 +270,21 @@ def test_a_topic_made_anew_has_no_committed_offsets(handlers) -> None:
     handlers.know_topic("orders", new_id, 2)
     handlers.know_topic("__consumer_offsets", bytes(range(16, 32)), 4)
     response = handlers.send(fetch_request(10, [("orders", new_id, [0])]), 10).response
-    assert told(response, 10) == (0, {(new_id, 0): (-1, "", ErrorCode.NONE)})
+    assert reported(response, 10) == (0, {(new_id, 0): (-1, "", ErrorCode.NONE)})
 
 
 def test_an_unknown_topic_id_is_told_so(handlers) -> None:
     response = handlers.send(fetch_request(10, [("", UNKNOWN_ID, [0])]), 10).response
-    assert told(response, 10) == (0, {(UNKNOWN_ID, 0): (-1, "", ErrorCode.UNKNOWN_TOPIC_ID)})
+    assert reported(response, 10) == (0, {(UNKNOWN_ID, 0): (-1, "", ErrorCode.UNKNOWN_TOPIC_ID)})
 
 
 def test_offsets_of_topics_that_one_may_not_see_are_not_told(handlers) -> None:
     handlers.groups.commit(("orders", 0, 7))
     handlers.denied.add(("DESCRIBE", "TOPIC", "orders"))
-    asked = fetch_request(8, [("orders", ORDERS_ID, [0])])
-    _, positions = told(handlers.send(asked, 8).response, 8)
+    requested = fetch_request(8, [("orders", ORDERS_ID, [0])])
+    _, positions = reported(handlers.send(requested, 8).response, 8)
     assert positions == {("orders", 0): (-1, "", ErrorCode.TOPIC_AUTHORIZATION_FAILED)}
-    _, positions = told(handlers.send(fetch_request(8, None), 8).response, 8)
+    _, positions = reported(handlers.send(fetch_request(8, None), 8).response, 8)
     assert positions == {}
 
 

@@ -92,8 +92,8 @@ def test_another_producer_id_is_no_mapping(bench: TransactionBench) -> None:
 def test_another_epoch_is_fenced(bench: TransactionBench, difference: int) -> None:
     bench.init()
     producer = bench.init().producer
-    asked = (producer.producer_id, producer.epoch + difference)
-    assert bench.add(asked, A).error is ErrorCode.PRODUCER_FENCED
+    requested = (producer.producer_id, producer.epoch + difference)
+    assert bench.add(requested, A).error is ErrorCode.PRODUCER_FENCED
 
 
 def test_an_unknown_id_is_no_mapping(bench: TransactionBench) -> None:

@@ -13,8 +13,8 @@ def bench() -> TransactionBench:
     return TransactionBench()
 
 
-def names(bench: TransactionBench, **wanted: object) -> list[str]:
-    listed = bench.coordinator.list_transactions(TransactionFilter(**wanted))
+def names(bench: TransactionBench, **requested: object) -> list[str]:
+    listed = bench.coordinator.list_transactions(TransactionFilter(**requested))
     return sorted(each.name for each in listed.transactions)
 
 

@@ -146,9 +146,9 @@ def test_any_other_epoch_is_fenced(
     bench.bring_to(state)
     bench.known().pending = None
     now = bench.known().transaction
-    asked = (now.producer_id, now.producer_epoch + difference)
-    assert bench.end(asked).error is FENCED
-    assert bench.end(asked, client_version=FIRST).error is FENCED
+    requested = (now.producer_id, now.producer_epoch + difference)
+    assert bench.end(requested).error is FENCED
+    assert bench.end(requested, client_version=FIRST).error is FENCED
 
 
 @pytest.mark.parametrize("client_version", [FIRST, SECOND])

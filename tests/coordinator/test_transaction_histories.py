@@ -65,7 +65,7 @@ class History:
         self.generations = [FIRST, SECOND] if self.bench.version == 2 else [FIRST]
         self.producers = [Producer(FIRST)]
         self.outcomes: dict[int, set[bool]] = defaultdict(set)
-        self.told: dict[int, set[bool]] = defaultdict(set)
+        self.reported: dict[int, set[bool]] = defaultdict(set)
         self.seen_markers = 0
 
     def run(self) -> None:
@@ -110,8 +110,8 @@ class History:
         if producer.at is None:
             self.init_one(producer)
         elif producer.in_doubt is None:
-            asked = self.rng.sample(PARTITIONS, self.rng.randint(1, 3))
-            added = self.bench.add(producer.at, *asked, client_version=producer.version)
+            requested = self.rng.sample(PARTITIONS, self.rng.randint(1, 3))
+            added = self.bench.add(producer.at, *requested, client_version=producer.version)
             producer.has_begun |= added.got is None or added.error is ErrorCode.NONE
             if added.got is not None and added.error in FATAL:
                 self.replace()
@@ -132,7 +132,7 @@ class History:
     def note_answer(self, producer: Producer, answer: Answer, commit: bool) -> None:
         assert producer.at is not None
         if answer.error is ErrorCode.NONE:
-            self.told[self.bench.known().transaction.start_ms].add(commit)
+            self.reported[self.bench.known().transaction.start_ms].add(commit)
             producer.in_doubt = None
             producer.has_begun = False
             if producer.version == SECOND:
@@ -202,7 +202,7 @@ class History:
     def check(self) -> None:
         for began_ms, outcomes in self.outcomes.items():
             assert len(outcomes) == 1, f"the transaction of {began_ms} was committed and aborted"
-            assert self.told[began_ms] <= outcomes
+            assert self.reported[began_ms] <= outcomes
         epochs: dict[int, int] = defaultdict(lambda: -1)
         for _, transaction in self.bench.stored():
             assert transaction is not None

@@ -106,7 +106,7 @@ def test_while_one_start_is_on_its_way_another_is_to_come_again(bench: Transacti
 
 
 @pytest.mark.parametrize(
-    ("refused", "told"),
+    ("refused", "reported"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -119,11 +119,11 @@ def test_while_one_start_is_on_its_way_another_is_to_come_again(bench: Transacti
     ],
 )
 def test_a_failed_append_is_told_in_the_clients_terms_and_changes_nothing(
-    bench: TransactionBench, refused: ErrorCode, told: ErrorCode
+    bench: TransactionBench, refused: ErrorCode, reported: ErrorCode
 ) -> None:
     bench.init()
     bench.log.fail_with = refused
-    assert bench.init().error is told
+    assert bench.init().error is reported
     bench.log.fail_with = ErrorCode.NONE
     assert bench.init().producer == (1000, 1)
 

@@ -182,15 +182,15 @@ def test_readers_of_stable_offsets_are_told_after_what_is_on_its_way(bench) -> N
     bench.commit(("orders", 0, 3))
     bench.log.is_held = True
     commit(bench, ("orders", 0, 5))
-    told: list[bool] = []
+    reported: list[bool] = []
     bench.coordinator.fetch_offsets(
         GROUP,
-        lambda error, offsets: told.append(offsets.is_pending("orders", 0)),
+        lambda error, offsets: reported.append(offsets.is_pending("orders", 0)),
         require_stable=STABLE,
     )
-    assert told == []
+    assert reported == []
     bench.log.release()
-    assert told == [True]
+    assert reported == [True]
 
 
 # -- consumer groups (KIP-848) ----------------------------------------------------------------
@@ -201,8 +201,8 @@ def commit_as_consumer(consumers: ConsumerBench, partition: int, **who: object) 
     pending: Pending[Sequence[ErrorCode]] = Pending()
     commits = [PartitionCommit("orders", partition, 5, topic_id=ORDERS)]
     transaction = AppendInTransaction(PRODUCER, 0, NOT_REQUIRED)
-    asked = {"generation_id": -1, "member_id": "", "group_instance_id": None, **who}
-    request = CommitRequest(CONSUMERS, commits=commits, transaction=transaction, **asked)
+    requested = {"generation_id": -1, "member_id": "", "group_instance_id": None, **who}
+    request = CommitRequest(CONSUMERS, commits=commits, transaction=transaction, **requested)
     try:
         consumers.coordinator.commit_offsets(request, pending)
     except KafkaError as refusal:

@@ -52,8 +52,8 @@ def write_batches(broker: BrokerProcess, topic: str) -> None:
     """Batches of one record each, three segments of them."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     configs = {"segment.bytes": str(1024 * 1024)}
-    wanted = {"num_partitions": 1, "replication_factor": 1, "configs": configs}
-    admin.create_topics({topic: wanted}, wait_for_metadata=True)
+    requested = {"num_partitions": 1, "replication_factor": 1, "configs": configs}
+    admin.create_topics({topic: requested}, wait_for_metadata=True)
     admin.close()
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)
     for _ in range(BATCHES):

@@ -345,8 +345,8 @@ def prove_checker_on_a_planted_loss(acknowledged: set[int], read: dict[int, list
 
 def create_topic(broker: BrokerProcess, topic: str, **configs: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    wanted = {"num_partitions": PARTITIONS, "replication_factor": 1, "configs": configs}
-    admin.create_topics({topic: wanted}, wait_for_metadata=True)
+    requested = {"num_partitions": PARTITIONS, "replication_factor": 1, "configs": configs}
+    admin.create_topics({topic: requested}, wait_for_metadata=True)
     admin.close()
 
 

@@ -167,7 +167,7 @@ def kill_again_and_again(broker: BrokerProcess, kills: int, source: random.Rando
 
 
 def end_offsets(
-    broker: BrokerProcess, wanted: list[Where], timestamp: int = LATEST
+    broker: BrokerProcess, requested: list[Where], timestamp: int = LATEST
 ) -> dict[Where, int]:
     """Where the partitions end, or begin, asked as soon as the broker is there."""
     topic_type = ListOffsetsRequest.ListOffsetsTopic
@@ -178,11 +178,11 @@ def end_offsets(
                 topic_type.ListOffsetsPartition(
                     partition_index=partition, current_leader_epoch=-1, timestamp=timestamp
                 )
-                for of_topic, partition in wanted
+                for of_topic, partition in requested
                 if of_topic == topic
             ],
         )
-        for topic in {topic for topic, _ in wanted}
+        for topic in {topic for topic, _ in requested}
     ]
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
     deadline = time.monotonic() + ANSWER_SECONDS_MAX
@@ -194,7 +194,7 @@ def end_offsets(
                 for each in answer.topics
                 for of in each.partitions
             }
-            assert found.keys() == set(wanted)
+            assert found.keys() == set(requested)
             codes = {code for code, _ in found.values()}
             if codes <= {0}:
                 return {where: offset for where, (_, offset) in found.items()}
@@ -202,13 +202,13 @@ def end_offsets(
             assert time.monotonic() < deadline, found
 
 
-def read_all(broker: BrokerProcess, wanted: list[Where]) -> dict[Where, list[Found]]:
+def read_all(broker: BrokerProcess, requested: list[Where]) -> dict[Where, list[Found]]:
     """Offset, key and number of every record of some partitions."""
     settings = {"group.id": "unused", "enable.partition.eof": True, "check.crcs": True, **CLIENT}
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
-    consumer.assign([ConfluentTopicPartition(*where, OFFSET_BEGINNING) for where in wanted])
-    found: dict[Where, list[Found]] = {where: [] for where in wanted}
-    unfinished = set(wanted)
+    consumer.assign([ConfluentTopicPartition(*where, OFFSET_BEGINNING) for where in requested])
+    found: dict[Where, list[Found]] = {where: [] for where in requested}
+    unfinished = set(requested)
     while unfinished:
         message = consumer.poll(ANSWER_SECONDS_MAX)
         assert message is not None, "reading took too long"
@@ -222,9 +222,11 @@ def read_all(broker: BrokerProcess, wanted: list[Where]) -> dict[Where, list[Fou
     return found
 
 
-def let_no_more_be_deleted(broker: BrokerProcess, admin: AdminClient, wanted: list[Where]) -> None:
+def let_no_more_be_deleted(
+    broker: BrokerProcess, admin: AdminClient, requested: list[Where]
+) -> None:
     """Wait until something was, and keep the rest: a segment must not go while it is read."""
-    recent = [where for where in wanted if where[0] == "recent"]
+    recent = [where for where in requested if where[0] == "recent"]
 
     def begins() -> dict[Where, int]:
         return end_offsets(broker, recent, EARLIEST)

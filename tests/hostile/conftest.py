@@ -55,9 +55,9 @@ def assert_logged(broker: BrokerProcess | ExternalBroker) -> Callable[[RawConnec
 
         # It may tell after it has closed the connection.
         wait_until(lambda: bool(lines()), LOGGED_SECONDS_MAX, lambda: f"no line names {port}")
-        told = lines()
+        reported = lines()
         if isinstance(broker, KafkaProcess):
-            told = [broker.log]  # the reason stands in the stack trace below
-        assert any(why in line for line in told), f"{why!r} is not told in {told}"
+            reported = [broker.log]  # the reason stands in the stack trace below
+        assert any(why in line for line in reported), f"{why!r} is not told in {reported}"
 
     return check

@@ -102,9 +102,9 @@ def consume(broker: BrokerProcess, partition: int) -> int:
     """How many records a partition has."""
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest")
     try:
-        wanted = TopicPartition(TOPIC, partition)
-        consumer.assign([wanted])
-        end = consumer.end_offsets([wanted])[wanted]
+        requested = TopicPartition(TOPIC, partition)
+        consumer.assign([requested])
+        end = consumer.end_offsets([requested])[requested]
         count = 0
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while count < end and time.monotonic() < deadline:

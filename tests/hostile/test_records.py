@@ -116,8 +116,8 @@ def admin(broker) -> Iterator[KafkaAdminClient]:
 @pytest.fixture
 def create_topic(admin: KafkaAdminClient, topic: str) -> Callable[..., str]:
     def create(**configs: str) -> str:
-        wanted = {"num_partitions": 1, "replication_factor": 1, "configs": configs}
-        admin.create_topics({topic: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 1, "replication_factor": 1, "configs": configs}
+        admin.create_topics({topic: requested}, wait_for_metadata=True)
         return topic
 
     return create
@@ -241,8 +241,10 @@ def test_client_cannot_write_to_the_offsets_topic(broker, create_topic, produce)
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a/b", "a b", "ä", "../../etc", "a\0"])
 def test_topic_of_a_bad_name_is_refused_with_a_message(connect: Connect, name: str) -> None:
-    wanted = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    request = CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)
+    requested = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=1, replication_factor=1
+    )
+    request = CreateTopicsRequest(topics=[requested], timeout_ms=30_000)
 
     (refused,) = connect().ask(request, CreateTopicsResponse, 5).topics
 

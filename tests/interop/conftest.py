@@ -34,11 +34,11 @@ def run_to_end(*command: str, seconds_max: int = RUN_SECONDS_MAX, **how: object)
             command, capture_output=True, text=True, timeout=seconds_max, check=False, **how
         )
     except subprocess.TimeoutExpired as error:
-        told = f"{error.stdout or b''!r}\n{error.stderr or b''!r}"
-        pytest.fail(f"{command} took more than {seconds_max} s\n{told}", pytrace=False)
+        reported = f"{error.stdout or b''!r}\n{error.stderr or b''!r}"
+        pytest.fail(f"{command} took more than {seconds_max} s\n{reported}", pytrace=False)
     if done.returncode != 0:
-        told = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        pytest.fail(f"{command} ended with {done.returncode}\n{told}", pytrace=False)
+        reported = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        pytest.fail(f"{command} ended with {done.returncode}\n{reported}", pytrace=False)
     return done.stdout
 
 

@@ -8,6 +8,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
 def test_go_client_produces_consumes_and_administers(go_program, run, broker, topic: str) -> None:
-    told = run(go_program, broker.bootstrap, topic)
+    reported = run(go_program, broker.bootstrap, topic)
 
-    assert told == "produced and consumed 5000 records\n"
+    assert reported == "produced and consumed 5000 records\n"

@@ -15,9 +15,9 @@ PATIENTLY = ("--request-timeout-ms", "60000")
 
 
 def test_java_client_produces_consumes_and_administers(java, broker, topic: str) -> None:
-    told = java("odradek.interop.RoundTrip", broker.bootstrap, topic)
+    reported = java("odradek.interop.RoundTrip", broker.bootstrap, topic)
 
-    assert told == "produced and consumed 5000 records\n"
+    assert reported == "produced and consumed 5000 records\n"
     assert sum(end_offsets(broker, topic, 4).values()) == 5000
 
 
@@ -75,13 +75,13 @@ def test_offsets_tool_tells_start_and_end(java, broker, topic: str) -> None:
 
 
 def test_performance_tool_sends_all_its_records(java, broker, topic: str) -> None:
-    told = java(
+    reported = java(
         f"{TOOLS}.ProducerPerformance",
         *("--topic", topic, "--num-records", "50000", "--record-size", "100"),
         *("--throughput", "-1", "--producer-props", f"bootstrap.servers={broker.bootstrap}"),
     )
 
-    assert "50000 records sent" in told
+    assert "50000 records sent" in reported
     assert end_offsets(broker, topic, 1) == {0: 50000}
 
 
@@ -110,7 +110,7 @@ def events(output: str) -> list[dict]:
 
 def end_offsets(broker, topic: str, partitions: int) -> dict[int, int]:
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
-    wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
-    offsets = consumer.end_offsets(wanted)
+    requested = [TopicPartition(topic, partition) for partition in range(partitions)]
+    offsets = consumer.end_offsets(requested)
     consumer.close()
     return {partition.partition: offset for partition, offset in offsets.items()}

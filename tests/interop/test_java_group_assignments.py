@@ -31,7 +31,7 @@ def number_of(topic_id: bytes) -> int:
     return int.from_bytes(topic_id, "big")
 
 
-def told(assignment: Mapping[bytes, Set[int]]) -> str:
+def reported(assignment: Mapping[bytes, Set[int]]) -> str:
     return "/".join(
         f"{number_of(topic_id)}:{' '.join(map(str, sorted(numbers)))}"
         for topic_id, numbers in sorted(assignment.items())
@@ -39,9 +39,9 @@ def told(assignment: Mapping[bytes, Set[int]]) -> str:
     )
 
 
-def question(name: str, asked: AskedGroup) -> str:
+def question(name: str, requested: AskedGroup) -> str:
     counts = ",".join(
-        f"{number_of(topic_id)}:{count}" for topic_id, count in asked.partition_counts.items()
+        f"{number_of(topic_id)}:{count}" for topic_id, count in requested.partition_counts.items()
     )
     members = [
         ";".join(
@@ -49,45 +49,43 @@ def question(name: str, asked: AskedGroup) -> str:
                 member_id,
                 member.instance_id or "",
                 ",".join(str(number_of(topic_id)) for topic_id in sorted(member.topic_ids)),
-                told(member.assignment),
+                reported(member.assignment),
             )
         )
-        for member_id, member in asked.group.members.items()
+        for member_id, member in requested.group.members.items()
     ]
     return "|".join((name, counts, *members))
 
 
 def answer_of(target: Mapping[str, NewAssignment]) -> str:
-    return "|".join(f"{name}={told(topics)}" for name, topics in sorted(target.items()))
+    return "|".join(f"{name}={reported(topics)}" for name, topics in sorted(target.items()))
 
 
 @pytest.mark.parametrize("homogeneous", [True, False])
 @pytest.mark.parametrize("name", ["uniform", "range"])
 def test_we_assign_what_kafka_assigns(java: Java, name: str, homogeneous: bool) -> None:
     assignor = find_assignors([name])[name]
-    chance = Random(f"{name} {homogeneous}")
-    asked = [
-        random_group(chance, homogeneous=homogeneous, members_max=chance.choice((3, 12, 40)))
+    rng = Random(f"{name} {homogeneous}")
+    requested = [
+        random_group(rng, homogeneous=homogeneous, members_max=rng.choice((3, 12, 40)))
         for _ in range(GROUPS)
     ]
-    theirs = ask(java, [question(name, group) for group in asked])
-    for number, (group, counts) in enumerate(asked):
+    theirs = ask(java, [question(name, group) for group in requested])
+    for number, (group, counts) in enumerate(requested):
         ours = answer_of(assignor.assign(group, counts))
-        assert ours == theirs[number], question(name, asked[number])
+        assert ours == theirs[number], question(name, requested[number])
 
 
 def test_our_hash_of_a_topic_is_kafkas(java: Java) -> None:
-    chance = Random(7)
+    rng = Random(7)
     topics = []
     for _ in range(TOPICS):
         racks = [
-            chance.sample(
-                ["a", "größe", "rack-1", "\N{GRINNING FACE}", "z" * 30], chance.randint(0, 3)
-            )
-            for _ in range(chance.choice((1, 1, 2, 3, 10, 100, 1000)))
+            rng.sample(["a", "größe", "rack-1", "\N{GRINNING FACE}", "z" * 30], rng.randint(0, 3))
+            for _ in range(rng.choice((1, 1, 2, 3, 10, 100, 1000)))
         ]
-        name = chance.choice(("t", "topic-", "ä.b_c")) * chance.randint(1, 60)
-        topics.append(TopicMetadata(name, chance.randbytes(16), racks))
+        name = rng.choice(("t", "topic-", "ä.b_c")) * rng.randint(1, 60)
+        topics.append(TopicMetadata(name, rng.randbytes(16), racks))
     lines = [
         f"hash|{topic.name}|{topic.topic_id.hex()}|{'/'.join(','.join(r) for r in topic.racks)}"
         for topic in topics
@@ -96,13 +94,11 @@ def test_our_hash_of_a_topic_is_kafkas(java: Java) -> None:
 
 
 def test_our_hash_of_a_groups_topics_is_kafkas(java: Java) -> None:
-    chance = Random(8)
+    rng = Random(8)
     groups = [
         {
-            f"{chance.choice('aZ_é')}{chance.randint(0, 10**6)}": chance.randint(
-                -(2**63), 2**63 - 1
-            )
-            for _ in range(chance.randint(0, 40))
+            f"{rng.choice('aZ_é')}{rng.randint(0, 10**6)}": rng.randint(-(2**63), 2**63 - 1)
+            for _ in range(rng.randint(0, 40))
         }
         for _ in range(TOPICS)
     ]

@@ -161,6 +161,6 @@ def feed(bootstrap: str, topic: str, watch: WatchedGroup, ends: dict[int, int]) 
 @pytest.mark.interop
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_transactions_are_all_or_nothing(java, broker, topic: str, protocol: str) -> None:
-    told = java("odradek.interop.Transactions", broker.bootstrap, topic, protocol)
+    reported = java("odradek.interop.Transactions", broker.bootstrap, topic, protocol)
 
-    assert told == "read 60 committed of 120\n"
+    assert reported == "read 60 committed of 120\n"

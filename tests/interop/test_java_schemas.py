@@ -79,16 +79,16 @@ def kept_by(release_ranges: Ranges, key: ApiKey, message: MessageType) -> range:
     return range(first, max(first, stop))
 
 
-def require_same_bytes(java: Java, release: str, asked: list[tuple[str, bytes]]) -> None:
+def require_same_bytes(java: Java, release: str, requested: list[tuple[str, bytes]]) -> None:
     """Have Java read and write each message; `asked` has what `ReadAndWrite` takes."""
-    answers = java(release, lines=[f"{what} {content.hex()}" for what, content in asked])
-    assert len(answers) == len(asked)
+    answers = java(release, lines=[f"{what} {content.hex()}" for what, content in requested])
+    assert len(answers) == len(requested)
     different = [
         f"{what}: {answer[:300]} instead of {content.hex()[:300]}"
-        for (what, content), answer in zip(asked, answers, strict=True)
+        for (what, content), answer in zip(requested, answers, strict=True)
         if answer != content.hex()
     ]
-    assert not different, f"{len(different)} of {len(asked)}:\n" + "\n".join(different[:10])
+    assert not different, f"{len(different)} of {len(requested)}:\n" + "\n".join(different[:10])
 
 
 @pytest.mark.parametrize("release", [CURRENT, OLD])
@@ -98,14 +98,14 @@ def test_kafkas_classes_read_our_frames_and_write_the_same_bytes(
 ) -> None:
     ranges = ranges_of(java, release)
     newer = ranges_of(java, CURRENT) if release == OLD else {}
-    asked = [
+    requested = [
         (f"{side} {key:d} {version}", frame)
         for key in ApiKey
         for version, frame in frames(side, key, kept_by(ranges, key, SIDES[side](key)))
         if version not in newer.get(key, ())
     ]
-    assert asked
-    require_same_bytes(java, release, asked)
+    assert requested
+    require_same_bytes(java, release, requested)
 
 
 INTERNAL = [internal.find_message(name) for name in internal.message_names()]
@@ -115,16 +115,16 @@ OLD_HEADER = "RequestHeader"
 
 
 def test_kafkas_classes_read_what_internal_topics_hold_and_write_the_same_bytes(java: Java) -> None:
-    asked: dict[str, list[tuple[str, bytes]]] = {CURRENT: [], OLD: []}
+    requested: dict[str, list[tuple[str, bytes]]] = {CURRENT: [], OLD: []}
     for message in INTERNAL:
         for version in message.versions:
             release = OLD if message.name == OLD_HEADER and version == 0 else CURRENT
             for seed in range(SEEDS):
-                chance = Random(f"{message.name} {version} {seed}")
-                value = random_value(message.version(version), chance)
+                rng = Random(f"{message.name} {version} {seed}")
+                value = random_value(message.version(version), rng)
                 content = b"".join(message.encoder(version)(value))
-                asked[release].append((f"{message.name} {version}", content))
-    for release, contents in asked.items():
+                requested[release].append((f"{message.name} {version}", content))
+    for release, contents in requested.items():
         require_same_bytes(java, release, contents)
 
 

@@ -33,5 +33,5 @@ def test_java_commits_aborts_and_fences_before_transaction_version_2(
     with RawConnection(broker.port) as connection:
         answer = connection.ask(request, UpdateFeaturesResponse, 2)
     assert answer.error_code == ErrorCode.NONE
-    told = java("odradek.interop.Transactions", broker.bootstrap, topic, "classic")
-    assert told == "read 60 committed of 120\n"
+    reported = java("odradek.interop.Transactions", broker.bootstrap, topic, "classic")
+    assert reported == "read 60 committed of 120\n"

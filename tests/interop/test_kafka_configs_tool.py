@@ -16,15 +16,15 @@ def configs(java, broker) -> Configs:
     def run(verb: str, kind: str, *arguments: str) -> list[str]:
         """Run the tool; returns the lines it prints, without the spaces around them."""
         bootstrap = ("--bootstrap-server", broker.bootstrap)
-        told = java(
+        reported = java(
             "kafka.admin.ConfigCommand", *bootstrap, verb, "--entity-type", kind, *arguments
         )
-        return [line.strip() for line in told.splitlines()]
+        return [line.strip() for line in reported.splitlines()]
 
     return run
 
 
-def told(key: str, value: str, *synonyms: str) -> str:
+def reported(key: str, value: str, *synonyms: str) -> str:
     return f"{key}={value} sensitive=false synonyms={{{', '.join(synonyms)}}}"
 
 
@@ -37,8 +37,8 @@ def test_topics(configs: Configs, java, broker, topic: str) -> None:
     assert configs("--alter", *named, "--add-config", added) == [
         f"Completed updating config for topic {topic}."
     ]
-    retention = told("retention.ms", "86400000", "DYNAMIC_TOPIC_CONFIG:retention.ms=86400000")
-    policy = told(
+    retention = reported("retention.ms", "86400000", "DYNAMIC_TOPIC_CONFIG:retention.ms=86400000")
+    policy = reported(
         "cleanup.policy",
         "compact,delete",
         "DYNAMIC_TOPIC_CONFIG:cleanup.policy=compact,delete",
@@ -56,15 +56,17 @@ def test_one_broker_and_all_of_them(configs: Configs) -> None:
     configs("--alter", *default, "--add-config", "log.retention.ms=99")
     configs("--alter", *own, "--add-config", "log.retention.ms=98")
     of_all = "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=99"
-    assert configs("--describe", *default)[1:] == [told("log.retention.ms", "99", of_all)]
+    assert configs("--describe", *default)[1:] == [reported("log.retention.ms", "99", of_all)]
     mine = "DYNAMIC_BROKER_CONFIG:log.retention.ms=98"
     static = "DEFAULT_CONFIG:log.retention.hours=168"
-    assert configs("--describe", *own)[1:] == [told("log.retention.ms", "98", mine, of_all, static)]
+    assert configs("--describe", *own)[1:] == [
+        reported("log.retention.ms", "98", mine, of_all, static)
+    ]
     configs("--alter", *own, "--delete-config", "log.retention.ms")
     configs("--alter", *default, "--delete-config", "log.retention.ms")
     assert configs("--describe", *own)[1:] == []
     everything = configs("--describe", *own, "--all")
-    assert told("log.retention.hours", "168", static) in everything
+    assert reported("log.retention.hours", "168", static) in everything
 
 
 def test_loggers(configs: Configs) -> None:
@@ -72,11 +74,11 @@ def test_loggers(configs: Configs) -> None:
 
     configs("--alter", *named, "--add-config", "root=ERROR,odradek.broker=DEBUG")
     described = configs("--describe", *named)
-    assert told("root", "ERROR") in described
-    assert told("odradek.broker", "DEBUG") in described
+    assert reported("root", "ERROR") in described
+    assert reported("odradek.broker", "DEBUG") in described
     configs("--alter", *named, "--add-config", "root=WARN", "--delete-config", "odradek.broker")
     described = configs("--describe", *named)
-    assert told("odradek.broker", "WARN") in described
+    assert reported("odradek.broker", "WARN") in described
 
 
 def test_groups_and_client_metrics(configs: Configs, topic: str) -> None:
@@ -88,7 +90,7 @@ def test_groups_and_client_metrics(configs: Configs, topic: str) -> None:
     )
     described = configs("--describe", "groups")
     at = described.index(f"Dynamic configs for group {group} are:")
-    assert described[at + 1] == told(
+    assert described[at + 1] == reported(
         "consumer.session.timeout.ms",
         "50000",
         "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000",
@@ -101,4 +103,4 @@ def test_groups_and_client_metrics(configs: Configs, topic: str) -> None:
     described = configs("--describe", "client-metrics")
     at = described.index(f"Dynamic configs for client-metric {metrics} are:")
     source = "DYNAMIC_CLIENT_METRICS_CONFIG:interval.ms=5000"
-    assert described[at + 1] == told("interval.ms", "5000", source)
+    assert described[at + 1] == reported("interval.ms", "5000", source)

@@ -11,10 +11,10 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 TOOL = "org.apache.kafka.tools.FeatureCommand"
 
 
-def levels(told: str) -> dict[str, tuple[str, str, str]]:
+def levels(reported: str) -> dict[str, tuple[str, str, str]]:
     """Smallest, largest and finalized level by feature, as `describe` tells them."""
     found = {}
-    for line in told.splitlines():
+    for line in reported.splitlines():
         words = line.split()
         if words[:1] == ["Feature:"]:
             said = dict(zip(words[::2], words[1::2], strict=True))

@@ -65,9 +65,9 @@ def odradek(broker, *arguments: str) -> str:
     return done.stdout
 
 
-def offsets(told: str) -> list[list[str]]:
+def offsets(reported: str) -> list[list[str]]:
     """The lines of CSV, in order; the tool says other things beside them."""
-    return sorted(cells for cells in csv.reader(told.splitlines()) if len(cells) > 2)
+    return sorted(cells for cells in csv.reader(reported.splitlines()) if len(cells) > 2)
 
 
 def test_every_rule_comes_to_the_same_offsets(java, broker, topic: str, group: str) -> None:

@@ -66,8 +66,8 @@ def fill_consumer(peer: GroupPeer) -> None:
     assert peer.beat("modern", "leaves", LEAVING).error_code == ErrorCode.NONE
     # The group's next heartbeat finds that it has to be assigned anew.
     assert peer.beat("modern", "stays", epoch).error_code == ErrorCode.NONE
-    wanted = {"subscribed_topic_names": None, "subscribed_topic_regex": "ord.*"}
-    epoch = peer.join_consumer_group("matching", "m", **wanted)
+    requested = {"subscribed_topic_names": None, "subscribed_topic_regex": "ord.*"}
+    epoch = peer.join_consumer_group("matching", "m", **requested)
 
     def is_assigned() -> bool:
         nonlocal epoch

@@ -65,8 +65,8 @@ def theirs(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def live(broker: BrokerProcess) -> None:
     """Transactions of both generations that come to either end, and one that is taken over."""
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        wanted = {"num_partitions": 2, "replication_factor": 1}
-        admin.create_topics({TOPIC: wanted}, wait_for_metadata=True)
+        requested = {"num_partitions": 2, "replication_factor": 1}
+        admin.create_topics({TOPIC: requested}, wait_for_metadata=True)
     first = TransactionPeer(broker.port, FIRST).start(timeout_ms=300_000)
     for partition in range(2):
         first.end_offset(TOPIC, partition, isolation=READ_UNCOMMITTED)

@@ -263,8 +263,8 @@ def knows_leaders(broker: KafkaZooKeeperProcess, topics: Topics) -> bool:
     admin.close()
     counts = {topic["name"]: len(topic["partitions"]) for topic in found}
     leaders = {each["leader_id"] for topic in found for each in topic["partitions"]}
-    wanted = {name: len(replicas) for name, (_, replicas) in topics.items()}
-    return counts == wanted and leaders == set(BROKER_IDS)
+    requested = {name: len(replicas) for name, (_, replicas) in topics.items()}
+    return counts == requested and leaders == set(BROKER_IDS)
 
 
 def partitions_of(topic: str, kafka: KafkaZooKeeperProcess) -> dict[int, list[int]]:
@@ -302,8 +302,8 @@ def test_kafka_finds_our_topics_with_our_assignments_and_ids(
 def test_kafka_reads_our_settings(kafkas: Brokers) -> None:
     for kind, name, key, value, source in SETTINGS:
         with RawConnection(kafkas[1].port) as connection:
-            asked = "1" if kind == BROKER else name
-            assert describe_config(connection, kind, asked, key) == (value, source), key
+            requested = "1" if kind == BROKER else name
+            assert describe_config(connection, kind, requested, key) == (value, source), key
 
 
 def test_kafka_serves_what_was_produced_at_our_brokers(kafkas: Brokers) -> None:

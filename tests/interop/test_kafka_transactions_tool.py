@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 TOOL = "org.apache.kafka.tools.TransactionsCommand"
 
 
-def table(told: str) -> list[dict[str, str]]:
+def table(reported: str) -> list[dict[str, str]]:
     """The rows of a table as the tool prints it, columns between tabs."""
-    lines = [[cell.strip() for cell in line.split("\t")] for line in told.splitlines() if line]
+    lines = [[cell.strip() for cell in line.split("\t")] for line in reported.splitlines() if line]
     head, *rows = lines
     return [dict(zip(head, row, strict=False)) for row in rows]
 
@@ -49,8 +49,8 @@ def test_the_transactions_tool_lists_describes_and_ends_transactions(
         admin.create_topics([NewTopic(topic, 2, 1, topic_configs={"retention.ms": "-1"})])
 
     def transactions(*arguments: str) -> list[dict[str, str]]:
-        told = java(TOOL, "--bootstrap-server", broker.bootstrap, *arguments)
-        return table(told) if told.strip() else []
+        reported = java(TOOL, "--bootstrap-server", broker.bootstrap, *arguments)
+        return table(reported) if reported.strip() else []
 
     name = f"tx-{topic}"
     producer = confluent_kafka.Producer(

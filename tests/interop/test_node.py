@@ -8,6 +8,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
 def test_node_client_produces_consumes_and_administers(node, broker, topic: str) -> None:
-    told = node("roundtrip.js", broker.bootstrap, topic)
+    reported = node("roundtrip.js", broker.bootstrap, topic)
 
-    assert told == "produced and consumed 3000 records\n"
+    assert reported == "produced and consumed 3000 records\n"

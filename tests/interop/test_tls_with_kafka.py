@@ -110,14 +110,14 @@ def test_clients_are_refused_by_both_in_the_same_way(
     addresses: dict[str, str], files: TlsFiles, tmp_path: Path, shown: str
 ) -> None:
     """By an alert after the handshake, as TLSv1.3 has it; which one is the TLS library's choice."""
-    told = {}
+    reported = {}
     for name, address in addresses.items():
         settings = client_settings(address, files, "confluent-kafka", certificate=False)
         if shown != "nothing":
             stranger = CertificateAuthority(tmp_path / name).issue("client")
             settings["ssl.certificate.location"] = stranger.certificate
             settings["ssl.key.location"] = stranger.key
-        told[name] = alert(settings)
-    assert told["odradek"].code() == told["kafka"].code()
-    for error in told.values():
+        reported[name] = alert(settings)
+    assert reported["odradek"].code() == reported["kafka"].code()
+    for error in reported.values():
         assert "Receive failed" in error.str()

@@ -108,8 +108,8 @@ def wait_until_over(admin: AdminClient) -> None:
     place = TopicPartition("transacted", 0)
 
     def end_for(isolation: IsolationLevel) -> int:
-        asked = admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=isolation)
-        return int(asked[place].result(SECONDS_MAX).offset)
+        requested = admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=isolation)
+        return int(requested[place].result(SECONDS_MAX).offset)
 
     wait_until(
         lambda: end_for(IsolationLevel.READ_COMMITTED) == end_for(IsolationLevel.READ_UNCOMMITTED),
@@ -222,17 +222,17 @@ def test_what_kafka_closed_is_found_sound(
 ) -> None:
     code = main(["log", "verify", "--deep", str(of_kafka.closed)])
     # Kafka's checkpoints name the partition of ours that was left out of the copy.
-    told = [line for line in capsys.readouterr().out.splitlines() if LEFT_OUT not in line]
-    assert (code, told) == (0, [])
+    reported = [line for line in capsys.readouterr().out.splitlines() if LEFT_OUT not in line]
+    assert (code, reported) == (0, [])
 
 
 def test_what_a_kill_left_is_no_damage(
     of_kafka: OfKafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["log", "verify", "--deep", str(of_kafka.killed)])
-    told = capsys.readouterr().out.splitlines()
-    assert (code, {line.partition(":")[0] for line in told}) == (0, {"note"})
-    assert ".kafka_cleanshutdown" in told[0]
+    reported = capsys.readouterr().out.splitlines()
+    assert (code, {line.partition(":")[0] for line in reported}) == (0, {"note"})
+    assert ".kafka_cleanshutdown" in reported[0]
 
 
 def test_a_flipped_bit_in_kafkas_files_is_found(of_kafka: OfKafka, tmp_path: Path) -> None:

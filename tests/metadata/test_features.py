@@ -258,14 +258,14 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
 
 
 async def test_a_wish_for_what_is_there_writes_nothing(fenced: FencedStore) -> None:
-    async def wish(update: FeatureUpdate, *, validate_only: bool = False) -> None:
+    async def target(update: FeatureUpdate, *, validate_only: bool = False) -> None:
         await update_features(fenced, {1: NEW}, [update], validate_only=validate_only)
 
-    await wish(FeatureUpdate(GROUP, 1, UP))
-    await wish(FeatureUpdate(GROUP, 0, SAFE), validate_only=True)
+    await target(FeatureUpdate(GROUP, 1, UP))
+    await target(FeatureUpdate(GROUP, 0, SAFE), validate_only=True)
     assert await fenced.store.get_many(["/feature"]) == [None]
-    await wish(FeatureUpdate(GROUP, 0, SAFE))
-    await wish(FeatureUpdate(GROUP, 0, SAFE))
+    await target(FeatureUpdate(GROUP, 0, SAFE))
+    await target(FeatureUpdate(GROUP, 0, SAFE))
     assert (await fenced.store.get("/feature")).version == 0
 
 

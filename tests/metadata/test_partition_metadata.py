@@ -51,16 +51,16 @@ def snapshot() -> MetadataSnapshot:
 
 
 def test_a_partition_in_good_order_has_no_error(snapshot: MetadataSnapshot) -> None:
-    told = partition_metadata(snapshot, state(leader=2, isr=(2,)), "PLAINTEXT")
-    assert told == (ErrorCode.NONE, 2, [1, 2], [2], [])
+    reported = partition_metadata(snapshot, state(leader=2, isr=(2,)), "PLAINTEXT")
+    assert reported == (ErrorCode.NONE, 2, [1, 2], [2], [])
 
 
 @pytest.mark.parametrize("leader", [3, -1])
 def test_a_leader_that_is_not_alive_is_not_available(
     snapshot: MetadataSnapshot, leader: int
 ) -> None:
-    told = partition_metadata(snapshot, state(leader=leader), "PLAINTEXT")
-    assert (told.error, told.leader) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    reported = partition_metadata(snapshot, state(leader=leader), "PLAINTEXT")
+    assert (reported.error, reported.leader) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
 
 
 @pytest.mark.parametrize(
@@ -70,24 +70,26 @@ def test_a_leader_that_is_not_alive_is_not_available(
 def test_a_leader_without_the_listener_is_told_apart_for_who_can_know(
     snapshot: MetadataSnapshot, tells: bool, code: ErrorCode
 ) -> None:
-    told = partition_metadata(snapshot, state(leader=2), "EXTERNAL", tells_missing_listeners=tells)
-    assert (told.error, told.leader) == (code, -1)
+    reported = partition_metadata(
+        snapshot, state(leader=2), "EXTERNAL", tells_missing_listeners=tells
+    )
+    assert (reported.error, reported.leader) == (code, -1)
 
 
 def test_replicas_that_cannot_be_reached_are_left_out_where_that_is_asked(
     snapshot: MetadataSnapshot,
 ) -> None:
     partition = state(replicas=(1, 2, 3), isr=(1, 3))
-    told = partition_metadata(snapshot, partition, "PLAINTEXT", leaves_out_unreachable=True)
-    assert told[:4] == (ErrorCode.REPLICA_NOT_AVAILABLE, 1, [1, 2], [1])
-    told = partition_metadata(snapshot, partition, "PLAINTEXT")
-    assert told[:4] == (ErrorCode.NONE, 1, [1, 2, 3], [1, 3])
+    reported = partition_metadata(snapshot, partition, "PLAINTEXT", leaves_out_unreachable=True)
+    assert reported[:4] == (ErrorCode.REPLICA_NOT_AVAILABLE, 1, [1, 2], [1])
+    reported = partition_metadata(snapshot, partition, "PLAINTEXT")
+    assert reported[:4] == (ErrorCode.NONE, 1, [1, 2, 3], [1, 3])
 
 
 def test_a_missing_leader_comes_before_missing_replicas(snapshot: MetadataSnapshot) -> None:
     partition = state(leader=3, replicas=(1, 3))
-    told = partition_metadata(snapshot, partition, "PLAINTEXT", leaves_out_unreachable=True)
-    assert told[:4] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1], [1])
+    reported = partition_metadata(snapshot, partition, "PLAINTEXT", leaves_out_unreachable=True)
+    assert reported[:4] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1], [1])
 
 
 def test_offline_replicas_are_those_gone_those_out_of_reach_and_those_said_to_be(

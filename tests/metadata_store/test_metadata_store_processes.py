@@ -98,30 +98,30 @@ async def has_children(store: MetadataStore, path: str, names: list[str]) -> boo
 async def test_ephemeral_nodes_of_a_killed_process_go_long_before_its_lease(
     store: EmbeddedStore, open_there: Callable[..., Awaitable[RemoteStore]]
 ) -> None:
-    told = Told()
+    reported = Told()
     await store.create("/ids")
-    await store.watch("/ids", told)
+    await store.watch("/ids", reported)
     with StoreProcess() as process:
         there = await open_there(process, "there")
         await there.create("/ids/1", ephemeral=True)
         await there.create("/ids/kept")
-        await told.until(lambda: has_children(store, "/ids", ["1", "kept"]))
+        await reported.until(lambda: has_children(store, "/ids", ["1", "kept"]))
         process.kill()
-        await told.until(lambda: has_children(store, "/ids", ["kept"]))
+        await reported.until(lambda: has_children(store, "/ids", ["kept"]))
 
 
 async def test_a_frozen_process_loses_its_session_when_its_lease_runs_out(
     store: EmbeddedStore, open_there: Callable[..., Awaitable[RemoteStore]]
 ) -> None:
-    told = Told()
+    reported = Told()
     await store.create("/ids")
-    await store.watch("/ids", told)
+    await store.watch("/ids", reported)
     with StoreProcess() as process:
         there = await open_there(process, "there", SHORT_MS)
         former = there.session_id
         await there.create("/ids/1", b"first", ephemeral=True)
         process.pause()
-        await told.until(lambda: has_children(store, "/ids", []))
+        await reported.until(lambda: has_children(store, "/ids", []))
         process.resume()
         with pytest.raises(SessionExpired):
             await there.set("/ids", b"as if nothing had been")
@@ -140,10 +140,10 @@ async def test_a_process_frozen_for_less_than_its_lease_keeps_its_session(
         there = await open_there(process, "there")
         await there.create("/1", b"here", ephemeral=True)
         process.pause()
-        told = Told()
-        await store.watch("/n", told)
+        reported = Told()
+        await store.watch("/n", reported)
         await store.create("/n")  # others go on meanwhile
-        await told.until(lambda: exists(store, "/n"))
+        await reported.until(lambda: exists(store, "/n"))
         process.resume()
         await there.set("/1", b"still here")
         assert (await store.get("/1")).data == b"still here"
@@ -216,8 +216,8 @@ async def test_a_process_killed_in_the_middle_of_its_writes_leaves_each_whole(
     store: EmbeddedStore, open_there: Callable[..., Awaitable[RemoteStore]]
 ) -> None:
     await store.multi([Create("/left", b"0"), Create("/right", b"0")])
-    told = Told()
-    await store.watch("/left", told)
+    reported = Told()
+    await store.watch("/left", reported)
     with StoreProcess() as process:
         there = await open_there(process, "there")
 
@@ -232,7 +232,7 @@ async def test_a_process_killed_in_the_middle_of_its_writes_leaves_each_whole(
         async with trio.open_nursery() as nursery:
             for number in range(1, WRITES):
                 nursery.start_soon(write, number)
-            await told.until(is_under_way)
+            await reported.until(is_under_way)
             process.kill()
     left, right = await store.get("/left"), await store.get("/right")
     assert 20 < left.version < WRITES - 1, "it was not killed in the middle"

@@ -91,8 +91,8 @@ class Awaited:
         self.seen: list[object] = []
         self._changed = trio.Event()
 
-    def __call__(self, told: object) -> None:
-        self.seen.append(told)
+    def __call__(self, reported: object) -> None:
+        self.seen.append(reported)
         self._changed.set()
 
     async def wait_for(self, what: object) -> None:
@@ -364,24 +364,24 @@ async def test_a_server_under_another_name_than_its_certificate_s_is_not_spoken_
 async def test_without_trust_on_either_side_there_is_no_session(
     zookeeper: ZooKeeperProcess, open_store: Open
 ) -> None:
-    async def refused(changed: dict[str, str], told: str) -> None:
+    async def refused(changed: dict[str, str], reported: str) -> None:
         settings = {**OURS, **changed, "connection_timeout_ms": CONNECTION_TIMEOUT_MS}
-        with pytest.raises(StoreUnreachable, match=told):
+        with pytest.raises(StoreUnreachable, match=reported):
             await open_store(f"localhost:{zookeeper.tls_port}", **settings)
 
     async with trio.open_nursery() as trials:  # each waits for as long as it may
-        for changed, told in (
+        for changed, reported in (
             ({"ssl_truststore_location": str(TLS / "another-authority.pem")}, "verify failed"),
             ({"ssl_truststore_location": ""}, "verify failed"),
             ({"ssl_keystore_location": ""}, "no ZooKeeper answered"),
             ({"ssl_client_enable": "false"}, "no ZooKeeper answered"),
             ({"ssl_enabled_protocols": "TLSv1.2"}, "protocol version"),
         ):
-            trials.start_soon(refused, changed, told)
+            trials.start_soon(refused, changed, reported)
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "reported"),
     [
         ({"ssl_keystore_password": "wrong"}, r"zookeeper\.ssl\.keystore\.location=.*broker\.pem"),
         ({"ssl_keystore_location": "/no/such"}, r"keystore\.location=/no/such .*No such file"),
@@ -393,8 +393,8 @@ async def test_without_trust_on_either_side_there_is_no_session(
     ],
 )
 def test_tls_settings_that_cannot_be_used_say_so(
-    changed: dict[str, str], told: str, tmp_path: Path
+    changed: dict[str, str], reported: str, tmp_path: Path
 ) -> None:
     config = config_of("localhost:1", {**OURS, **changed})
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=reported):
         make_store(config, tmp_path, clock=SystemClock(), owner="1")

@@ -100,7 +100,7 @@ class Bench:
 
     def fetch(
         self,
-        *asked: FetchPartition,
+        *requested: FetchPartition,
         max_wait_ms: int = 0,
         min_bytes: int = 1,
         max_bytes: int = 1 << 20,
@@ -109,7 +109,7 @@ class Bench:
         """Fetch; the list gets the answer once there is one."""
         answers: list[FetchResults] = []
         params = FetchParams(max_wait_ms, min_bytes, max_bytes, isolation)
-        self.manager.fetch_messages(params, asked, answers.append)
+        self.manager.fetch_messages(params, requested, answers.append)
         return answers
 
     def delete_records(self, offset: int, tp: TopicPartition) -> tuple[ErrorCode, int]:

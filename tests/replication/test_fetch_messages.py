@@ -16,8 +16,8 @@ T0 = TopicPartition("t", 0)
 
 
 def ask(name: str, offset: int, *, partition: int = 0, **changes: int) -> FetchPartition:
-    asked = FetchPartition(TopicPartition(name, partition), bytes(16), offset, 1 << 20)
-    return asked._replace(**changes)
+    requested = FetchPartition(TopicPartition(name, partition), bytes(16), offset, 1 << 20)
+    return requested._replace(**changes)
 
 
 def values_of(data: FetchPartitionData) -> list[bytes | None]:

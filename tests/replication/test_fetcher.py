@@ -528,8 +528,8 @@ def test_a_leader_that_ends_before_gets_its_follower_cut(
     both.following[T0].lead(0, b"a", b"b", b"c")
     both.following[T0].commit(3)
     both.followers.follow(0)
-    asked: list[object] = both.followers.catch_up(both.leader)
-    kinds = [plan.timestamp if isinstance(plan, OffsetsPlan) else "fetch" for plan in asked]
+    requested: list[object] = both.followers.catch_up(both.leader)
+    kinds = [plan.timestamp if isinstance(plan, OffsetsPlan) else "fetch" for plan in requested]
     assert kinds[:2] == ["fetch", LATEST_TIMESTAMP]
     assert both.following[T0].values == [b"a"]
     assert (both.state().fetch_offset, both.state().lag) == (1, 0)

@@ -36,7 +36,7 @@ class WireLeader:
 
     def __init__(self, leader: ScriptedLeader) -> None:
         self.leader = leader
-        self.wanted: dict[TopicPartition, PlannedPartition] = {}
+        self.requested: dict[TopicPartition, PlannedPartition] = {}
         self.sessions = 0
         self._news = trio.Event()
 
@@ -49,13 +49,13 @@ class WireLeader:
         body = received.body
         if body.session_epoch == 0:
             self.sessions += 1
-            self.wanted = {}
+            self.requested = {}
         for topic in body.forgotten_topics_data:
             for index in topic.partitions:
-                self.wanted.pop(tp(index), None)
+                self.requested.pop(tp(index), None)
         for topic in body.topics:
             for each in topic.partitions:
-                self.wanted[tp(each.partition)] = PlannedPartition(
+                self.requested[tp(each.partition)] = PlannedPartition(
                     topic.topic_id,
                     each.fetch_offset,
                     each.log_start_offset,
@@ -63,9 +63,9 @@ class WireLeader:
                     each.current_leader_epoch,
                     each.last_fetched_epoch,
                 )
-        plan = FetchPlan(self.sessions, 0, {}, (), (), self.wanted, {})
+        plan = FetchPlan(self.sessions, 0, {}, (), (), self.requested, {})
         answer = self.leader.fetch(plan)
-        if self.wanted and not any(len(each.records) for each in answer.partitions.values()):
+        if self.requested and not any(len(each.records) for each in answer.partitions.values()):
             self._news = trio.Event()
             with trio.move_on_after(body.max_wait_ms / 1000):
                 await self._news.wait()
@@ -90,8 +90,8 @@ class WireLeader:
         for topic in received.body.topics:
             found = []
             for each in topic.partitions:
-                wanted = RequestedEpoch(each.current_leader_epoch, each.leader_epoch)
-                error, epoch, end = self.leader.epoch_end(tp(each.partition), wanted)
+                requested = RequestedEpoch(each.current_leader_epoch, each.leader_epoch)
+                error, epoch, end = self.leader.epoch_end(tp(each.partition), requested)
                 found.append(
                     make.EpochEndOffset(
                         error_code=error,

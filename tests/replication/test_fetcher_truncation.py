@@ -71,8 +71,8 @@ def test_a_follower_that_restarts_does_not_lose_what_its_leader_has(
     restarted = followers(follower, truncation)
     restarted.follow(0)
     # The leader dies before it answers: the follower leads now, and has both.
-    asked = restarted.fetcher.next_request(0)
-    assert not isinstance(asked, WaitPlan)
+    requested = restarted.fetcher.next_request(0)
+    assert not isinstance(requested, WaitPlan)
     assert follower.values == [b"a", b"b"]
     restarted.catch_up(ScriptedLeader({T0: leader}, 0))
     assert follower.values == [b"a", b"b"]
@@ -85,11 +85,11 @@ def test_without_epochs_a_follower_goes_back_to_its_high_watermark(replica) -> N
     follower.commit(1)
     restarted = followers(follower, Truncation.HIGH_WATERMARK)
     restarted.follow(0)
-    asked = restarted.fetcher.next_request(0)
-    assert isinstance(asked, FetchPlan)
+    requested = restarted.fetcher.next_request(0)
+    assert isinstance(requested, FetchPlan)
     assert follower.values == [b"a"]
-    assert asked.requested[T0].fetch_offset == 1
-    assert asked.requested[T0].last_fetched_epoch == -1
+    assert requested.requested[T0].fetch_offset == 1
+    assert requested.requested[T0].last_fetched_epoch == -1
 
 
 @pytest.mark.parametrize("truncation", ALL_WAYS)
@@ -101,8 +101,8 @@ def test_an_empty_log_has_no_epoch_and_is_fetched_from_its_high_watermark(
     follower = replica("follower")
     new = followers(follower, truncation)
     new.follow(0)
-    asked = new.catch_up(ScriptedLeader({T0: leader}, 0))
-    assert not any(isinstance(plan, EpochsPlan) for plan in asked)
+    requested = new.catch_up(ScriptedLeader({T0: leader}, 0))
+    assert not any(isinstance(plan, EpochsPlan) for plan in requested)
     assert follower.raw == leader.raw
 
 
@@ -120,13 +120,13 @@ def test_logs_that_parted_twice_agree_after_several_rounds(replica, truncation: 
     b.lead(6, b"b4")
     behind = followers(a, truncation)
     behind.follow(6)
-    asked = behind.catch_up(ScriptedLeader({T0: b}, 6))
+    requested = behind.catch_up(ScriptedLeader({T0: b}, 6))
     assert a.values == [b"0", b"1", b"b2", b"b3", b"b4"]
     assert a.raw == b.raw
     assert a.log.epochs.entries == b.log.epochs.entries
     if truncation is Truncation.EPOCH_REQUEST:
         epochs = [
-            plan.partitions[T0].leader_epoch for plan in asked if isinstance(plan, EpochsPlan)
+            plan.partitions[T0].leader_epoch for plan in requested if isinstance(plan, EpochsPlan)
         ]
         assert epochs == [5, 3, 1]
 

@@ -393,10 +393,10 @@ def test_a_replica_that_is_offline_cannot_move(bench: Bench) -> None:
 
 
 def test_a_replica_that_is_not_here_is_made_where_it_was_wished(bench: Bench) -> None:
-    wish = {ORDERS: THIRD}
-    unknown = bench.futures.alter(wish)
+    target = {ORDERS: THIRD}
+    unknown = bench.futures.alter(target)
     assert unknown == {ORDERS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    known = bench.futures.alter(wish, lambda _: True)
+    known = bench.futures.alter(target, lambda _: True)
     assert known == {ORDERS: ErrorCode.REPLICA_NOT_AVAILABLE}
     state = PartitionState(ORDERS.topic, TOPIC_ID, 0, 1, BROKER_ID, 0, (1,), 0, (1,), True)
     bench.manager.become_leader_or_follower(1, 1, [state])

@@ -86,10 +86,10 @@ class Leader:
         """What a follower is answered that asks for an offset."""
         answers: list[FetchResults] = []
         params = FetchParams(0, 1, 1 << 20, FetchIsolation.LOG_END, replica_id=broker_id)
-        asked = FetchPartition(
+        requested = FetchPartition(
             T0, bytes(16), offset, 1 << 20, self.partition.leader_epoch, log_start_offset=log_start
         )
-        self.bench.manager.fetch_messages(params, [asked], answers.append)
+        self.bench.manager.fetch_messages(params, [requested], answers.append)
         ((_, data),) = answers[0]
         return data
 
@@ -336,8 +336,8 @@ def test_a_fetch_of_a_replica_that_is_none_is_refused(
     leader.lead()
     answers: list[FetchResults] = []
     params = FetchParams(0, 1, 1 << 20, FetchIsolation.LOG_END, replica_id=9)
-    asked = FetchPartition(T0, bytes(16), 0, 1 << 20, epoch)
-    leader.bench.manager.fetch_messages(params, [asked], answers.append)
+    requested = FetchPartition(T0, bytes(16), 0, 1 << 20, epoch)
+    leader.bench.manager.fetch_messages(params, [requested], answers.append)
     assert answers[0][0][1].error is error
 
 
@@ -348,8 +348,8 @@ def test_a_fetch_that_diverges_says_nothing_about_how_far_the_follower_is(leader
     answers: list[FetchResults] = []
     params = FetchParams(0, 1, 1 << 20, FetchIsolation.LOG_END, replica_id=2)
     # It has two records of the first epoch, of which the leader has one.
-    asked = FetchPartition(T0, bytes(16), 2, 1 << 20, leader.epoch, 1, 0)
-    leader.bench.manager.fetch_messages(params, [asked], answers.append)
+    requested = FetchPartition(T0, bytes(16), 2, 1 << 20, leader.epoch, 1, 0)
+    leader.bench.manager.fetch_messages(params, [requested], answers.append)
     assert answers[0][0][1].diverging_epoch == (1, 1)
     assert leader.partition.remote_replicas[2].log_end_offset == -1
 
@@ -403,8 +403,8 @@ def test_what_a_broker_asked_before_its_restart_says_nothing_of_what_it_has(
         params = FetchParams(
             0, 1, 1 << 20, FetchIsolation.LOG_END, replica_id=2, replica_epoch=broker_epoch
         )
-        asked = FetchPartition(T0, bytes(16), offset, 1 << 20, leader.epoch, log_start_offset=0)
-        leader.bench.manager.fetch_messages(params, [asked], answers.append)
+        requested = FetchPartition(T0, bytes(16), offset, 1 << 20, leader.epoch, log_start_offset=0)
+        leader.bench.manager.fetch_messages(params, [requested], answers.append)
         return answers[0][0][1]
 
     assert fetch(2, broker_epoch=5).error is ErrorCode.NONE

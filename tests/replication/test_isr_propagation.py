@@ -28,12 +28,12 @@ def test_a_change_is_told_when_no_more_have_come_for_a_while() -> None:
 
 def test_while_changes_keep_coming_they_are_told_once_a_minute() -> None:
     propagation = IsrPropagation(0)
-    told = []
+    reported = []
     for now_ms in range(0, 3 * DELAY_MS_MAX, 1000):
         propagation.record_isr_change(T0, now_ms)
         if propagation.take_due(now_ms):
-            told.append(now_ms)
-    assert told == [DELAY_MS_MAX + 1000, 2 * DELAY_MS_MAX + 2000]
+            reported.append(now_ms)
+    assert reported == [DELAY_MS_MAX + 1000, 2 * DELAY_MS_MAX + 2000]
 
 
 def test_what_could_not_be_written_is_told_at_the_next_look() -> None:

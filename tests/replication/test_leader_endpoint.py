@@ -69,13 +69,13 @@ def test_a_fetch_is_that_of_a_follower() -> None:
         (topic.topic_id, [partition.partition for partition in topic.partitions])
         for topic in sent.topics
     ] == [(T, [0, 1]), (U, [0])]
-    asked = sent.topics[0].partitions[0]
-    assert (asked.fetch_offset, asked.log_start_offset, asked.partition_max_bytes) == (
+    requested = sent.topics[0].partitions[0]
+    assert (requested.fetch_offset, requested.log_start_offset, requested.partition_max_bytes) == (
         100,
         10,
         1000,
     )
-    assert (asked.current_leader_epoch, asked.last_fetched_epoch) == (5, 4)
+    assert (requested.current_leader_epoch, requested.last_fetched_epoch) == (5, 4)
     forgotten = [(topic.topic_id, topic.partitions) for topic in sent.forgotten_topics_data]
     assert forgotten == [(U, [9]), (OLD, [0])]
 
@@ -105,9 +105,9 @@ def test_epochs_and_offsets_are_asked_for_as_a_replica() -> None:
     message, version = endpoint.encode(OffsetsPlan(EARLIEST_TIMESTAMP, {U0: 6}))
     sent = over_the_wire(message, version)
     assert sent.replica_id == 7
-    (asked,) = sent.topics[0].partitions
-    assert (sent.topics[0].name, asked.partition_index) == ("u", 0)
-    assert (asked.current_leader_epoch, asked.timestamp) == (6, -2)
+    (requested,) = sent.topics[0].partitions
+    assert (sent.topics[0].name, requested.partition_index) == ("u", 0)
+    assert (requested.current_leader_epoch, requested.timestamp) == (6, -2)
 
 
 @pytest.mark.parametrize("version", [12, 17])

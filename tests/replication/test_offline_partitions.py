@@ -36,7 +36,7 @@ class Disks:
         self.files = MemoryFiles()
         self.clock = ManualClock(NOW_MS)
         self.timers = Timers()
-        self.told: list[FailedDirectory] = []
+        self.reported: list[FailedDirectory] = []
         self.start()
 
     def start(self) -> None:
@@ -44,7 +44,7 @@ class Disks:
         self.logs.load_logs()
         settings = ReplicaSettings(1, lambda overrides: LogConfig(), lambda overrides: 1)
         self.manager = ReplicaManager(settings, self.logs, self.clock, self.timers)
-        self.manager.on_directories_failed = self.told.extend
+        self.manager.on_directories_failed = self.reported.extend
 
     def lead(self, *partitions: TopicPartition, is_new: bool) -> dict[TopicPartition, ErrorCode]:
         states = [
@@ -79,8 +79,8 @@ class Disks:
             errors.extend(data.error for _, data in results)
 
         params = FetchParams(max_wait_ms, 1, 1 << 20, FetchIsolation.HIGH_WATERMARK)
-        asked = FetchPartition(partition, TOPIC_ID, offset, 1 << 20)
-        self.manager.fetch_messages(params, [asked], note)
+        requested = FetchPartition(partition, TOPIC_ID, offset, 1 << 20)
+        self.manager.fetch_messages(params, [requested], note)
         return errors
 
     def break_second(self) -> None:
@@ -106,7 +106,7 @@ def test_a_failing_append_is_refused_and_those_beside_it_are_not(disks: Disks) -
     answers = disks.produce(KEPT, LOST)
     assert answers == {KEPT: ErrorCode.NONE, LOST: STORAGE_ERROR}
     assert disks.produce(KEPT, LOST) == {KEPT: ErrorCode.NONE, LOST: STORAGE_ERROR}
-    assert [failed.partitions for failed in disks.told] == [[LOST]]
+    assert [failed.partitions for failed in disks.reported] == [[LOST]]
 
 
 def test_everything_asked_of_an_offline_partition_is_a_storage_error(disks: Disks) -> None:
@@ -130,7 +130,7 @@ def test_a_read_that_fails_takes_the_partition_away(disks: Disks) -> None:
     disks.break_second()
     assert disks.fetch(LOST, 0) == [STORAGE_ERROR]
     disks.manager.flush()
-    assert [failed.partitions for failed in disks.told] == [[LOST]]
+    assert [failed.partitions for failed in disks.reported] == [[LOST]]
 
 
 def test_a_long_poll_is_answered_when_its_partition_goes(disks: Disks) -> None:
@@ -142,11 +142,11 @@ def test_a_long_poll_is_answered_when_its_partition_goes(disks: Disks) -> None:
 
 
 def test_who_follows_leadership_is_told_that_it_is_over(disks: Disks) -> None:
-    told = []
-    disks.manager.leadership_listeners.append(lambda *change: told.append(change))
+    reported = []
+    disks.manager.leadership_listeners.append(lambda *change: reported.append(change))
     disks.break_second()
     disks.produce(LOST)
-    assert told == [(LOST, False, 0)]
+    assert reported == [(LOST, False, 0)]
 
 
 def test_the_controller_is_told_that_the_partition_cannot_be_hosted(disks: Disks) -> None:
@@ -193,4 +193,4 @@ def test_no_room_refuses_the_append_and_takes_nothing_away(disks: Disks) -> None
     assert disks.fetch(LOST, 0) == [ErrorCode.NONE]
     disks.files.room_bytes = None
     assert disks.produce(KEPT, LOST) == {KEPT: ErrorCode.NONE, LOST: ErrorCode.NONE}
-    assert disks.told == []
+    assert disks.reported == []

@@ -97,8 +97,8 @@ def mixed(transactions: Transactions) -> Transactions:
 def fetch(
     bench: "Bench", offset: int, isolation: FetchIsolation = COMMITTED, max_bytes: int = 1 << 20
 ) -> FetchPartitionData:
-    asked = FetchPartition(T0, bytes(16), offset, max_bytes)
-    ((_, data),) = bench.fetch(asked, isolation=isolation)[0]
+    requested = FetchPartition(T0, bytes(16), offset, max_bytes)
+    ((_, data),) = bench.fetch(requested, isolation=isolation)[0]
     return data
 
 
@@ -176,17 +176,17 @@ def test_the_list_covers_what_is_read_and_not_much_more(
         transactions.write(producer_id)
         transactions.end(producer_id, commit=False)
     data = fetch(bench, 0, max_bytes=10)  # the first batch alone
-    told = aborted_in(data)
-    assert told is not None
-    assert told[0] == (0, 0)
-    assert len(told) <= 2  # the offset index has an entry close behind it
+    reported = aborted_in(data)
+    assert reported is not None
+    assert reported[0] == (0, 0)
+    assert len(reported) <= 2  # the offset index has an entry close behind it
 
 
 def test_a_waiting_reader_of_committed_records_is_answered_by_the_marker(
     bench: "Bench", mixed: Transactions
 ) -> None:
-    asked = FetchPartition(T0, bytes(16), 4, 1 << 20)
-    answers = bench.fetch(asked, isolation=COMMITTED, max_wait_ms=10_000)
+    requested = FetchPartition(T0, bytes(16), 4, 1 << 20)
+    answers = bench.fetch(requested, isolation=COMMITTED, max_wait_ms=10_000)
     mixed.plain()
     assert answers == []
     mixed.end(1, commit=False)
@@ -265,14 +265,14 @@ def test_a_new_leader_does_not_tell_the_end_before_its_followers_have_its_start(
     partition = bench.manager.get_partition(T0)
     assert partition is not None
     partition.high_watermark = 2  # what a broker that was behind knows when it is elected
-    for wanted in (LATEST_TIMESTAMP, NOW_MS + 1):
+    for requested in (LATEST_TIMESTAMP, NOW_MS + 1):
         with pytest.raises(KafkaError) as refused:
-            find_offset(partition, wanted, FetchIsolation.HIGH_WATERMARK)
+            find_offset(partition, requested, FetchIsolation.HIGH_WATERMARK)
         assert refused.value.code is ErrorCode.OFFSET_NOT_AVAILABLE
     assert find_offset(partition, EARLIEST_TIMESTAMP, FetchIsolation.HIGH_WATERMARK).offset == 0
     assert find_offset(partition, NOW_MS, FetchIsolation.HIGH_WATERMARK).offset == 0
-    for wanted in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        assert find_offset(partition, wanted, FetchIsolation.HIGH_WATERMARK) is NOTHING
+    for requested in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        assert find_offset(partition, requested, FetchIsolation.HIGH_WATERMARK) is NOTHING
     assert (
         find_offset(partition, LATEST_TIMESTAMP, FetchIsolation.LOG_END).offset == 3
     )  # a replica asks

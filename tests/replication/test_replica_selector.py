@@ -49,8 +49,8 @@ class Racks:
         answers: list[FetchResults] = []
         isolation = FetchIsolation.HIGH_WATERMARK if replica_id < 0 else FetchIsolation.LOG_END
         params = FetchParams(wait_ms, 1, 1 << 20, isolation, replica_id, rack, replica_id < 0)
-        asked = FetchPartition(T0, bytes(16), offset, 1 << 20, log_start_offset=0)
-        self.bench.manager.fetch_messages(params, [asked], answers.append)
+        requested = FetchPartition(T0, bytes(16), offset, 1 << 20, log_start_offset=0)
+        self.bench.manager.fetch_messages(params, [requested], answers.append)
         ((_, data),) = answers[0]
         return data
 
@@ -96,7 +96,7 @@ def test_a_follower_answers_consumers_as_far_as_it_knows_what_is_committed(bench
     state = bench.state(leader=2, leader_epoch=2, partition_epoch=1, isr=(2,), replicas=(1, 2))
     bench.lead(state)
     partition.update_follower_high_watermark(1)
-    asked = FetchPartition(T0, bytes(16), 0, 1 << 20)
+    requested = FetchPartition(T0, bytes(16), 0, 1 << 20)
     for may_ask_followers, error in (
         (True, ErrorCode.NONE),
         (False, ErrorCode.NOT_LEADER_OR_FOLLOWER),
@@ -109,6 +109,6 @@ def test_a_follower_answers_consumers_as_far_as_it_knows_what_is_committed(bench
             FetchIsolation.HIGH_WATERMARK,
             may_ask_followers=may_ask_followers,
         )
-        bench.manager.fetch_messages(params, [asked], answers.append)
+        bench.manager.fetch_messages(params, [requested], answers.append)
         assert answers[0][0][1].error is error
     assert answers[0][0][1].high_watermark == -1

@@ -99,8 +99,8 @@ class Leader:
             self.manager.count_fetches(params, results)
             answers.append(results[0][1])
 
-        asked = FetchPartition(T0, bytes(16), offset, 20_000, log_start_offset=0)
-        self.bench.manager.fetch_messages(params, [asked], answered)
+        requested = FetchPartition(T0, bytes(16), offset, 20_000, log_start_offset=0)
+        self.bench.manager.fetch_messages(params, [requested], answered)
         return answers
 
 

@@ -88,7 +88,7 @@ def mutation(break_it: Break) -> Break:
 @mutation
 def never_truncate(patch: pytest.MonkeyPatch) -> None:
     """A follower is not told where the logs part, and goes on behind what it has."""
-    patch.setattr(reading, "_diverging_epoch", lambda partition, asked: None)
+    patch.setattr(reading, "_diverging_epoch", lambda partition, requested: None)
 
 
 @mutation
@@ -163,7 +163,7 @@ def expand_below_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def use_every_answer(patch: pytest.MonkeyPatch) -> None:
     """A fetch's answer counts whatever became of the partition since it was asked."""
-    patch.setattr(fetcher, "_is_stale", lambda state, asked, now_ms: False)
+    patch.setattr(fetcher, "_is_stale", lambda state, requested, now_ms: False)
 
 
 @mutation
@@ -172,7 +172,7 @@ def use_answers_of_former_epochs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         fetcher,
         "_is_stale",
-        lambda state, asked, now_ms: state.fetch_offset != asked.fetch_offset,
+        lambda state, requested, now_ms: state.fetch_offset != requested.fetch_offset,
     )
 
 

@@ -13,8 +13,8 @@ def test_random_uuids_are_version_four_and_replay_by_seed() -> None:
 
 
 def test_no_random_uuid_begins_with_a_dash() -> None:
-    chance = random.Random(2)
-    texts = [uuid_to_text(random_uuid(chance)) for _ in range(2000)]
+    rng = random.Random(2)
+    texts = [uuid_to_text(random_uuid(rng)) for _ in range(2000)]
     assert not any(text.startswith("-") for text in texts)
     assert len(set(texts)) == 2000
 

@@ -60,10 +60,10 @@ def test_a_timer_that_fails_does_not_keep_the_others_from_running() -> None:
 
 def test_many_cancelled_timers_do_not_stay_in_memory() -> None:
     timers = Timers()
-    chance = random.Random(7)
+    rng = random.Random(7)
     kept = timers.schedule(10**6, lambda: None)
     for _ in range(20 * COMPACT_AT_LEAST):
-        timers.schedule(chance.randrange(10**6), lambda: None).cancel()
+        timers.schedule(rng.randrange(10**6), lambda: None).cancel()
     assert len(timers) == 1
     assert len(timers._heap) <= 2 * COMPACT_AT_LEAST + 2
     assert timers.next_deadline_ms() == kept.at_ms

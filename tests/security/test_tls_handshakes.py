@@ -165,15 +165,15 @@ async def test_plain_bytes_end_the_connection_and_say_so_in_the_log(files, caplo
 
 
 async def test_nonsense_in_place_of_or_within_a_handshake_only_ends_its_connection(files):
-    chance = Random(5)
+    rng = Random(5)
     opening = hello_of_a_client(files)
     async with tls_server(files) as server:
         for _ in range(40):
             stream = await server.connect()
-            data = bytearray(opening) if chance.random() < 0.7 else bytearray(chance.randbytes(200))
-            for _ in range(chance.randrange(1, 9)):
-                data[chance.randrange(len(data))] = chance.randrange(256)
-            await stream.send_all(data[: chance.randrange(1, len(data) + 1)])
+            data = bytearray(opening) if rng.random() < 0.7 else bytearray(rng.randbytes(200))
+            for _ in range(rng.randrange(1, 9)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            await stream.send_all(data[: rng.randrange(1, len(data) + 1)])
             await stream.send_eof()
             await read_until_closed(stream)
             await stream.aclose()

@@ -165,12 +165,12 @@ class ConfluentMember(PolledMember):
         return ((partition, offset),)
 
     def commit(self, commits: Mapping[int, Commit]) -> bool:
-        wanted = [
+        requested = [
             ConfluentTopicPartition(self._topic, partition, commit.offset, commit.metadata)
             for partition, commit in commits.items()
         ]
         try:
-            answered = self._consumer.commit(offsets=wanted, asynchronous=False)
+            answered = self._consumer.commit(offsets=requested, asynchronous=False)
         except KafkaException as failure:
             if failure.args[0].name() in REBALANCED_MEANWHILE | {"_STATE", "_NO_OFFSET"}:
                 return False
@@ -260,7 +260,7 @@ class KafkaPythonMember(PolledMember, ConsumerRebalanceListener):  # type: ignor
         return [(record.partition, record.offset) for batch in batches for record in batch]
 
     def commit(self, commits: Mapping[int, Commit]) -> bool:
-        wanted = {
+        requested = {
             TopicPartition(self._topic, partition): OffsetAndMetadata(*commit, -1)
             for partition, commit in commits.items()
         }
@@ -271,7 +271,7 @@ class KafkaPythonMember(PolledMember, ConsumerRebalanceListener):  # type: ignor
             UnknownMemberIdError,
         )
         try:
-            self._consumer.commit(wanted)
+            self._consumer.commit(requested)
         except late:
             return False
         return True
@@ -373,12 +373,12 @@ class AiokafkaMember(AioListener):  # type: ignore[misc]  # the library has no t
             return
         for partition, commit in commits.items():
             self._watch.committing(partition, commit)
-        wanted = {
+        requested = {
             AioTopicPartition(self._topic, partition): AioOffsetAndMetadata(*commit)
             for partition, commit in commits.items()
         }
         try:
-            await self._consumer.commit(wanted)
+            await self._consumer.commit(requested)
         except AioKafkaError:
             return  # a rebalance came between, which aiokafka says in several ways
         for partition, commit in commits.items():

@@ -107,7 +107,7 @@ class RecordingChannel:
     def send(self, broker_id: int, request: ControllerRequest, on_answer: OnAnswer | None) -> None:
         assert broker_id in self.brokers, f"broker {broker_id} is not there to be told"
         self.sent.append((broker_id, request))
-        asked: list[TopicPartition] = []
+        requested: list[TopicPartition] = []
         if isinstance(request, UpdateMetadata):
             self.cache_of(broker_id).update_metadata(
                 MetadataUpdate(
@@ -119,13 +119,13 @@ class RecordingChannel:
                 )
             )
         elif isinstance(request, StopReplica):
-            asked = [stopped.topic_partition for stopped in request.partitions]
+            requested = [stopped.topic_partition for stopped in request.partitions]
         else:
-            asked = [state.topic_partition for state in request.partition_states]
+            requested = [state.topic_partition for state in request.partition_states]
         if on_answer is not None:
             errors = {
                 each: self._answer(broker_id, each)
-                for each in asked
+                for each in requested
                 if each not in self.silent_about
             }
             if self.is_silent:

@@ -120,11 +120,11 @@ class ConsumerBench(CoordinatorBench):
 
     # -- heartbeats -----------------------------------------------------------------------
 
-    def send(self, member_id: str, epoch: int, **told: Any) -> Pending[HeartbeatAnswer]:
+    def send(self, member_id: str, epoch: int, **fields: Any) -> Pending[HeartbeatAnswer]:
         """Send a heartbeat; it may be answered later. A refusal is an answer as well."""
         pending: Pending[HeartbeatAnswer] = Pending()
-        group_id = told.pop("group_id", GROUP)
-        topics, owned = told.pop("topics", None), told.pop("owned", None)
+        group_id = fields.pop("group_id", GROUP)
+        topics, owned = fields.pop("topics", None), fields.pop("owned", None)
         request = HeartbeatRequest(
             group_id,
             member_id,
@@ -133,7 +133,7 @@ class ConsumerBench(CoordinatorBench):
             owned=None if owned is None else {t: frozenset(p) for t, p in owned.items()},
             client_id="client",
             client_host="/127.0.0.1",
-            **told,
+            **fields,
         )
         try:
             self.coordinator.consumer_group_heartbeat(request, pending)
@@ -142,20 +142,20 @@ class ConsumerBench(CoordinatorBench):
         self.log.flush()
         return pending
 
-    def beat(self, member_id: str, epoch: int, **told: Any) -> HeartbeatAnswer:
+    def beat(self, member_id: str, epoch: int, **fields: Any) -> HeartbeatAnswer:
         """Send a heartbeat that is answered at once."""
-        return self.send(member_id, epoch, **told).answer
+        return self.send(member_id, epoch, **fields).answer
 
     def join(
-        self, member_id: str, topics: Iterable[str] = ("orders",), **told: Any
+        self, member_id: str, topics: Iterable[str] = ("orders",), **fields: Any
     ) -> HeartbeatAnswer:
         """A heartbeat by which a member joins."""
-        first = {"owned": {}, "rebalance_timeout_ms": 30_000, "topics": topics, **told}
+        first = {"owned": {}, "rebalance_timeout_ms": 30_000, "topics": topics, **fields}
         return self.beat(member_id, 0, **first)
 
-    def leave(self, member_id: str, **told: Any) -> HeartbeatAnswer:
+    def leave(self, member_id: str, **fields: Any) -> HeartbeatAnswer:
         """A heartbeat by which a member leaves."""
-        return self.beat(member_id, -1, **told)
+        return self.beat(member_id, -1, **fields)
 
     def settle(self, *member_ids: str) -> dict[str, dict[bytes, set[int]]]:
         """Let members heartbeat, and do as they are told, until all have their targets.

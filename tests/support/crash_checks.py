@@ -90,20 +90,20 @@ def aborted_offsets(history: list[RecordBatch]) -> set[int]:
 
 def check_aborted_data(log: Log, whole: Replay, found: list[RecordBatch]) -> None:
     """Each aborted batch that is left is told of, and none that was committed."""
-    told = log.aborted_transactions(log.log_start_offset, log.log_end_offset)
+    reported = log.aborted_transactions(log.log_start_offset, log.log_end_offset)
     for batch in found:
         if not batch.is_transactional or batch.is_control:
             continue
         is_told = any(
             each.producer_id == batch.producer_id
             and each.first_offset <= batch.base_offset <= each.last_offset
-            for each in told
+            for each in reported
         )
         is_aborted = any(
             number == batch.producer_id and first <= batch.base_offset <= last
             for number, first, last in whole.aborted
         )
-        assert is_told == is_aborted, f"{batch!r} is aborted: {is_aborted}; told: {told}"
+        assert is_told == is_aborted, f"{batch!r} is aborted: {is_aborted}; told: {reported}"
 
 
 def check_recovered(partition: CrashPartition, log: Log, *, lost_power: bool) -> None:
@@ -170,7 +170,7 @@ def _history_of(
     candidates: list[list[RecordBatch]],
 ) -> list[RecordBatch]:
     """The history that the log goes on with, batch by batch and byte by byte."""
-    wanted = [_bytes_of(batch) for batch in found]
+    requested = [_bytes_of(batch) for batch in found]
     for history in candidates:
         left = [
             batch
@@ -180,7 +180,7 @@ def _history_of(
         ends = {batch.next_offset for batch in history}
         if not found and log.log_start_offset == log.log_end_offset:
             ends |= {log.segments.first.base_offset, log.log_start_offset}
-        if log.log_end_offset in ends and [_bytes_of(batch) for batch in left] == wanted:
+        if log.log_end_offset in ends and [_bytes_of(batch) for batch in left] == requested:
             return history
     known = [[(each.base_offset, each.next_offset) for each in history] for history in candidates]
     raise AssertionError(
@@ -248,10 +248,10 @@ def check_lookups(log: Log, found: list[RecordBatch], source: random.Random) -> 
         if record.offset >= log.log_start_offset
     ]
     for _ in range(3 if records_by_time else 0):
-        wanted = source.choice(records_by_time)[0] + source.randint(-1, 1)
-        first = next((each for each in records_by_time if each[0] >= wanted), None)
-        answer = log.offset_for_timestamp(wanted)
-        assert (None if answer is None else answer[:2]) == first, f"at time {wanted}"
+        requested = source.choice(records_by_time)[0] + source.randint(-1, 1)
+        first = next((each for each in records_by_time if each[0] >= requested), None)
+        answer = log.offset_for_timestamp(requested)
+        assert (None if answer is None else answer[:2]) == first, f"at time {requested}"
     if log.log_start_offset > log.segments.first.base_offset or log.config.compacts:
         return  # the latest of all may be a record that can no longer be read
     latest = max(timestamp for timestamp, _ in records_by_time)

@@ -125,8 +125,8 @@ class ElectedController:
     ) -> Topic:
         """Make a topic; what was sent for it is forgotten."""
         configs = list((config or {}).items())
-        wish = TopicCreation(name, assignments=list(assignment.items()), configs=configs)
-        (created,) = await self.topics.create([wish])
+        target = TopicCreation(name, assignments=list(assignment.items()), configs=configs)
+        (created,) = await self.topics.create([target])
         assert created.error is None, created.error.message
         await self.settle()
         self.channel.sent.clear()
@@ -193,7 +193,9 @@ class ElectedController:
             for stopped in request.partitions
         ]
 
-    def told(self, broker_id: int, name: str = "t", partition: int = 0) -> PartitionState | None:
+    def reported(
+        self, broker_id: int, name: str = "t", partition: int = 0
+    ) -> PartitionState | None:
         """What a broker now tells clients of a partition."""
         return self.channel.cache_of(broker_id).get_partition_info(name, partition)
 

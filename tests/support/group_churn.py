@@ -101,7 +101,7 @@ class GroupChurn:
         self._watch = watch
         self._join = join
         self._topic = topic
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._joined = [0] * MEMBERS
         self._closing: list[Member] = []
         self._producer = Producer({"bootstrap.servers": bootstrap, "log_level": 2})
@@ -130,13 +130,13 @@ class GroupChurn:
 
     def _chosen(self) -> list[int]:
         present, absent = list(self.members), list(set(range(MEMBERS)) - set(self.members))
-        leaving = self._chance.randint(0, min(TOGGLED_MAX, len(present) - MEMBERS_MIN))
-        joining = self._chance.randint(not leaving, TOGGLED_MAX) if absent else 0
+        leaving = self._rng.randint(0, min(TOGGLED_MAX, len(present) - MEMBERS_MIN))
+        joining = self._rng.randint(not leaving, TOGGLED_MAX) if absent else 0
         if not joining and not leaving:
             leaving = 1
         return [
-            *self._chance.sample(sorted(present), leaving),
-            *self._chance.sample(sorted(absent), min(joining, len(absent))),
+            *self._rng.sample(sorted(present), leaving),
+            *self._rng.sample(sorted(absent), min(joining, len(absent))),
         ]
 
     def _toggle(self, numbers: Iterable[int]) -> None:

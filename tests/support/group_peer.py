@@ -232,10 +232,12 @@ class GroupPeer(BlockingConnection):
                 request.OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
                 for topic, indexes in partitions.items()
             ]
-        asked = request.OffsetFetchRequestGroup(
+        requested = request.OffsetFetchRequestGroup(
             group_id=group, member_id=member, member_epoch=epoch, topics=topics
         )
-        (found,) = self.ask(request(groups=[asked], require_stable=require_stable), version).groups
+        (found,) = self.ask(
+            request(groups=[requested], require_stable=require_stable), version
+        ).groups
         return found
 
     def delete_offsets(self, group: str, topic: str, partition: int = 0) -> Any:

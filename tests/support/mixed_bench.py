@@ -157,15 +157,15 @@ class MixedBench(ConsumerBench):
 
     # -- whole steps --------------------------------------------------------------------
 
-    def classic_group(self, shares: Mapping[str, ByTopic], **told: Any) -> dict[str, str]:
+    def classic_group(self, shares: Mapping[str, ByTopic], **fields: Any) -> dict[str, str]:
         """A stable classic group; returns the member id of each share's name."""
         joins: dict[str, Pending[JoinAnswer]] = {}
         ids: dict[str, str] = {}
         for name in shares:
-            first = self.classic_join(**told).answer
+            first = self.classic_join(**fields).answer
             assert first.error is ErrorCode.MEMBER_ID_REQUIRED
             ids[name] = first.member_id
-            joins[name] = self.classic_join(first.member_id, **told)
+            joins[name] = self.classic_join(first.member_id, **fields)
         while any(pending.is_waiting for pending in joins.values()):
             self.advance(1_000)
         generation_id = next(iter(joins.values())).answer.generation_id
@@ -182,9 +182,9 @@ class MixedBench(ConsumerBench):
         assert self.classic_state() == "Stable"
         return ids
 
-    def rejoin(self, member_id: str, **told: Any) -> tuple[int, dict[str, set[int]]]:
+    def rejoin(self, member_id: str, **fields: Any) -> tuple[int, dict[str, set[int]]]:
         """JoinGroup and SyncGroup of a member that was called back: generation and share."""
-        answer = self.classic_join(member_id, **told).answer
+        answer = self.classic_join(member_id, **fields).answer
         assert answer.error is ErrorCode.NONE, answer
         synced = self.classic_sync(member_id, answer.generation_id)
         assert synced.error is ErrorCode.NONE, synced

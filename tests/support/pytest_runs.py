@@ -114,10 +114,10 @@ def processes_of(brokers: set[str], temporary: Path) -> list[str]:
 
 def _processes(temporary: Path) -> Iterator[Path]:
     """Where in /proc the processes are that were told of a temporary folder."""
-    told = f"TMPDIR={temporary}".encode()
+    reported = f"TMPDIR={temporary}".encode()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
-            if told in (path / "environ").read_bytes().split(b"\0"):
+            if reported in (path / "environ").read_bytes().split(b"\0"):
                 yield path
 
 

@@ -198,12 +198,12 @@ class ReplicationChecker:
         return "\n".join([f"counts: {dict(self.counts)}", *self._told()])
 
     def _told(self) -> Iterator[str]:
-        told: Counter[str] = Counter()
+        reported: Counter[str] = Counter()
         for kind, text in self._violations:
-            told[kind] += 1
-            if told[kind] <= CAUSES_TOLD_MAX:
+            reported[kind] += 1
+            if reported[kind] <= CAUSES_TOLD_MAX:
                 yield f"{kind}: {text}"
-        for kind, count in told.items():
+        for kind, count in reported.items():
             if count > CAUSES_TOLD_MAX:
                 yield f"{kind}: {count} in all"
 

@@ -100,11 +100,11 @@ class OffsetPoller:
 
     def _ask(self, partition: int, leader: int, epoch: int, timestamp: int) -> int | None:
         make = messages.ListOffsetsRequest
-        wanted = make.ListOffsetsPartition(
+        requested = make.ListOffsetsPartition(
             partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp
         )
         request = make(
-            replica_id=-1, topics=[make.ListOffsetsTopic(name=self._topic, partitions=[wanted])]
+            replica_id=-1, topics=[make.ListOffsetsTopic(name=self._topic, partitions=[requested])]
         )
         try:
             answer = ask(self._ports[leader], request, LIST_OFFSETS_VERSION, self._seconds)
@@ -144,10 +144,10 @@ class SteadyLoad:
         self._stop_sending = threading.Event()
         self._stop = threading.Event()
         self._batched = batched
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         senders: list[Callable[..., Sender]] = [ConfluentSender, KafkaPythonSender]
         self._senders = [
-            self._thread(self._send, sender, random.Random(chance.random())) for sender in senders
+            self._thread(self._send, sender, random.Random(rng.random())) for sender in senders
         ]
         self._watchers = [self._thread(self._read), self._thread(self._poll_offsets)]
 
@@ -211,14 +211,14 @@ class SteadyLoad:
 
     # -- the threads --------------------------------------------------------------------
 
-    def _send(self, make: Callable[..., Sender], chance: random.Random) -> None:
+    def _send(self, make: Callable[..., Sender], rng: random.Random) -> None:
         sender = make(self._bootstrap, self.history, self._batched)
         name = self.history.new_sender(sender.name)
         due = time.monotonic()
         while not self._stop_sending.is_set():
-            partition = chance.choice(self.partitions)
+            partition = rng.choice(self.partitions)
             token = self.history.send(name, partition)
-            padding = chance.randrange(VALUE_BYTES_MAX)
+            padding = rng.randrange(VALUE_BYTES_MAX)
             try:
                 sender.send(self._topic, partition, token, value_of(token, padding))
             except SenderEnded:

@@ -144,18 +144,18 @@ def test_metadata_of_a_topic_tells_the_error_and_the_brokers(
     broker: Broker, connect: Connect
 ) -> None:
     peer = connect()
-    wanted = [
+    requested = [
         messages.MetadataRequest.MetadataRequestTopic(name=name) for name in ("orders", "others")
     ]
     fault = faults.answer("Metadata", "LEADER_NOT_AVAILABLE", topic="orders")
     with broker.faults.during(fault) as added:
-        told = peer.ask(messages.MetadataRequest(topics=wanted), 9)
+        reported = peer.ask(messages.MetadataRequest(topics=requested), 9)
         assert added.strikes == 1
         everything = peer.ask(messages.MetadataRequest(topics=None), 9)
         assert added.strikes == 1, "a request for all topics names none"
-    errors = {topic.name: topic.error_code for topic in told.topics}
+    errors = {topic.name: topic.error_code for topic in reported.topics}
     assert errors == {"orders": ErrorCode.LEADER_NOT_AVAILABLE, "others": 0}
-    assert [each.port for each in told.brokers] == [broker.port]
+    assert [each.port for each in reported.brokers] == [broker.port]
     assert {topic.error_code for topic in everything.topics} == {0}
 
 

@@ -86,16 +86,16 @@ def test_a_mark_parts_what_came_before_and_after(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "sentence"),
+    ("requested", "sentence"),
     [
         ({"api": "Prodcue"}, "there is no API 'Prodcue': did you mean 'Produce'"),
         ({"error": "NOT_LEADER"}, "there is no error 'NOT_LEADER': did you mean 'NOT_LEADER_OR_F"),
     ],
     ids=["api", "error"],
 )
-def test_a_wrong_name_is_told_of_at_once(broker: Broker, wanted, sentence: str) -> None:
+def test_a_wrong_name_is_told_of_at_once(broker: Broker, requested, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        broker.requests.of(**wanted)
+        broker.requests.of(**requested)
 
 
 def test_requests_that_were_forgotten_are_not_passed_over_in_silence(broker: Broker) -> None:

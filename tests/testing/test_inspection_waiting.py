@@ -78,7 +78,7 @@ def test_records_are_matched_by_key_value_and_function(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "wanted", "seen"),
+    ("condition", "requested", "seen"),
     [
         (group_stable("g", 2), "group g is stable with 2 members", "it is Dead, generation 0"),
         (no_lag("g"), "group g is not behind", "it has committed no offsets"),
@@ -99,18 +99,18 @@ def test_records_are_matched_by_key_value_and_function(broker: Broker) -> None:
     ids=lambda value: str(value) if not isinstance(value, str) else "",
 )
 def test_a_wait_in_vain_says_what_was_wanted_and_what_was_seen(
-    broker: Broker, condition, wanted: str, seen: str
+    broker: Broker, condition, requested: str, seen: str
 ) -> None:
     if condition is len:
         with pytest.raises(TypeError, match=seen):
             broker.wait_until(condition, timeout=0.01)
         return
-    with pytest.raises(NotReached) as told:
+    with pytest.raises(NotReached) as reported:
         broker.wait_until(topic_exists("orders"), condition, timeout=0.01)
-    text = str(told.value)
+    text = str(reported.value)
     assert "not reached within 0.01 s" in text
     assert "reached: there is a topic orders" in text
-    assert wanted in text
+    assert requested in text
     assert seen in text
 
 

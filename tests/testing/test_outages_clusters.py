@@ -214,10 +214,10 @@ def test_a_cluster_is_emptied_and_no_broker_of_it_alone(cluster: Cluster) -> Non
 
 def test_the_wrong_leader_is_told_of(cluster: Cluster) -> None:
     leader, (other, _) = leader_and_followers(cluster)
-    with pytest.raises(NotReached) as told:
+    with pytest.raises(NotReached) as reported:
         cluster.wait_until(leader_is("orders", 0, other), timeout=0.05)
-    assert f"broker {other} leads orders-0" in str(told.value)
-    assert f"seen: broker {leader} leads it" in str(told.value)
+    assert f"broker {other} leads orders-0" in str(reported.value)
+    assert f"seen: broker {leader} leads it" in str(reported.value)
 
 
 def test_a_broker_whose_metadata_session_ended_comes_back(

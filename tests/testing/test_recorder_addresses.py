@@ -83,7 +83,9 @@ def test_addresses_are_rewritten_at_every_version(api_key: int, version: int) ->
     message = message_with_addresses(api_key, version)
     header = response_header(api_key, version, 77)
     frame = header + encode_body(message, version)
-    result = rewritten(api_key, version, frame, lambda told: TOLD if told == REAL else told)
+    result = rewritten(
+        api_key, version, frame, lambda reported: TOLD if reported == REAL else reported
+    )
     if not may_name_brokers(api_key, version):
         assert result is None
         assert REAL.host.encode() not in frame
@@ -95,7 +97,9 @@ def test_addresses_are_rewritten_at_every_version(api_key: int, version: int) ->
     correlation_id, position = read_response_header(result, api_key, version)
     assert correlation_id == 77
     # Told the other way round, it is what it was.
-    back = rewritten(api_key, version, result, lambda told: REAL if told == TOLD else told)
+    back = rewritten(
+        api_key, version, result, lambda reported: REAL if reported == TOLD else reported
+    )
     assert back == frame
     assert position == len(header)
 
@@ -104,8 +108,8 @@ def test_where_no_broker_is_named_nothing_is_asked_for() -> None:
     body = encode_body(response_message(ApiKey.FIND_COORDINATOR)(node_id=-1, port=-1), 2)
     frame = response_header(ApiKey.FIND_COORDINATOR, 2, 1) + body
 
-    def translate(told: Address) -> Address:
-        raise AssertionError(f"{told} is nobody's address")
+    def translate(reported: Address) -> Address:
+        raise AssertionError(f"{reported} is nobody's address")
 
     assert rewritten(ApiKey.FIND_COORDINATOR, 2, frame, translate) is None
 
@@ -121,7 +125,7 @@ def test_no_version_is_offered_whose_addresses_could_not_be_rewritten(code: int)
     version = 0 if code else 4
     body = encode_body(ApiVersionsResponse(error_code=code, api_keys=apis), version)
     frame = response_header(ApiKey.API_VERSIONS, 4, 5) + body
-    result = rewritten(ApiKey.API_VERSIONS, 4, frame, lambda told: told)
+    result = rewritten(ApiKey.API_VERSIONS, 4, frame, lambda reported: reported)
     assert result is not None
     message, _ = decoded_api_versions(result, 4, 4)
     offered = {api.api_key: api.max_version for api in message.api_keys}
@@ -131,7 +135,7 @@ def test_no_version_is_offered_whose_addresses_could_not_be_rewritten(code: int)
 def test_what_is_no_such_answer_is_the_brokers_fault() -> None:
     frame = response_header(ApiKey.METADATA, 12, 1) + b"\x00\x00\x00\x00\xff\xff"
     with pytest.raises(ProtocolError):
-        rewritten(ApiKey.METADATA, 12, frame, lambda told: told)
+        rewritten(ApiKey.METADATA, 12, frame, lambda reported: reported)
 
 
 @pytest.mark.parametrize(

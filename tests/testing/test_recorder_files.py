@@ -166,11 +166,11 @@ def test_what_is_no_capture_is_said_to_be_none(
 
 def test_hostile_captures_give_entries_or_an_error(capture: Path) -> None:
     whole = capture.read_bytes()
-    chance = random.Random(5)
+    rng = random.Random(5)
     for _ in range(500):
         changed = bytearray(whole)
-        for _ in range(chance.randrange(1, 4)):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        for _ in range(rng.randrange(1, 4)):
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
         capture.write_bytes(changed)
         try:
             found, _ = entries_of(capture)
@@ -387,7 +387,7 @@ def test_nothing_that_is_sent_can_steer_a_terminal(is_full: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "api_key", "version", "told"),
+    ("content", "api_key", "version", "reported"),
     [
         (METADATA, 999, 0, "API 999 v0 #7 (no known API, 19 bytes)"),
         (METADATA, ApiKey.METADATA, 99, "Metadata v99 #7 (no known version, 19 bytes)"),
@@ -397,11 +397,11 @@ def test_nothing_that_is_sent_can_steer_a_terminal(is_full: bool) -> None:
     ids=["api", "version", "cut off", "trailing"],
 )
 def test_what_is_not_understood_is_shown_as_such(
-    content: bytes, api_key: int, version: int, told: str
+    content: bytes, api_key: int, version: int, reported: str
 ) -> None:
     frame = recorded_frame(content, api_key, version)
-    assert told in "".join(lines_of(frame))
-    assert told in "".join(lines_of(frame, is_full=True))
+    assert reported in "".join(lines_of(frame))
+    assert reported in "".join(lines_of(frame, is_full=True))
 
 
 def test_hostile_messages_are_shown_in_bounded_text() -> None:
@@ -409,11 +409,11 @@ def test_hostile_messages_are_shown_in_bounded_text() -> None:
     topic = FetchResponse.FetchableTopicResponse(topic="t" * 2000, partitions=[partition] * 3000)
     content = response_header(ApiKey.FETCH, 12, 7)
     content += encode_body(FetchResponse(responses=[topic] * 3), 12)
-    chance = random.Random(6)
+    rng = random.Random(6)
     for number in range(60):
         changed = bytearray(content[: 20_000 if number else len(content)])
         for _ in range(number):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
         frame = recorded_frame(bytes(changed), ApiKey.FETCH, 12, is_answer=True)
         assert len("".join(lines_of(frame))) < 1000
         assert sum(1 for _ in lines_of(frame, is_full=True)) < 11_000

@@ -183,7 +183,7 @@ def test_a_leader_that_a_fetch_tells_of_is_reached_through_the_recorder(capture:
     )
     topic = FetchResponse.FetchableTopicResponse(partitions=[partition])
     message = FetchResponse(responses=[topic])
-    asked = request_header(ApiKey.FETCH, 17, 5, "c") + b"\xff"
+    requested = request_header(ApiKey.FETCH, 17, 5, "c") + b"\xff"
 
     def tell_of_leader(frame: bytes) -> bytes:
         host, port = Address.parse(leader.address)
@@ -196,15 +196,15 @@ def test_a_leader_that_a_fetch_tells_of_is_reached_through_the_recorder(capture:
         Recorder(upstream.address, capture=capture) as recorder,
         connected(recorder) as connection,
     ):
-        connection.sendall(framed(asked))
+        connection.sendall(framed(requested))
         answer = receive_frame(connection)
         _, position = read_response_header(answer, ApiKey.FETCH, 17)
         decoded, end = FetchResponse.decoder(17)(answer, position)
-        (told,) = decoded.node_endpoints
+        (reported,) = decoded.node_endpoints
         assert bytes(decoded.responses[0].partitions[0].records) == bytes(300_000)
-        assert (end, told.node_id) == (len(answer), 2)
-        assert str(Address(told.host, told.port)) != leader.address
-        with socket.create_connection((told.host, told.port), SECONDS_MAX) as to_leader:
+        assert (end, reported.node_id) == (len(answer), 2)
+        assert str(Address(reported.host, reported.port)) != leader.address
+        with socket.create_connection((reported.host, reported.port), SECONDS_MAX) as to_leader:
             frame = struct.pack(">hhi", 999, 7, 1)
             to_leader.sendall(framed(frame))
             assert receive_frame(to_leader) == frame[4:8] + frame
@@ -212,7 +212,7 @@ def test_a_leader_that_a_fetch_tells_of_is_reached_through_the_recorder(capture:
 
 
 def test_frames_that_nobody_knows_pass_untouched(capture: Path) -> None:
-    asked = [
+    requested = [
         struct.pack(">hhi", 999, 7, 1) + b"whatever \xff\x00",
         struct.pack(">hhi", ApiKey.METADATA, 99, 2) + b"a later version",
         struct.pack(">hhi", ApiKey.METADATA, 12, 3) + b"\xff" * 30,
@@ -223,14 +223,14 @@ def test_frames_that_nobody_knows_pass_untouched(capture: Path) -> None:
         Recorder(upstream.address, capture=capture) as recorder,
         connected(recorder) as connection,
     ):
-        for frame in asked[:3]:
+        for frame in requested[:3]:
             connection.sendall(framed(frame))
             assert receive_frame(connection) == frame[4:8] + frame
-        connection.sendall(framed(asked[3]))
+        connection.sendall(framed(requested[3]))
         assert receive_frame(connection) == b"shrt"
-        assert upstream.frames == asked
+        assert upstream.frames == requested
     frames = frames_of(capture)
-    assert [bytes(each.content) for each in frames if each.kind.is_from_client] == asked
+    assert [bytes(each.content) for each in frames if each.kind.is_from_client] == requested
     kinds = [each.kind for each in frames if not each.kind.is_from_client]
     assert kinds == [FrameKind.ANSWER] * 3 + [FrameKind.UNASKED]
     left = [note for note in notes_of(capture) if "addresses in an answer were left" in note]

@@ -220,8 +220,8 @@ def test_a_broker_that_ended_a_connection_is_expected_to_do_so_again(
     ended = RecordedEnd(1, NOW, False)
     with answering(answer) as upstream:
         _, found = replayed(conversation(ASKED, end=ended), upstream.address)
-    told = [(each.expected, each.actual) for each in found]
-    assert told == ([] if answer is None else [("the connection ended", "it goes on")])
+    reported = [(each.expected, each.actual) for each in found]
+    assert reported == ([] if answer is None else [("the connection ended", "it goes on")])
 
 
 def test_what_is_not_understood_is_compared_as_bytes() -> None:
@@ -301,11 +301,11 @@ def test_a_connection_leads_to_the_broker_with_the_same_id() -> None:
 
     nobody = Address("127.0.0.1", 1)
     recorded = Address("kafka-2.internal", 9092)
-    asked = request_header(ApiKey.METADATA, 9, 7, "app") + b"\1\0\0\0\0"
+    requested = request_header(ApiKey.METADATA, 9, 7, "app") + b"\1\0\0\0\0"
     answer = metadata(2, *recorded, 9)
     entries = [
         RecordedConnection(1, NOW, nobody, nobody, nobody),
-        RecordedFrame(FrameKind.REQUEST, 1, NOW, ApiKey.METADATA, 9, 7, asked),
+        RecordedFrame(FrameKind.REQUEST, 1, NOW, ApiKey.METADATA, 9, 7, requested),
         RecordedFrame(FrameKind.ANSWER, 1, NOW, ApiKey.METADATA, 9, 7, answer),
         RecordedConnection(2, NOW, nobody, nobody, recorded),
         *(

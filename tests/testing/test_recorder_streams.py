@@ -56,9 +56,9 @@ SENT = b"".join(
 
 
 def test_answers_come_through_however_they_are_cut() -> None:
-    chance = random.Random(4)
+    rng = random.Random(4)
     for _ in range(300):
-        cuts = sorted(chance.sample(range(len(WIRE) + 1), chance.randrange(0, 12)))
+        cuts = sorted(rng.sample(range(len(WIRE) + 1), rng.randrange(0, 12)))
         pieces = [WIRE[a:b] for a, b in zip([0, *cuts], [*cuts, len(WIRE)], strict=True)]
         answers = Answers()
         assert answers.feed(*pieces) == SENT
@@ -134,8 +134,8 @@ def test_produce_without_acks_waits_for_no_answer(
     frame = request(ApiKey.PRODUCE, version, 1, encode_body(message, version))
     assert is_answered(frame, version) == (acks != 0)
     conversation = Conversation()
-    asked = conversation.add_request(frame, 0)
-    assert conversation.answered_by(number(1)) is (asked if acks else None)
+    requested = conversation.add_request(frame, 0)
+    assert conversation.answered_by(number(1)) is (requested if acks else None)
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\0\0\x09\0\0\0\1\0\x01c", b"\0\0\0\3\0\0\0\1\xff\xff"])
@@ -148,12 +148,12 @@ def test_what_follows_the_old_handshake_are_tokens_until_a_request_comes() -> No
     handshake = conversation.add_request(request(ApiKey.SASL_HANDSHAKE, 0, 1), 0)
     conversation.settle(handshake)
     for token in (b"\0alice\0secret", b"\0A\0p", b"n,,n=alice,r=x", b"", b"\0\0\0"):
-        asked = conversation.add_request(token, 0)
-        assert (asked.kind, asked.api_key) == (FrameKind.TOKEN, NO_API)
-        assert conversation.answered_by(b"") is asked
-        conversation.settle(asked)
-    asked = conversation.add_request(request(ApiKey.METADATA, 9, 2), 0)
-    assert asked.kind is FrameKind.REQUEST
+        requested = conversation.add_request(token, 0)
+        assert (requested.kind, requested.api_key) == (FrameKind.TOKEN, NO_API)
+        assert conversation.answered_by(b"") is requested
+        conversation.settle(requested)
+    requested = conversation.add_request(request(ApiKey.METADATA, 9, 2), 0)
+    assert requested.kind is FrameKind.REQUEST
     assert conversation.add_request(request(999, 0, 3), 0).kind is FrameKind.REQUEST
 
 

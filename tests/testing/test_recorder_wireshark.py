@@ -76,9 +76,9 @@ def test_wireshark_finds_no_fault_with_the_packets(tshark: str, packets: tuple[P
 
 
 def test_wireshark_reads_the_messages(tshark: str, packets: tuple[Path, int]) -> None:
-    asked = dissected(tshark, packets, "kafka.request_key", "kafka.topic_name", only="kafka")
-    keys = {each[0] for each in asked}
+    requested = dissected(tshark, packets, "kafka.request_key", "kafka.topic_name", only="kafka")
+    keys = {each[0] for each in requested}
     assert {"0", "1", "3", "10", "11", "14"} <= keys
-    assert ["0", "orders"] in asked
+    assert ["0", "orders"] in requested
     answers = dissected(tshark, packets, "kafka.response_key", "kafka.error", only="kafka")
     assert {"0", "1", "3", "10", "11", "14"} <= {each[0] for each in answers}

@@ -70,10 +70,12 @@ def test_every_client_is_told_the_address_and_no_other_client_is_known(tmp_path)
     files = make_tls_files(tmp_path)
     for client in CLIENTS:
         assert "h:1" in client_settings("h:1", None, client).values()
-        told = client_settings("h:1", files, client)
+        reported = client_settings("h:1", files, client)
         alone = client_settings("h:1", files, client, certificate=False)
-        assert "h:1" in told.values()
-        assert client in ("aiokafka", "odradek") or told != alone  # those two have it in a context
+        assert "h:1" in reported.values()
+        assert (
+            client in ("aiokafka", "odradek") or reported != alone
+        )  # those two have it in a context
     with pytest.raises(ValueError, match="kafka-python"):
         client_settings("h:1", None, "kafkajs")
 

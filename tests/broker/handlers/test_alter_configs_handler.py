@@ -273,10 +273,10 @@ async def test_replacements_are_answered_with_kafkas_codes(bench) -> None:
 
 async def test_changing_settings_needs_permission(bench, monkeypatch) -> None:
     await bench.create_topic("orders")
-    asked = []
+    requested = []
 
     def authorize(request, operation, kind, name):
-        asked.append((operation, kind, name))
+        requested.append((operation, kind, name))
         return False
 
     bench.authorize_by(authorize)
@@ -289,7 +289,7 @@ async def test_changing_settings_needs_permission(bench, monkeypatch) -> None:
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ]
-    assert asked == [
+    assert requested == [
         ("ALTER_CONFIGS", "TOPIC", "orders"),
         ("ALTER_CONFIGS", "CLUSTER", "kafka-cluster"),
         ("ALTER_CONFIGS", "CLUSTER", "kafka-cluster"),

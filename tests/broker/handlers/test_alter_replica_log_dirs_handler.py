@@ -30,7 +30,7 @@ def log_dirs(tmp_path: Path) -> str:
     return f"{tmp_path / 'a'},{tmp_path / 'b'}"
 
 
-async def alter(bench: Bench, wishes: dict[str, dict[str, list[int]]], version: int = 2) -> Any:
+async def alter(bench: Bench, targets: dict[str, dict[str, list[int]]], version: int = 2) -> Any:
     """Paths to topics to partitions; the errors by partition."""
     make = messages.AlterReplicaLogDirsRequest
     dirs = [
@@ -41,7 +41,7 @@ async def alter(bench: Bench, wishes: dict[str, dict[str, list[int]]], version: 
                 for name, partitions in topics.items()
             ],
         )
-        for path, topics in wishes.items()
+        for path, topics in targets.items()
     ]
     answer = await bench.client.call(make(dirs=dirs), version)
     return {
@@ -54,8 +54,8 @@ async def alter(bench: Bench, wishes: dict[str, dict[str, list[int]]], version: 
 async def described(bench: Bench) -> list[tuple[str, int, bool]]:
     """Directory, lag and whether it is a copy, of all that is said of the partition."""
     request = messages.DescribeLogDirsRequest
-    asked = [request.DescribableLogDirTopic(topic="orders", partitions=[0])]
-    answer = await bench.client.call(request(topics=asked), 5)
+    requested = [request.DescribableLogDirTopic(topic="orders", partitions=[0])]
+    answer = await bench.client.call(request(topics=requested), 5)
     return [
         (directory.log_dir, each.offset_lag, each.is_future_key)
         for directory in answer.results
@@ -132,16 +132,16 @@ async def test_who_may_not_alter_the_cluster_is_refused(
 ) -> None:
     await bench.create_topic("orders")
     _, other = both(bench)
-    asked: list[tuple[str, str]] = []
+    requested: list[tuple[str, str]] = []
 
     def refuse(request: Any, operation: str, resource_type: str, resource_name: str) -> bool:
-        asked.append((operation, resource_type))
+        requested.append((operation, resource_type))
         return False
 
     bench.authorize_by(refuse)
     errors = await alter(bench, {other.path: {"orders": [0]}})
     assert errors == {ORDERS: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-    assert asked == [("ALTER", "CLUSTER")]
+    assert requested == [("ALTER", "CLUSTER")]
     assert not bench.broker.log_manager.future_logs
 
 

@@ -32,7 +32,7 @@ Stop = messages.StopReplicaRequest
 WANTED = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="t")])
 
 
-def told(
+def reported(
     name: str, *leaders: int, topic_id: bytes = TOPIC_ID
 ) -> messages.UpdateMetadataRequest.UpdateMetadataTopicState:
     """A topic whose partitions have these leaders."""
@@ -126,7 +126,7 @@ async def stop(bench: "Bench", **more: Any) -> Any:
 
 
 async def test_what_the_controller_tells_is_what_clients_are_told(bench: "Bench") -> None:
-    assert await update(bench, told("t", 7, 3)) == ErrorCode.NONE
+    assert await update(bench, reported("t", 7, 3)) == ErrorCode.NONE
     answer = await bench.client.call(messages.MetadataRequest(topics=None), 12)
     assert answer.controller_id == 7
     assert [(node.node_id, node.host, node.rack) for node in answer.brokers] == [(7, "seven", "r7")]
@@ -139,10 +139,10 @@ async def test_what_the_controller_tells_is_what_clients_are_told(bench: "Bench"
 
 
 async def test_an_older_controller_is_refused_by_its_epoch(bench: "Bench") -> None:
-    assert await update(bench, told("t", 7)) == ErrorCode.NONE
+    assert await update(bench, reported("t", 7)) == ErrorCode.NONE
     before = bench.broker.metadata_cache.snapshot
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
-    assert await update(bench, told("t", 3), controller_epoch=EPOCH - 1) == stale
+    assert await update(bench, reported("t", 3), controller_epoch=EPOCH - 1) == stale
     assert (await lead(bench, 1, 0, controller_epoch=EPOCH - 1)).error_code == stale
     assert (await stop(bench, controller_epoch=EPOCH - 1)).error_code == stale
     assert bench.broker.metadata_cache.snapshot is before
@@ -152,7 +152,7 @@ async def test_an_older_controller_is_refused_by_its_epoch(bench: "Bench") -> No
 async def test_what_was_meant_for_a_brokers_former_life_is_refused(bench: "Bench") -> None:
     former = bench.broker.controller.broker_epoch - 1
     stale = ErrorCode.STALE_BROKER_EPOCH
-    assert await update(bench, told("t", 7), broker_epoch=former) == stale
+    assert await update(bench, reported("t", 7), broker_epoch=former) == stale
     assert (await lead(bench, 1, 0, broker_epoch=former)).error_code == stale
     assert (await stop(bench, broker_epoch=former)).error_code == stale
     assert not bench.broker.metadata_cache.contains("t")
@@ -161,31 +161,31 @@ async def test_what_was_meant_for_a_brokers_former_life_is_refused(bench: "Bench
 async def test_only_who_may_act_for_the_cluster_is_listened_to(
     bench: "Bench", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, str]] = []
+    requested: list[tuple[str, str]] = []
 
     def authorize(request: Any, operation: str, resource_type: str, resource_name: str) -> bool:
-        asked.append((operation, resource_type))
+        requested.append((operation, resource_type))
         return False
 
     bench.authorize_by(authorize)
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert await update(bench, told("t", 7)) == refused
+    assert await update(bench, reported("t", 7)) == refused
     assert (await lead(bench, 1, 0)).error_code == refused
     assert (await stop(bench)).error_code == refused
-    assert set(asked) == {("CLUSTER_ACTION", "CLUSTER")}
+    assert set(requested) == {("CLUSTER_ACTION", "CLUSTER")}
     assert not bench.broker.metadata_cache.contains("t")
 
 
 async def test_offsets_committed_for_a_deleted_partition_are_forgotten(
     bench: "Bench", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await update(bench, told("t", 7, 7))
+    await update(bench, reported("t", 7, 7))
     forgotten: list[TopicPartition] = []
     coordinator = bench.broker.coordinators.group
     monkeypatch.setattr(coordinator, "delete_partition_offsets", forgotten.extend)
-    await update(bench, told("t", LEADER_DURING_DELETE, 7))
+    await update(bench, reported("t", LEADER_DURING_DELETE, 7))
     assert forgotten == [TopicPartition("t", 0)]
-    await update(bench, told("t", 7))
+    await update(bench, reported("t", 7))
     assert forgotten == [TopicPartition("t", 0)]
 
 
@@ -203,11 +203,12 @@ async def test_leading_and_following_are_taken_up_and_older_leaders_refused(benc
 
 async def test_who_asks_a_follower_is_told_that_it_does_not_lead(bench: "Bench") -> None:
     await lead(bench, 1, 0)
-    asked = messages.ListOffsetsRequest
-    request = asked(
+    requested = messages.ListOffsetsRequest
+    request = requested(
         topics=[
-            asked.ListOffsetsTopic(
-                name="t", partitions=[asked.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+            requested.ListOffsetsTopic(
+                name="t",
+                partitions=[requested.ListOffsetsPartition(partition_index=0, timestamp=-1)],
             )
         ]
     )
@@ -252,7 +253,9 @@ async def test_brokers_learn_of_an_isr_that_its_leader_changed(
 
 
 async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench") -> None:
-    topics = [told(f"topic-{n}", *[7] * 100, topic_id=n.to_bytes(16, "big")) for n in range(1, 51)]
+    topics = [
+        reported(f"topic-{n}", *[7] * 100, topic_id=n.to_bytes(16, "big")) for n in range(1, 51)
+    ]
     message = Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics)
     assert sum(map(len, Update.encoder(8)(message))) > LONG_FRAME_BYTES
     other = bench.another_client()
@@ -268,7 +271,7 @@ async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench"
 
 
 async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
-    topics = [told("t", *[7] * 3000)]
+    topics = [reported("t", *[7] * 3000)]
     client, connection = bench.client, bench.client.connection
     client.send(Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics), 8)
     header = request_header(3, 12, 2, "test")
@@ -283,7 +286,7 @@ async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
 
 
 async def test_a_long_request_that_is_none_closes_its_connection(bench: "Bench") -> None:
-    topics = [told("t", *[7] * 3000)]
+    topics = [reported("t", *[7] * 3000)]
     message = Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics)
     body = b"".join(map(bytes, Update.encoder(8)(message)))
     client = bench.another_client()
@@ -343,7 +346,7 @@ async def test_brokers_reach_each_other_where_the_metadata_says(bench: "Bench") 
 async def test_a_request_is_answered_from_one_snapshot(
     bench: "Bench", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await update(bench, told("t", 7), told("u", 7, topic_id=b"u" * 16))
+    await update(bench, reported("t", 7), reported("u", 7, topic_id=b"u" * 16))
     cache = bench.broker.metadata_cache
     known = cache.snapshot.partition_states
     states = [known["t"][0]._replace(leader=9), known["u"][0]._replace(leader=LEADER_DURING_DELETE)]
@@ -353,12 +356,12 @@ async def test_a_request_is_answered_from_one_snapshot(
         return True
 
     bench.authorize_by(authorize)
-    asked = messages.MetadataRequest.MetadataRequestTopic
-    request = messages.MetadataRequest(topics=[asked(name="t"), asked(name="u")])
+    requested = messages.MetadataRequest.MetadataRequestTopic
+    request = messages.MetadataRequest(topics=[requested(name="t"), requested(name="u")])
     for controller_id, brokers, leaders in [(7, [7], [7, 7]), (9, [], [-1])]:
         answer = await bench.client.call(request, 12)
         assert answer.controller_id == controller_id
         assert [node.node_id for node in answer.brokers] == brokers
         told_leaders = [each.leader_id for topic in answer.topics for each in topic.partitions]
         assert told_leaders == leaders
-        request = messages.MetadataRequest(topics=[asked(name="t")])
+        request = messages.MetadataRequest(topics=[requested(name="t")])

@@ -12,8 +12,8 @@ async def test_what_was_committed_for_a_topic_goes_with_it(bench: "Bench") -> No
     await ensure_topics(bench.broker, ["__consumer_offsets"])
     topic_id = await bench.create_topic("t", 2)
     commit = messages.OffsetCommitRequest
-    asked = [commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)]
-    topics = [commit.OffsetCommitRequestTopic(name="t", partitions=asked)]
+    requested = [commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)]
+    topics = [commit.OffsetCommitRequestTopic(name="t", partitions=requested)]
     answer = await bench.client.call(
         commit(group_id="g", generation_id_or_member_epoch=-1, topics=topics), 8
     )

@@ -22,13 +22,13 @@ VERSIONS = range(1, 6)
 async def describe(bench: Bench, topics: dict[str, list[int]] | None, version: int = 5) -> Any:
     """The one directory of the broker under test."""
     request = messages.DescribeLogDirsRequest
-    asked = None
+    requested = None
     if topics is not None:
-        asked = [
+        requested = [
             request.DescribableLogDirTopic(topic=name, partitions=partitions)
             for name, partitions in topics.items()
         ]
-    answer = await bench.client.call(request(topics=asked), version)
+    answer = await bench.client.call(request(topics=requested), version)
     assert answer.error_code == ErrorCode.NONE
     (directory,) = answer.results
     return directory

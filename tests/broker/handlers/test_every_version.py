@@ -52,8 +52,8 @@ async def test_list_offsets_finds_both_ends_at_every_version(bench: "Bench", ver
     await bench.create_topic("t")
     request = messages.ListOffsetsRequest
     for timestamp in (-1, -2):
-        asked = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        topic = request.ListOffsetsTopic(name="t", partitions=[asked])
+        requested = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topic = request.ListOffsetsTopic(name="t", partitions=[requested])
         answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
         found = answer.topics[0].partitions[0]
         assert (found.error_code, found.offset) == (ErrorCode.NONE, 0)
@@ -63,8 +63,8 @@ async def test_list_offsets_finds_both_ends_at_every_version(bench: "Bench", ver
 async def test_fetch_answers_a_topic_at_every_version(bench: "Bench", version: int) -> None:
     topic_id = await bench.create_topic("t")
     request = messages.FetchRequest
-    asked = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    topic = request.FetchTopic(partitions=[asked])
+    requested = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    topic = request.FetchTopic(partitions=[requested])
     if version >= 13:
         topic.topic_id = topic_id
     else:
@@ -82,8 +82,8 @@ async def test_list_offsets_does_not_know_other_special_timestamps(
 ) -> None:
     await bench.create_topic("t")
     request = messages.ListOffsetsRequest
-    asked = request.ListOffsetsPartition(partition_index=0, timestamp=-7)
-    topic = request.ListOffsetsTopic(name="t", partitions=[asked])
+    requested = request.ListOffsetsPartition(partition_index=0, timestamp=-7)
+    topic = request.ListOffsetsTopic(name="t", partitions=[requested])
     answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION
 

@@ -81,8 +81,8 @@ async def test_aborted_transactions_are_told_to_readers_of_committed_records(
     committed = await fetch(bench, topic_id, version, isolation=1)
     batches = [batch.base_offset for batch in iter_batches(committed.records)]
     assert (committed.high_watermark, committed.last_stable_offset, batches) == (5, 2, [0, 1])
-    told = [(each.producer_id, each.first_offset) for each in committed.aborted_transactions]
-    assert told == [(6, 1)]
+    reported = [(each.producer_id, each.first_offset) for each in committed.aborted_transactions]
+    assert reported == [(6, 1)]
     everything = await fetch(bench, topic_id, version, isolation=0)
     assert len(list(iter_batches(everything.records))) == 5
     assert everything.aborted_transactions is None

@@ -69,15 +69,15 @@ def answered(client: Client) -> bool:
     return was_answered
 
 
-def asked(topic_id: bytes, partitions: int, offset: int = 0) -> list[Any]:
+def requested(topic_id: bytes, partitions: int, offset: int = 0) -> list[Any]:
     """Partitions of a topic, the first at this offset and the others at their end."""
-    wishes = [
+    targets = [
         Fetch.FetchPartition(
             partition=index, fetch_offset=0 if index else offset, partition_max_bytes=1 << 20
         )
         for index in range(partitions)
     ]
-    return [Fetch.FetchTopic(topic_id=topic_id, partitions=wishes)]
+    return [Fetch.FetchTopic(topic_id=topic_id, partitions=targets)]
 
 
 async def costs_of_a_wake_up(bench: Bench, partitions: int, in_session: bool) -> tuple[int, int]:
@@ -88,16 +88,18 @@ async def costs_of_a_wake_up(bench: Bench, partitions: int, in_session: bool) ->
     limits = {"min_bytes": 1, "max_bytes": 1 << 20}
     epoch, session_id = 0, 0
     if in_session:
-        first = Fetch(session_epoch=0, max_wait_ms=0, topics=asked(topic_id, partitions), **limits)
+        first = Fetch(
+            session_epoch=0, max_wait_ms=0, topics=requested(topic_id, partitions), **limits
+        )
         session_id = (await client.call(first, VERSION)).session_id
         assert session_id
     for offset in range(4):  # the last is counted; partition 0 has a record more each time
         if in_session:
             epoch += 1
-            topics = asked(topic_id, 1, offset)
+            topics = requested(topic_id, 1, offset)
         else:
             epoch = -1
-            topics = asked(topic_id, partitions, offset)
+            topics = requested(topic_id, partitions, offset)
         wait = Fetch(
             session_id=session_id,
             session_epoch=epoch,

@@ -51,7 +51,7 @@ async def produce(bench: "Bench", name: str, value: bytes, partition: int = 0) -
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-def told(answer: Any) -> dict[int, list[bytes | None]]:
+def reported(answer: Any) -> dict[int, list[bytes | None]]:
     """Partition to the values it answered, of all partitions in the answer."""
     assert answer.error_code == ErrorCode.NONE
     return {
@@ -69,18 +69,18 @@ async def test_a_session_tells_only_what_is_new(bench: "Bench") -> None:
     topic_id = await bench.create_topic("t", 3)
     client = bench.client
     first = await client.call(fetch(topic_id, 0, 0, 0, epoch=0), VERSION)
-    assert told(first) == {0: [], 1: [], 2: []}
+    assert reported(first) == {0: [], 1: [], 2: []}
     assert first.session_id != 0
     session = {"session_id": first.session_id}
-    assert told(await client.call(fetch(topic_id, epoch=1, **session), VERSION)) == {}
+    assert reported(await client.call(fetch(topic_id, epoch=1, **session), VERSION)) == {}
     await produce(bench, "t", b"a", partition=1)
-    assert told(await client.call(fetch(topic_id, epoch=2, **session), VERSION)) == {1: [b"a"]}
+    assert reported(await client.call(fetch(topic_id, epoch=2, **session), VERSION)) == {1: [b"a"]}
     moved_on = fetch(topic_id, -2, 1, epoch=3, **session)
-    assert told(await client.call(moved_on, VERSION)) == {}
+    assert reported(await client.call(moved_on, VERSION)) == {}
     forgotten = fetch(topic_id, epoch=4, forget=(1,), **session)
     await produce(bench, "t", b"b", partition=1)
     await produce(bench, "t", b"c", partition=2)
-    assert told(await client.call(forgotten, VERSION)) == {2: [b"c"]}
+    assert reported(await client.call(forgotten, VERSION)) == {2: [b"c"]}
 
 
 async def test_a_session_that_is_not_known_is_refused_and_begins_anew(bench: "Bench") -> None:
@@ -100,7 +100,7 @@ async def test_the_last_fetch_of_a_session_closes_it(bench: "Bench") -> None:
     last = await bench.client.call(
         fetch(topic_id, 0, session_id=first.session_id, epoch=-1), VERSION
     )
-    assert (told(last), last.session_id) == ({0: []}, 0)
+    assert (reported(last), last.session_id) == ({0: []}, 0)
     assert len(bench.broker.fetch_sessions) == 0
 
 
@@ -129,8 +129,8 @@ async def test_a_long_poll_wakes_for_an_append_and_its_connection_goes_on(bench:
     assert client.connection.output == []
     await produce(bench, "t", b"awake")
     with trio.fail_after(60):
-        assert told(await client.receive(1, VERSION)) == {0: [b"awake"]}
-    assert told(await client.call(fetch(topic_id, 1), VERSION)) == {0: []}
+        assert reported(await client.receive(1, VERSION)) == {0: [b"awake"]}
+    assert reported(await client.call(fetch(topic_id, 1), VERSION)) == {0: []}
 
 
 async def test_a_replica_that_is_not_assigned_is_refused(bench: "Bench") -> None:
@@ -148,7 +148,7 @@ async def test_an_unknown_partition_does_not_keep_the_others_from_waiting(bench:
     assert bench.client.connection.output == []
     await produce(bench, "t", b"here")
     answer = await bench.client.receive(1, VERSION)
-    assert told(answer) == {0: [b"here"], 1: []}
+    assert reported(answer) == {0: [b"here"], 1: []}
     errors = {p.partition_index: p.error_code for p in answer.responses[0].partitions}
     assert errors == {0: ErrorCode.NONE, 1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
@@ -161,7 +161,7 @@ async def test_a_partition_named_twice_is_answered_once_as_named_last(bench: "Be
     request.topics += fetch(topic_id, 1).topics
     answer = await bench.client.call(request, VERSION)
     assert [len(topic.partitions) for topic in answer.responses] == [1]
-    assert told(answer) == {0: [b"b"]}
+    assert reported(answer) == {0: [b"b"]}
 
 
 async def test_a_session_without_partitions_left_ends(bench: "Bench") -> None:
@@ -169,7 +169,7 @@ async def test_a_session_without_partitions_left_ends(bench: "Bench") -> None:
     first = await bench.client.call(fetch(topic_id, 0, epoch=0), VERSION)
     emptied = fetch(topic_id, session_id=first.session_id, epoch=1, forget=(0,))
     answer = await bench.client.call(emptied, VERSION)
-    assert (told(answer), answer.session_id) == ({}, 0)
+    assert (reported(answer), answer.session_id) == ({}, 0)
     again = await bench.client.call(fetch(topic_id, session_id=first.session_id, epoch=2), VERSION)
     assert again.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 

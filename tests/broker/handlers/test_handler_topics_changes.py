@@ -58,7 +58,7 @@ def topic_id(client: Client, name: str) -> bytes:
 # -- CreateTopics -------------------------------------------------------------------------
 
 
-def wanted(
+def requested(
     name: str,
     partitions: int = 1,
     replication_factor: int = 1,
@@ -91,7 +91,7 @@ def outcomes(response: Any) -> dict[str, int]:
 @pytest.mark.parametrize("version", range(2, 8))
 async def test_a_topic_is_made_in_every_version(client: Client, version: int) -> None:
     response = await create(
-        client, version, wanted("t", 2, 1, configs=[("segment.bytes", "2000000")])
+        client, version, requested("t", 2, 1, configs=[("segment.bytes", "2000000")])
     )
     (result,) = response.topics
     assert (result.name, result.error_code, result.error_message) == ("t", ErrorCode.NONE, None)
@@ -113,17 +113,17 @@ async def test_each_topic_of_a_request_fares_on_its_own(client: Client) -> None:
     response = await create(
         client,
         7,
-        wanted("good"),
-        wanted("orders"),
-        wanted("a b"),
-        wanted("many", 0),
-        wanted("copies", 1, 2),
-        wanted("assigned", -1, -1, assignments=[(0, [7])]),
-        wanted("both", 1, -1, assignments=[(0, [1])]),
-        wanted("settings", configs=[("retention.ms", None)]),
-        wanted("twice"),
-        wanted("twice", 2),
-        wanted("__cluster_metadata"),
+        requested("good"),
+        requested("orders"),
+        requested("a b"),
+        requested("many", 0),
+        requested("copies", 1, 2),
+        requested("assigned", -1, -1, assignments=[(0, [7])]),
+        requested("both", 1, -1, assignments=[(0, [1])]),
+        requested("settings", configs=[("retention.ms", None)]),
+        requested("twice"),
+        requested("twice", 2),
+        requested("__cluster_metadata"),
     )
     assert outcomes(response) == {
         "good": ErrorCode.NONE,
@@ -148,18 +148,18 @@ async def test_minus_one_takes_the_brokers_defaults(
     cluster.configure(num_partitions="4")
     async with cluster.running() as controller:
         client = Client(ServedBroker(cluster, controller, nursery))
-        (result,) = (await create(client, 7, wanted("t", -1, -1))).topics
+        (result,) = (await create(client, 7, requested("t", -1, -1))).topics
         assert (result.num_partitions, result.replication_factor) == (4, 1)
 
 
 async def test_a_manual_assignment_is_taken(client: Client) -> None:
-    response = await create(client, 7, wanted("t", -1, -1, assignments=[(1, [1]), (0, [1])]))
+    response = await create(client, 7, requested("t", -1, -1, assignments=[(1, [1]), (0, [1])]))
     (result,) = response.topics
     assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 2, 1)
 
 
 async def test_validate_only_answers_as_if_and_makes_nothing(client: Client) -> None:
-    response = await create(client, 7, wanted("t", 2), wanted("orders"), validate_only=True)
+    response = await create(client, 7, requested("t", 2), requested("orders"), validate_only=True)
     assert outcomes(response) == {"t": 0, "orders": ErrorCode.TOPIC_ALREADY_EXISTS}
     assert response.topics[0].num_partitions == 2
     assert not client.broker.metadata_cache.contains("t")
@@ -172,7 +172,7 @@ async def test_validate_only_answers_as_if_and_makes_nothing(client: Client) -> 
 async def test_a_request_refused_as_a_whole_is_told_for_each_topic(
     client: Client, fields: dict[str, int], partitions: int, code: ErrorCode
 ) -> None:
-    response = await create(client, 7, wanted("a", partitions), wanted("b"), **fields)
+    response = await create(client, 7, requested("a", partitions), requested("b"), **fields)
     assert outcomes(response) == {"a": code, "b": code}
     assert not client.broker.metadata_cache.contains("b")
 
@@ -183,7 +183,7 @@ async def test_creating_and_describing_need_permission(client: Client) -> None:
         ("CREATE", "TOPIC", "secret"),
         ("DESCRIBE_CONFIGS", "TOPIC", "plain"),
     }
-    response = await create(client, 7, wanted("secret"), wanted("plain"))
+    response = await create(client, 7, requested("secret"), requested("plain"))
     assert outcomes(response) == {"plain": 0, "secret": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     plain = response.topics[0]
     assert plain.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -333,7 +333,7 @@ async def pages(client: Client, limit: int, *names: str, cursor: Any = None) -> 
     )
 
 
-def told(response: Any) -> list[tuple[str, list[int]]]:
+def reported(response: Any) -> list[tuple[str, list[int]]]:
     return [
         (topic.name, [partition.partition_index for partition in topic.partitions])
         for topic in response.topics
@@ -342,7 +342,12 @@ def told(response: Any) -> list[tuple[str, list[int]]]:
 
 async def test_topics_come_by_name_with_all_their_partitions(client: Client) -> None:
     response = await pages(client, 2_000, "orders", "clicks", "absent", "a b", "orders")
-    assert told(response) == [("a b", []), ("absent", []), ("clicks", [0]), ("orders", [0, 1, 2])]
+    assert reported(response) == [
+        ("a b", []),
+        ("absent", []),
+        ("clicks", [0]),
+        ("orders", [0, 1, 2]),
+    ]
     assert [topic.error_code for topic in response.topics] == [
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -364,7 +369,7 @@ async def test_pages_follow_each_other_by_their_cursors(client: Client) -> None:
     cursor = None
     for _ in range(10):
         response = await pages(client, 1, cursor=cursor)
-        seen += [(name, index) for name, indexes in told(response) for index in indexes]
+        seen += [(name, index) for name, indexes in reported(response) for index in indexes]
         if response.next_cursor is None:
             break
         cursor = (response.next_cursor.topic_name, response.next_cursor.partition_index)
@@ -386,7 +391,7 @@ async def test_the_limit_is_kept_and_the_cursor_names_what_is_next(
     client: Client, limit: int, last: tuple[str, list[int]], cursor: tuple[str, int] | None
 ) -> None:
     response = await pages(client, limit)
-    assert told(response)[-1] == last
+    assert reported(response)[-1] == last
     following = response.next_cursor
     assert (following and (following.topic_name, following.partition_index)) == cursor
 
@@ -398,7 +403,7 @@ async def test_the_brokers_own_limit_bounds_the_clients(
     async with cluster.running() as controller:
         await controller.create_topics([TopicCreation("orders", 3, 1)])
         client = Client(ServedBroker(cluster, controller, nursery))
-        assert told(await pages(client, 2_000)) == [("orders", [0, 1])]
+        assert reported(await pages(client, 2_000)) == [("orders", [0, 1])]
 
 
 async def test_a_cursor_of_another_request_is_refused(client: Client) -> None:
@@ -411,6 +416,6 @@ async def test_topics_that_may_not_be_described_are_told_only_to_who_names_them(
     client: Client,
 ) -> None:
     client.broker.denied.add(("DESCRIBE", "TOPIC", "clicks"))
-    assert told(await pages(client, 5)) == [("orders", [0, 1, 2])]
+    assert reported(await pages(client, 5)) == [("orders", [0, 1, 2])]
     response = await pages(client, 5, "clicks", "orders")
     assert codes(response) == {"orders": 0, "clicks": ErrorCode.TOPIC_AUTHORIZATION_FAILED}

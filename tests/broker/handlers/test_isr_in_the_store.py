@@ -135,7 +135,7 @@ async def test_a_follower_that_fetches_all_joins_the_isr_and_the_controller_hear
     partition = await lead_with_an_absent_follower(broker, (1,))
     monkeypatch.setattr(broker.peers, "is_alive", lambda broker_id: True)
     follower = bench.another_client("follower")
-    asked = messages.FetchRequest.FetchPartition(
+    requested = messages.FetchRequest.FetchPartition(
         partition=0,
         current_leader_epoch=partition.leader_epoch,
         fetch_offset=0,
@@ -147,7 +147,7 @@ async def test_a_follower_that_fetches_all_joins_the_isr_and_the_controller_hear
         max_wait_ms=0,
         min_bytes=1,
         max_bytes=1000,
-        topics=[messages.FetchRequest.FetchTopic(topic="t", partitions=[asked])],
+        topics=[messages.FetchRequest.FetchTopic(topic="t", partitions=[requested])],
     )
     assert await changed(broker, lambda: follower.send(fetch, 12)) == (1, ABSENT)
     await settled(partition)

@@ -68,7 +68,7 @@ async def test_group_that_lost_its_settings_is_listed_no_more(filled):
 
 
 async def test_nobody_learns_resources_without_permission(filled, monkeypatch):
-    asked = []
-    filled.authorize_by(lambda _, *what: asked.append(what))
+    requested = []
+    filled.authorize_by(lambda _, *what: requested.append(what))
     assert await list_resources(filled) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
-    assert asked == [("DESCRIBE_CONFIGS", "CLUSTER", "kafka-cluster")]
+    assert requested == [("DESCRIBE_CONFIGS", "CLUSTER", "kafka-cluster")]

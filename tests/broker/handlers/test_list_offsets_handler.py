@@ -41,13 +41,13 @@ async def ask(
     epoch: int = -1,
     replica_id: int = -1,
 ) -> tuple[int, int, int, int]:
-    asked = Request.ListOffsetsPartition(
+    requested = Request.ListOffsetsPartition(
         partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp
     )
     request = Request(
         replica_id=replica_id,
         isolation_level=isolation,
-        topics=[Request.ListOffsetsTopic(name=topic, partitions=[asked])],
+        topics=[Request.ListOffsetsTopic(name=topic, partitions=[requested])],
         timeout_ms=1000,
     )
     answer = await bench.client.call(request, version)
@@ -304,7 +304,7 @@ async def test_partitions_that_are_not_there(bench: "Bench") -> None:
 
 async def test_a_partition_named_twice_is_refused_once(bench: "Bench") -> None:
     await fill(bench)
-    asked = [
+    requested = [
         Request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         for timestamp in (-1, -2, -7)
     ]
@@ -312,7 +312,7 @@ async def test_a_partition_named_twice_is_refused_once(bench: "Bench") -> None:
         Request(
             replica_id=-1,
             isolation_level=0,
-            topics=[Request.ListOffsetsTopic(name="t", partitions=asked)],
+            topics=[Request.ListOffsetsTopic(name="t", partitions=requested)],
             timeout_ms=1000,
         ),
         11,

@@ -166,7 +166,7 @@ class SilentBroker:
         host, port = listener.socket.getsockname()[:2]
         self.bench = bench
         self.live = LiveBroker(2, (EndPoint("PLAINTEXT", host, port),))
-        self.asked = trio.Event()
+        self.requested = trio.Event()
         self.is_dropped = trio.Event()
         self._listener = listener
 
@@ -174,7 +174,7 @@ class SilentBroker:
         stream = await self._listener.accept()
         async with stream:
             await stream.receive_some()
-            self.asked.set()
+            self.requested.set()
             while await stream.receive_some():
                 pass
             self.is_dropped.set()
@@ -200,7 +200,7 @@ async def test_a_broker_that_is_gone_is_not_waited_for(bench: Bench, nursery: tr
     silent.leads(2, [silent.live])
     outcome = await send(bench, markers(T0))
     with trio.fail_after(60):
-        await silent.asked.wait()
+        await silent.requested.wait()
         assert outcome.errors == []
         silent.leads(1, [])
         assert await outcome.wait() is ErrorCode.NONE

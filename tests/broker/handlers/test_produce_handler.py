@@ -354,8 +354,8 @@ async def test_a_fetch_behind_a_produce_sees_its_records(bench: "Bench") -> None
     from odradek.protocol.headers import request_header
 
     fetch = messages.FetchRequest
-    asked = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10_000)
-    topics = [fetch.FetchTopic(topic="t", partitions=[asked])]
+    requested = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10_000)
+    topics = [fetch.FetchTopic(topic="t", partitions=[requested])]
     frames = []
     for message, version in [
         (produce("t", batch(b"a")), 9),

@@ -37,7 +37,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> KeptChanges:
 
 def deny(bench: Bench, monkeypatch: pytest.MonkeyPatch, *denied: tuple[str, str, str]) -> None:
     """Nobody may do these: operation, kind of resource, name."""
-    bench.authorize_by(lambda request, *asked: tuple(asked) not in denied)
+    bench.authorize_by(lambda request, *requested: tuple(requested) not in denied)
 
 
 async def find(bench: Bench, version: int, key_type: int = 1) -> Any:
@@ -244,8 +244,10 @@ async def test_who_may_not_write_at_all_gets_no_producer_id(
 @pytest.mark.parametrize("version", range(4))
 async def test_partitions_join_a_transaction(bench: Bench, version: int) -> None:
     producer = await new_producer(bench)
-    asked = [("orders", 0), ("orders", 2)]
-    assert await add(bench, producer, version, *asked) == dict.fromkeys(asked, ErrorCode.NONE)
+    requested = [("orders", 0), ("orders", 2)]
+    assert await add(bench, producer, version, *requested) == dict.fromkeys(
+        requested, ErrorCode.NONE
+    )
     (found,) = await describe(bench, ID)
     assert found.transaction_state == "Ongoing"
     assert [(topic.topic, topic.partitions) for topic in found.topics] == [("orders", [0, 2])]

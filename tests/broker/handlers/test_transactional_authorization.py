@@ -21,7 +21,7 @@ def deny(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Forbid everybody some operations, each with its resource's type and name."""
 
     def forbid(*denied: tuple[str, str, str]) -> None:
-        bench.authorize_by(lambda request, *asked: tuple(asked) not in denied)
+        bench.authorize_by(lambda request, *requested: tuple(requested) not in denied)
 
     return forbid
 

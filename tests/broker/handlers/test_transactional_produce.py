@@ -179,9 +179,9 @@ async def test_what_follows_in_a_transaction_asks_nobody(bench: Bench) -> None:
     writer = await Writer(bench).start()
     assert await writer.write(0) is ErrorCode.NONE
     assert any(map(len, bench.client.connection.memos.values()))
-    asked: list[Any] = []
+    requested: list[Any] = []
     verifier = bench.broker.coordinators.transaction_verifier
-    bench.broker.coordinators.transaction_verifier = asked  # type: ignore[assignment]  # nobody is to ask it
+    bench.broker.coordinators.transaction_verifier = requested  # type: ignore[assignment]  # nobody is to ask it
     try:
         for sequence in (1, 2, 3):
             assert await writer.write(0, sequence) is ErrorCode.NONE

@@ -109,7 +109,9 @@ async def test_many_rolls_share_a_few_tasks(keep) -> None:
 async def test_a_flush_that_fails_takes_the_directory_offline(keep) -> None:
     kept = keep()
     failed: list[str] = []
-    kept.replicas.on_directories_failed = lambda told: failed.extend(each.path for each in told)
+    kept.replicas.on_directories_failed = lambda reported: failed.extend(
+        each.path for each in reported
+    )
     log = kept.make_log(segment_bytes=BATCH_BYTES)
     kept.files.fail(errno.EIO, operations={"sync"})
     append(log, 2)

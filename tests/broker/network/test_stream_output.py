@@ -25,18 +25,18 @@ def file(content, tmp_path_factory):
 
 
 def test_any_output_comes_out_as_it_went_in(file, content):
-    chance = Random(2)
+    rng = Random(2)
     for _ in range(50):
         output, expected = [], b""
-        for _ in range(chance.randrange(12)):
-            if chance.random() < 0.4:
-                start = chance.randrange(FILE_BYTES)
-                size = chance.randrange(FILE_BYTES - start)
+        for _ in range(rng.randrange(12)):
+            if rng.random() < 0.4:
+                start = rng.randrange(FILE_BYTES)
+                size = rng.randrange(FILE_BYTES - start)
                 output.append(FileSlice(file, start, size))
                 expected += content[start : start + size]
             else:
-                data = chance.randbytes(chance.choice((0, 1, 40, 5000, JOIN_BYTES_MAX + 1)))
-                output.append(chance.choice((bytes, bytearray, memoryview))(data))
+                data = rng.randbytes(rng.choice((0, 1, 40, 5000, JOIN_BYTES_MAX + 1)))
+                output.append(rng.choice((bytes, bytearray, memoryview))(data))
                 expected += data
         assert b"".join(pieces(output)) == expected
 

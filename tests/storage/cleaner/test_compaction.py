@@ -341,8 +341,8 @@ def test_lookups_find_what_is_left(tmp_path: Path) -> None:
         got = table.log.read(offset, 1)
         found = len(got.records) > 0
         assert found == bool(left)
-        wanted = table.log.offset_for_timestamp(NOW_MS + 10 * offset)
-        assert (wanted.offset if wanted else None) == (left[0] if left else None)
+        requested = table.log.offset_for_timestamp(NOW_MS + 10 * offset)
+        assert (requested.offset if requested else None) == (left[0] if left else None)
 
 
 def test_a_round_begins_with_removing_what_another_left(table: Table) -> None:
@@ -407,11 +407,11 @@ def test_settings_that_leave_no_room_for_a_key_are_told_and_may_change(
 def test_a_failing_disk_is_told_of_and_a_full_one_tried_again(
     table: Table, number: int, is_told: bool
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     class Owner(NullLogOwner):
         def disk_failed(self, path: str, error: OSError) -> None:
-            told.append(path)
+            reported.append(path)
 
     table.append((b"a", b"1"))
     table.append((b"a", b"2"))
@@ -420,7 +420,7 @@ def test_a_failing_disk_is_told_of_and_a_full_one_tried_again(
     pace = CleanerThrottler(table.clock, lambda _: None)
     cleaning = table.manager.begin(table.manager.find_filthiest(), ROOMY, pace)
     table.manager.failed(cleaning, OSError(number, "it says"))
-    assert told == ([table.folder] if is_told else [])
+    assert reported == ([table.folder] if is_told else [])
     assert table.manager.find_filthiest() is not None
 
 

@@ -63,13 +63,13 @@ def name(offset: int, suffix: str = ".log") -> str:
 
 
 def test_a_roll_asks_for_a_flush_of_what_was_closed(manager, make_log, files) -> None:
-    asked = []
-    manager.on_rolled = lambda: asked.append(True)
+    requested = []
+    manager.on_rolled = lambda: requested.append(True)
     log = make_log(segment_bytes=2 * BATCH_BYTES)
     append(log, 2)
-    assert asked == []
+    assert requested == []
     append(log)
-    assert asked == [True]
+    assert requested == [True]
     assert manager.take_rolled() is log
     assert manager.take_rolled() is None
     files.synced.clear()

@@ -110,9 +110,9 @@ class Life:
             self.check_lookup()
 
     def check_lookup(self) -> None:
-        wanted = self.random.choice(list(self.records.values()))[0]
-        first = min(offset for offset, (time, _) in self.records.items() if time >= wanted)
-        found = self.log.offset_for_timestamp(wanted)
+        requested = self.random.choice(list(self.records.values()))[0]
+        first = min(offset for offset, (time, _) in self.records.items() if time >= requested)
+        found = self.log.offset_for_timestamp(requested)
         assert found[:2] == (self.records[first][0], first)
 
 

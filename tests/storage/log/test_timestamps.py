@@ -100,10 +100,10 @@ def test_times_are_found_after_old_segments_are_gone(open_log, append, count: in
     assert log.offset_for_timestamp(60).offset == 2
     log.segments.remove_first(count)
     log.log_start_offset = count
-    for wanted in (1, 15, 25, 55, 65, 75, 85, 95):
+    for requested in (1, 15, 25, 55, 65, 75, 85, 95):
         left = list(enumerate(times))[count:]
-        expected = next((offset for offset, time in left if time >= wanted), None)
-        found = log.offset_for_timestamp(wanted)
+        expected = next((offset for offset, time in left if time >= requested), None)
+        found = log.offset_for_timestamp(requested)
         assert (None if found is None else found.offset) == expected
     latest = max(times[count:])
     assert log.max_timestamp()[:2] == (latest, times.index(latest))

@@ -106,11 +106,11 @@ class Run:
     """One seeded run: does things to the log and to the model alike."""
 
     def __init__(self, seed: int, open_log) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.open_log = open_log
         self.settings = {
-            "segment_bytes": self.chance.choice([150, 400, 2000]),
-            "index_interval_bytes": self.chance.choice([1, 100, 4096]),
+            "segment_bytes": self.rng.choice([150, 400, 2000]),
+            "index_interval_bytes": self.rng.choice([1, 100, 4096]),
             "file_delete_delay_ms": 0,
         }
         self.log: Log = open_log(**self.settings)
@@ -128,18 +128,18 @@ class Run:
             self.stop_and_start: 1,
             self.crash_and_start: 1,
         }
-        (step,) = self.chance.choices(list(steps), list(steps.values()))
+        (step,) = self.rng.choices(list(steps), list(steps.values()))
         step()
         self.log.flush_appends()
         self.log.high_watermark_moved(self.model.high_watermark)
 
     def write(self) -> None:
-        for _ in range(self.chance.randrange(1, 4)):
-            writer = self.chance.choice(self.writers)
+        for _ in range(self.rng.randrange(1, 4)):
+            writer = self.rng.choice(self.writers)
             transaction = self.model.open_transaction(writer.producer_id)
-            transactional = transaction is not None or self.chance.random() < 0.7
-            count = self.chance.randrange(1, 4)
-            values = [b"%d" % self.chance.getrandbits(20) for _ in range(count)]
+            transactional = transaction is not None or self.rng.random() < 0.7
+            count = self.rng.randrange(1, 4)
+            values = [b"%d" % self.rng.getrandbits(20) for _ in range(count)]
             first = writer.write(*values, transactional=transactional, flush=False)
             offsets = list(range(first, first + len(values)))
             self.model.values.update(zip(offsets, values, strict=True))
@@ -152,10 +152,10 @@ class Run:
                 transaction.offsets += offsets
 
     def end_a_transaction(self) -> None:
-        writer = self.chance.choice(self.writers)
+        writer = self.rng.choice(self.writers)
         transaction = self.model.open_transaction(writer.producer_id)
-        commit = self.chance.random() < 0.5
-        offset = writer.end(commit=commit, flush=self.chance.random() < 0.5)
+        commit = self.rng.random() < 0.5
+        offset = writer.end(commit=commit, flush=self.rng.random() < 0.5)
         self.model.end = offset + 1
         self.model.batch_ends.append(offset + 1)
         if transaction is not None:
@@ -164,13 +164,13 @@ class Run:
     def move_high_watermark(self) -> None:
         model = self.model
         possible = [end for end in model.batch_ends if end >= model.high_watermark]
-        model.high_watermark = self.chance.choice(possible or [model.high_watermark])
+        model.high_watermark = self.rng.choice(possible or [model.high_watermark])
 
     def roll(self) -> None:
         self.log.roll(1_700_000_000_000)
 
     def truncate(self) -> None:
-        offset = self.chance.randrange(self.model.start, self.model.end + 1)
+        offset = self.rng.randrange(self.model.start, self.model.end + 1)
         batches = [
             batch.base_offset
             for _, batch in self.batches(self.model.start, self.log.log_end_offset)
@@ -185,7 +185,7 @@ class Run:
     def delete_records(self) -> None:
         model = self.model
         if model.high_watermark > model.start:
-            model.start = self.chance.randrange(model.start, model.high_watermark + 1)
+            model.start = self.rng.randrange(model.start, model.high_watermark + 1)
             self.log.advance_log_start_offset(model.start)
             self.log.delete_old_segments(0, model.high_watermark)
 
@@ -195,7 +195,7 @@ class Run:
 
     def crash_and_start(self) -> None:
         active = self.log.segments.active
-        point = self.chance.choice([0, self.log.log_end_offset, active.base_offset])
+        point = self.rng.choice([0, self.log.log_end_offset, active.base_offset])
         if point == self.log.log_end_offset:
             self.log.flush_to_disk()
         for segment in self.log.segments:
@@ -225,14 +225,14 @@ class Run:
         assert least <= stable <= most, (least, stable, most)
         if model.forgot_before == model.start == 0:
             assert stable == least
-        start = self.chance.randrange(model.start, stable + 1) if stable > model.start else stable
+        start = self.rng.randrange(model.start, stable + 1) if stable > model.start else stable
         seen = {record.offset: record.value for record in self.read_committed(start, stable)}
         assert seen == model.committed(start, stable)
 
     def batches(self, start: int, end: int) -> Iterator[tuple[list[AbortedTxn], object]]:
         offset = start
         while offset < end:
-            size = self.chance.choice([1, 100, 300, 100_000])
+            size = self.rng.choice([1, 100, 300, 100_000])
             read = self.log.read(offset, size, upper_offset=end)
             if not len(read.records):
                 return

@@ -139,12 +139,12 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(files):
 
 def test_the_earliest_deletion_is_told_of():
     deletions = DeferredDeletion()
-    told = []
-    deletions.on_earlier = told.append
+    reported = []
+    deletions.on_earlier = reported.append
     files = MemoryFiles()
     for moment in (50, 70, 20):
         deletions.add_files(files, [f"/at-{moment}"], moment)
-    assert told == [50, 20]
+    assert reported == [50, 20]
     assert [entry.path for entry in deletions.take_due(60)] == ["/at-20", "/at-50"]
     assert deletions.next_due_ms == 70
     assert deletions.take_due(69) == []

@@ -346,14 +346,14 @@ def life(cut_at: int, seed: int, *, is_kill: bool) -> bool:
         disks.remove_due()
     except PowerCut:
         is_cut = True
-    chance = random.Random(seed)
-    disks.files = disks.files.after_kill() if is_kill else disks.files.after_power_cut(chance)
-    while not is_kill and chance.random() < CUT_IN_RECOVERY:
-        disks.files.cut_power_after(chance.randint(0, 80))
+    rng = random.Random(seed)
+    disks.files = disks.files.after_kill() if is_kill else disks.files.after_power_cut(rng)
+    while not is_kill and rng.random() < CUT_IN_RECOVERY:
+        disks.files.cut_power_after(rng.randint(0, 80))
         with suppress(PowerCut):
             disks.start()
             disks.log()
-        disks.files = disks.files.after_power_cut(chance)
+        disks.files = disks.files.after_power_cut(rng)
     disks.start()
     assert not disks.manager.directories.has_trouble
     log = disks.log()

@@ -68,17 +68,17 @@ def test_progress_is_told_while_the_loading_lasts(files, monkeypatch) -> None:
     monkeypatch.setattr(log_loading_module, "PROGRESS_INTERVAL_SECONDS", 0.01)
     gated = GatedFiles(files, "t-7")
     manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=gated)
-    told: list[LoadProgress] = []
+    reported: list[LoadProgress] = []
 
     def note(progress: LoadProgress) -> None:
-        told.append(progress)
+        reported.append(progress)
         if progress.loaded == COUNT - 1:
             gated.gate.set()
 
     manager.load_logs(on_progress=note)
-    assert told[-1].total == COUNT
-    assert not told[-1].recovering
-    assert [each.loaded for each in told] == sorted(each.loaded for each in told)
+    assert reported[-1].total == COUNT
+    assert not reported[-1].recovering
+    assert [each.loaded for each in reported] == sorted(each.loaded for each in reported)
     manager.close()
 
 

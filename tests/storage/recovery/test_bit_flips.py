@@ -79,10 +79,10 @@ class Written:
             for offset in {max(batch.base_offset, 2), batch.last_offset}:
                 assert bytes(first_batch(log, offset).buffer) == bytes(batch_bytes(batch))
         for record in self.records[::3]:
-            wanted = next(each for each in self.records if each.timestamp >= record.timestamp)
+            requested = next(each for each in self.records if each.timestamp >= record.timestamp)
             found = log.offset_for_timestamp(record.timestamp)
-            if wanted.offset >= 2:
-                assert found[:2] == (wanted.timestamp, wanted.offset)
+            if requested.offset >= 2:
+                assert found[:2] == (requested.timestamp, requested.offset)
         latest = max(self.records, key=lambda each: each.timestamp)
         assert log.max_timestamp()[:2] == (latest.timestamp, latest.offset)
 

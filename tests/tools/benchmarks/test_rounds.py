@@ -161,15 +161,15 @@ def test_a_failure_in_a_later_round_keeps_the_earlier_slots(
 
 
 def test_a_load_that_nobody_can_be_asked_is_left_out(peers: list[Sleeper], heard: Heard) -> None:
-    asked = []
+    requested = []
 
     def rate(peer: Peer) -> float:
-        asked.append(peer.name)
+        requested.append(peer.name)
         raise LeftOut("there is no Spark here")
 
     turns = turns_of(heard)
     turns.run([load_of("a", rate), load_of("b", lambda _: 1.0)], peers, 1)
-    assert asked == ["x"]
+    assert requested == ["x"]
     assert turns.left_out == {"a": "there is no Spark here"}
     assert turns.failures == {}
     assert heard.dropped == [("a", "x"), ("a", "y"), ("a", "z")]
