@@ -86,8 +86,9 @@ def test_command_that_does_not_trust_the_broker_says_so(
     settings = broker.client_settings("java")
     settings["ssl.truststore.location"] = CertificateAuthority(tmp_path).path
     config = written(tmp_path, settings)
-    told = on_broker("groups", "list", "--command-config", config, code=1)
-    assert f"the certificate of {broker.bootstrap_servers} was refused" in told.err
+    for command in (("groups", "list"), ("cluster", "--once")):
+        told = on_broker(*command, "--command-config", config, code=1)
+        assert f"the certificate of {broker.bootstrap_servers} was refused" in told.err
 
 
 @pytest.mark.parametrize(
