@@ -7,6 +7,7 @@ are those of the slow path.
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from collections import Counter
@@ -276,6 +277,37 @@ async def test_a_throttled_connection_is_answered_and_then_muted(
     bench.broker.server.finish_outside_work()
     assert (await client.receive(api_key, version)).throttle_time_ms == 30
     assert not client.connection.backlog
+
+
+async def test_a_throttled_client_is_served_on_after_the_time(bench: Bench) -> None:
+    """Over TCP: what it sends meanwhile is neither lost nor handled."""
+    await filled(bench)
+    broker, handled_at = bench.broker, []
+
+    def throttle(request: Any, response: Any) -> int:
+        handled_at.append(broker.clock.monotonic_ms())
+        return 20
+
+    broker.dispatcher.use_hooks(throttle=throttle)
+    (bound,) = broker.server.bound
+    stream = await trio.open_tcp_stream("127.0.0.1", bound.port)
+    request = list_offsets(b"", 5, (0,))
+    body = b"".join(messages.ListOffsetsRequest.encoder(5)(request))
+    async with stream:
+        for correlation_id in range(3):
+            frame = request_header(ApiKey.LIST_OFFSETS, 5, correlation_id, "test") + body
+            await stream.send_all(struct.pack(">i", len(frame)) + frame)
+        received = b""
+        answered: list[int] = []
+        with trio.fail_after(60):
+            while len(answered) < 3:
+                received += await stream.receive_some()
+                while len(received) >= 4 and len(received) >= 4 + int.from_bytes(received[:4]):
+                    answered.append(int.from_bytes(received[4:8]))
+                    received = received[4 + int.from_bytes(received[:4]) :]
+    assert answered == [0, 1, 2]
+    assert len(handled_at) == 3
+    assert all(later - earlier >= 20 for earlier, later in itertools.pairwise(handled_at))
 
 
 class Watch:
