@@ -200,14 +200,15 @@ class Consumer:
         not what was handed out last."""
         if error is None:
             self._finish_all()
-        result = await self._owned_nursery.close(kind, error, traceback)
-        with trio.move_on_after(CLOSE_TIMEOUT_MS / 1000, shield=True):
-            await self._give_up_all()
-            if self._member is not None:
-                await self._member.leave()
-        if self._coordinator is not None:
-            self._coordinator.close()
-        return result
+        try:
+            return await self._owned_nursery.close(kind, error, traceback)
+        finally:  # also when all of it is cancelled
+            with trio.move_on_after(CLOSE_TIMEOUT_MS / 1000, shield=True):
+                await self._give_up_all()
+                if self._member is not None:
+                    await self._member.leave()
+            if self._coordinator is not None:
+                self._coordinator.close()
 
     async def _give_up_all(self) -> None:
         rebalance = None if self._member is None else self._member.membership.rebalance

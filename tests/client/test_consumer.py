@@ -223,6 +223,7 @@ async def test_offsets_are_committed_with_their_metadata_and_epoch(broker, topic
         settings = reading_all(enable_auto_commit=False)
         async with Consumer(client, group_id=f"g-{topic}", settings=settings) as consumer:
             consumer.assign([(topic, 0)])
+            assert await consumer.position((topic, 0)) == 0
             assert await consumer.committed([(topic, 0)]) == {}
             await consumer.commit({(topic, 0): OffsetAndMetadata(4, 0, "four")})
             assert await consumer.committed([(topic, 0)]) == {

@@ -59,6 +59,21 @@ def test_trio_client(run_example: Any) -> None:
 
 
 @pytest.mark.clients
+def test_client_consumer(run_example: Any) -> None:
+    first, *moves, last = run_example("client_consumer.py").splitlines()
+    assert (first, last) == ("first gets [0, 1, 2, 3]", "first gives up [0, 1, 2, 3]")
+    numbers = moves[1].removeprefix("second gets ")
+    assert len(numbers.split(",")) == 2
+    assert moves == [
+        f"first gives up {numbers}",
+        f"second gets {numbers}",
+        f"second gives up {numbers}",
+        f"first gets {numbers}",
+        "40 records, their sum is 780",
+    ]
+
+
+@pytest.mark.clients
 def test_client_producer(run_example: Any) -> None:
     first, last = run_example("client_producer.py").splitlines()
     assert first == "the first record is in partition 0 at offset 0"
