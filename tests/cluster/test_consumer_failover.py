@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 
 import pytest
 import trio
@@ -41,6 +41,7 @@ class Owners:
     def __init__(self) -> None:
         self.owners: dict[tuple[str, int], str] = {}
         self.violations: list[str] = []
+        self.on_change: Callable[[], None] = lambda: None
 
     def listener_of(self, name: str) -> RebalanceListener:
         return _Listener(self, name)
@@ -60,6 +61,7 @@ class _Listener(RebalanceListener):
     async def on_revoked(self, partitions: Set[tuple[str, int]]) -> None:
         for each in partitions:
             del self._all.owners[each]
+        self._all.on_change()
 
     on_lost = on_revoked
 
@@ -69,6 +71,7 @@ async def test_members_go_on_while_coordinator_and_leaders_are_killed(
     cluster: Cluster, protocol: str
 ) -> None:
     owners = Owners()
+    owners.on_change = lambda: tell()
     sent: set[bytes] = set()
     handed_out: set[bytes] = set()
     news = trio.Event()
@@ -81,21 +84,21 @@ async def test_members_go_on_while_coordinator_and_leaders_are_killed(
     )
     group = f"orders-{protocol}"
 
-    async def consume(name: str) -> None:
-        async with (
-            KafkaClient(cluster.bootstrap_servers) as client,
-            Consumer(
+    async def consume(name: str, reading: trio.CancelScope) -> None:
+        async with KafkaClient(cluster.bootstrap_servers) as client:
+            consumer = Consumer(
                 client,
                 group_id=group,
                 topics=["orders"],
                 listener=owners.listener_of(name),
                 settings=settings,
-            ) as consumer,
-        ):
-            async for record in consumer:
-                assert record.value is not None
-                handed_out.add(record.value)
-                tell()
+            )
+            with reading:  # which is cancelled before the client is, so that the group is left
+                async with consumer:
+                    async for record in consumer:
+                        assert record.value is not None
+                        handed_out.add(record.value)
+                        tell()
 
     async def produce() -> None:
         async with KafkaClient(cluster.bootstrap_servers) as client, Producer(client) as producer:
@@ -123,8 +126,9 @@ async def test_members_go_on_while_coordinator_and_leaders_are_killed(
         await Admin(client).create_topics([NewTopic("orders", PARTITIONS, 3)])
         with trio.fail_after(PATIENT_SECONDS):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(consume, "one")
-                nursery.start_soon(consume, "two")
+                scopes = [trio.CancelScope() for _ in range(2)]
+                for number, scope in enumerate(scopes):
+                    nursery.start_soon(consume, f"member {number}", scope)
                 nursery.start_soon(produce)
                 await more_are_handed_out()
                 coordinator = await trio.to_thread.run_sync(cluster.coordinator_of, group)
@@ -135,6 +139,10 @@ async def test_members_go_on_while_coordinator_and_leaders_are_killed(
                 leader = await trio.to_thread.run_sync(cluster.leader_of, "orders", 0)
                 await trio.to_thread.run_sync(leader.kill)
                 await more_are_handed_out()
+                for scope in scopes:
+                    scope.cancel()
+                while owners.owners:
+                    await news.wait()
                 nursery.cancel_scope.cancel()
         assert owners.violations == []
         assert owners.owners == {}
