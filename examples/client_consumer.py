@@ -37,9 +37,7 @@ class Shown(RebalanceListener):
 
 
 def member(client: KafkaClient, name: str) -> Consumer:
-    return Consumer(
-        client, group_id=GROUP, topics=[TOPIC], listener=Shown(name), settings=SETTINGS
-    )
+    return Consumer(client, group_id=GROUP, topics=[TOPIC], listener=Shown(name), settings=SETTINGS)
 
 
 async def poll_until(consumers: list[Consumer], owned: int) -> None:
