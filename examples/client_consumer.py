@@ -4,6 +4,7 @@ Start a broker (`odradek serve`), then: python examples/client_consumer.py [HOST
 """
 
 import sys
+from collections.abc import Set
 
 import trio
 
@@ -29,10 +30,10 @@ class Shown(RebalanceListener):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def on_assigned(self, partitions) -> None:
+    async def on_assigned(self, partitions: Set[tuple[str, int]]) -> None:
         print(f"{self.name} gets {sorted(number for _, number in partitions)}")
 
-    async def on_revoked(self, partitions) -> None:
+    async def on_revoked(self, partitions: Set[tuple[str, int]]) -> None:
         print(f"{self.name} gives up {sorted(number for _, number in partitions)}")
 
 
@@ -61,7 +62,7 @@ async def main() -> None:
                     await producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS)
             total = count = 0
             async for record in first:
-                total += int(record.value)
+                total += int(record.value or 0)
                 count += 1
                 if count == RECORDS:
                     break
