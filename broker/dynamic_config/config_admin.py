@@ -65,7 +65,7 @@ class Alteration(NamedTuple):
 
 async def alter_resources(
     context: HandlerContext,
-    request: Request,
+    request: Request[object],
     resources: Sequence[AlteredResource],
     *,
     replace: bool,
@@ -102,7 +102,7 @@ async def alter_resources(
 
 
 def _check(
-    context: HandlerContext, request: Request, resource: AlteredResource, *, replace: bool
+    context: HandlerContext, request: Request[object], resource: AlteredResource, *, replace: bool
 ) -> None:
     check_alterations(resource.alterations)
     kind = resource.resource_type

@@ -13,19 +13,20 @@ from ...common.internal_topics import CONSUMER_OFFSETS
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Answer, Parked
 from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
 
 def handle_add_offsets_to_txn(
-    context: HandlerContext, request: Request
-) -> messages.AddOffsetsToTxnResponse | None:
+    context: HandlerContext, request: Request[messages.AddOffsetsToTxnRequest]
+) -> Answer[messages.AddOffsetsToTxnResponse] | Parked:
     """Add the group's partition; the answer comes when that is stored."""
-    body: messages.AddOffsetsToTxnRequest = request.body
+    body = request.body
     if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
-        return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return Answer(_response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     if not context.authorize(request, "READ", "GROUP", body.group_id):
-        return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return Answer(_response(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     partition = context.coordinators.group.partition_for(body.group_id)
 
     def respond(error: ErrorCode) -> None:
@@ -38,7 +39,7 @@ def handle_add_offsets_to_txn(
         frozenset((TopicPartition(CONSUMER_OFFSETS, partition),)),
         respond,
     )
-    return None
+    return PARKED
 
 
 def _response(error: ErrorCode) -> messages.AddOffsetsToTxnResponse:

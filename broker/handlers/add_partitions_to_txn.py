@@ -23,6 +23,7 @@ from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
@@ -41,7 +42,9 @@ class RequestedTransaction(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
-def handle_add_partitions_to_txn(context: HandlerContext, request: Request) -> None:
+def handle_add_partitions_to_txn(
+    context: HandlerContext, request: Request[messages.AddPartitionsToTxnRequest]
+) -> Parked:
     """Look at each transaction for itself; answer when the last is done.
 
     Raises:
@@ -63,11 +66,12 @@ def handle_add_partitions_to_txn(context: HandlerContext, request: Request) -> N
         request.answer(_response(results, request.api_version))
     for transaction in requested:
         _take(context, request, transaction, partial(done, transaction.transactional_id))
+    return PARKED
 
 
 def _take(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.AddPartitionsToTxnRequest],
     requested: RequestedTransaction,
     done: Callable[[Results], None],
 ) -> None:
@@ -93,7 +97,9 @@ def _take(
 
 
 def _refusals(
-    context: HandlerContext, request: Request, requested: RequestedTransaction
+    context: HandlerContext,
+    request: Request[messages.AddPartitionsToTxnRequest],
+    requested: RequestedTransaction,
 ) -> Results | None:
     """Why the transaction gets none of the partitions; None if it may have them all."""
     is_of_client = request.api_version < FIRST_VERSION_OF_BROKERS
@@ -120,9 +126,9 @@ def _refusals(
     return dict.fromkeys(requested.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | results
 
 
-def _requested(request: Request) -> list[RequestedTransaction]:
+def _requested(request: Request[messages.AddPartitionsToTxnRequest]) -> list[RequestedTransaction]:
     """The transactions of a request; of one that is named twice, the last counts."""
-    body: messages.AddPartitionsToTxnRequest = request.body
+    body = request.body
     if request.api_version < FIRST_VERSION_OF_BROKERS:
         return [
             RequestedTransaction(

@@ -14,14 +14,16 @@ from ...controller.producer_ids import allocate_block
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 
+@in_task
 async def handle_allocate_producer_ids(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.AllocateProducerIdsRequest]
 ) -> messages.AllocateProducerIdsResponse:
     """Take the next block for the broker that asks."""
-    body: messages.AllocateProducerIdsRequest = request.body
+    body = request.body
     if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     registered = context.controller.active.context.live_brokers.get(body.broker_id)

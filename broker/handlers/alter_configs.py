@@ -14,14 +14,16 @@ from ...config.alterations import AlterOperation, ConfigAlteration
 from ...protocol import messages
 from ..dynamic_config.config_admin import AlteredResource, alter_resources
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 
+@in_task
 async def handle_alter_configs(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.AlterConfigsRequest]
 ) -> messages.AlterConfigsResponse:
     """Put the settings of the request in place of all that were there."""
-    body: messages.AlterConfigsRequest = request.body
+    body = request.body
     resources = [
         AlteredResource(
             resource.resource_type,

@@ -16,15 +16,17 @@ from ...protocol import messages
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 
+@in_task
 @on_controller
 async def handle_alter_partition_reassignments(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.AlterPartitionReassignmentsRequest]
 ) -> messages.AlterPartitionReassignmentsResponse:
     """Have the controller move partitions."""
-    body: messages.AlterPartitionReassignmentsRequest = request.body
+    body = request.body
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     outcomes = await context.controller.reassign(

@@ -21,17 +21,19 @@ from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 PARTITIONS_PER_STEP = 10
 """Others have a turn after so many: each may make a folder and its files."""
 
 
+@in_task
 async def handle_alter_replica_log_dirs(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.AlterReplicaLogDirsRequest]
 ) -> messages.AlterReplicaLogDirsResponse:
     """Begin, change or take back moves."""
-    body: messages.AlterReplicaLogDirsRequest = request.body
+    body = request.body
     targets = {
         TopicPartition(topic.name, partition): directory.path
         for directory in body.dirs

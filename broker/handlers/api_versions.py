@@ -20,6 +20,7 @@ from ...metadata.features import SUPPORTED
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 SOFTWARE_PATTERN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -29,23 +30,27 @@ FEATURES_SINCE = 3
 FEATURES_FROM_ZERO_SINCE = 4
 
 
-def handle_api_versions(context: HandlerContext, request: Request) -> messages.ApiVersionsResponse:
+def handle_api_versions(
+    context: HandlerContext, request: Request[messages.ApiVersionsRequest | None]
+) -> Answer[messages.ApiVersionsResponse]:
     """List the APIs; `request.body` is None for a version that is not served."""
-    body: messages.ApiVersionsRequest | None = request.body
+    body = request.body
     if body is None:
         own_range = [key for key in _advertised(context) if key.api_key == ApiKey.API_VERSIONS]
-        return messages.ApiVersionsResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own_range
+        return Answer(
+            messages.ApiVersionsResponse(
+                error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own_range
+            )
         )
     if request.api_version >= FEATURES_SINCE and not (
         SOFTWARE_PATTERN.fullmatch(body.client_software_name)
         and SOFTWARE_PATTERN.fullmatch(body.client_software_version)
     ):
-        return messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return Answer(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
     response = messages.ApiVersionsResponse(api_keys=_advertised(context))
     if request.api_version >= FEATURES_SINCE:
         _add_features(context, request.api_version, response)
-    return response
+    return Answer(response)
 
 
 def _add_features(

@@ -18,25 +18,30 @@ from ...coordinator.group.describing import (
 )
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 from .consumer_group_heartbeat import check_served
 from .describe_groups import OPERATIONS_NOT_REQUESTED, authorized_group_operations
 
 
 def handle_consumer_group_describe(
-    context: HandlerContext, request: Request
-) -> messages.ConsumerGroupDescribeResponse:
+    context: HandlerContext, request: Request[messages.ConsumerGroupDescribeRequest]
+) -> Answer[messages.ConsumerGroupDescribeResponse]:
     """Describe every requested group."""
-    body: messages.ConsumerGroupDescribeRequest = request.body
-    return messages.ConsumerGroupDescribeResponse(
-        groups=[
-            _described(context, request, _describe(context, request, group_id))
-            for group_id in body.group_ids
-        ]
+    body = request.body
+    return Answer(
+        messages.ConsumerGroupDescribeResponse(
+            groups=[
+                _described(context, request, _describe(context, request, group_id))
+                for group_id in body.group_ids
+            ]
+        )
     )
 
 
-def _describe(context: HandlerContext, request: Request, group_id: str) -> ConsumerGroupDescription:
+def _describe(
+    context: HandlerContext, request: Request[messages.ConsumerGroupDescribeRequest], group_id: str
+) -> ConsumerGroupDescription:
     try:
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
@@ -59,7 +64,9 @@ def _describe(context: HandlerContext, request: Request, group_id: str) -> Consu
 
 
 def _described(
-    context: HandlerContext, request: Request, group: ConsumerGroupDescription
+    context: HandlerContext,
+    request: Request[messages.ConsumerGroupDescribeRequest],
+    group: ConsumerGroupDescription,
 ) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
     operations = OPERATIONS_NOT_REQUESTED
     if request.body.include_authorized_operations and not group.error:

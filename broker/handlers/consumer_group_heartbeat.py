@@ -15,15 +15,18 @@ from ...coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, Hea
 from ...coordinator.group.consumer.member import OwnedPartitions
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 FIRST_VERSION_WITH_REGEX = 1
 GROUP_VERSION_WITH_CONSUMER_GROUPS = 1
 
 
-def handle_consumer_group_heartbeat(context: HandlerContext, request: Request) -> None:
+def handle_consumer_group_heartbeat(
+    context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
+) -> Parked:
     """Take the heartbeat up; refusals are answered at once."""
-    body: messages.ConsumerGroupHeartbeatRequest = request.body
+    body = request.body
 
     def respond(answer: HeartbeatAnswer) -> None:
         request.answer(_response(answer))
@@ -54,6 +57,7 @@ def handle_consumer_group_heartbeat(context: HandlerContext, request: Request) -
         )
     except KafkaError as refusal:
         respond(HeartbeatAnswer(refusal.code, refusal.message))
+    return PARKED
 
 
 def _owned(body: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, set[int]] | None:
@@ -66,8 +70,10 @@ def _owned(body: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, set[int]
     return owned
 
 
-def _check(context: HandlerContext, request: Request) -> None:
-    body: messages.ConsumerGroupHeartbeatRequest = request.body
+def _check(
+    context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
+) -> None:
+    body = request.body
     check_served(context)
     if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -13,14 +13,16 @@ from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 
+@in_task
 async def handle_controlled_shutdown(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.ControlledShutdownRequest]
 ) -> messages.ControlledShutdownResponse:
     """Have the controller move the broker's partitions."""
-    body: messages.ControlledShutdownRequest = request.body
+    body = request.body
     if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     remaining = await context.controller.shut_down_broker(body.broker_id, body.broker_epoch)

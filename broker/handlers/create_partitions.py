@@ -18,15 +18,17 @@ from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 
+@in_task
 @on_controller
 async def handle_create_partitions(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.CreatePartitionsRequest]
 ) -> messages.CreatePartitionsResponse:
     """Refuse what can be refused here, and have the controller add the rest."""
-    body: messages.CreatePartitionsRequest = request.body
+    body = request.body
     outcomes: dict[str, KafkaError | None] = {}
     requested: list[NewPartitions] = []
     occurrences = Counter(topic.name for topic in body.topics)

@@ -25,15 +25,17 @@ from ...protocol import messages
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 
+@in_task
 @on_controller
 async def handle_create_topics(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.CreateTopicsRequest]
 ) -> messages.CreateTopicsResponse:
     """Refuse what can be refused here, and have the controller make the rest."""
-    body: messages.CreateTopicsRequest = request.body
+    body = request.body
     refused: dict[str, KafkaError] = {}
     new_topics: list[TopicCreation] = []
     occurrences = Counter(topic.name for topic in body.topics)
@@ -79,7 +81,10 @@ async def handle_create_topics(
 
 
 def _refusal(
-    context: HandlerContext, request: Request, name: str, occurrences: int
+    context: HandlerContext,
+    request: Request[messages.CreateTopicsRequest],
+    name: str,
+    occurrences: int,
 ) -> KafkaError | None:
     if occurrences > 1:
         return KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
@@ -103,7 +108,7 @@ def _new_topic(topic: messages.CreateTopicsRequest.CreatableTopic) -> TopicCreat
 
 
 def _made(
-    context: HandlerContext, request: Request, plan: TopicPlan
+    context: HandlerContext, request: Request[messages.CreateTopicsRequest], plan: TopicPlan
 ) -> messages.CreateTopicsResponse.CreatableTopicResult:
     response = messages.CreateTopicsResponse
     result = response.CreatableTopicResult(name=plan.name, topic_id=plan.topic_id)

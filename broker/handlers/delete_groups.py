@@ -12,12 +12,15 @@ from functools import partial
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 
-def handle_delete_groups(context: HandlerContext, request: Request) -> None:
+def handle_delete_groups(
+    context: HandlerContext, request: Request[messages.DeleteGroupsRequest]
+) -> Parked:
     """Delete every requested group; answer when the last is done."""
-    body: messages.DeleteGroupsRequest = request.body
+    body = request.body
     group_ids = list(dict.fromkeys(body.groups_names))
     results: dict[str, ErrorCode] = {}
     response = messages.DeleteGroupsResponse
@@ -46,3 +49,4 @@ def handle_delete_groups(context: HandlerContext, request: Request) -> None:
             context.coordinators.group.delete_group(group_id, partial(deleted, group_id))
         except KafkaError as refusal:
             deleted(group_id, refusal.code)
+    return PARKED

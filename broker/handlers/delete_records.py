@@ -13,12 +13,15 @@ from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.delayed_delete_records import DeleteRecordsResults
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 
-def handle_delete_records(context: HandlerContext, request: Request) -> None:
+def handle_delete_records(
+    context: HandlerContext, request: Request[messages.DeleteRecordsRequest]
+) -> Parked:
     """Advance the log start of every partition named; the answer may come later."""
-    body: messages.DeleteRecordsRequest = request.body
+    body = request.body
     allowed = {
         topic.name: context.authorize(request, "DELETE", "TOPIC", topic.name)
         for topic in body.topics
@@ -33,6 +36,7 @@ def handle_delete_records(context: HandlerContext, request: Request) -> None:
         body.timeout_ms,
         lambda results: request.answer(_response(body, results)),
     )
+    return PARKED
 
 
 def _response(

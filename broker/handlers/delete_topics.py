@@ -19,6 +19,7 @@ from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from ...protocol import messages
 from ..interbroker.forwarding import on_controller
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 VERSION_OF_DELETION_DISABLED = 3
@@ -28,12 +29,13 @@ NameAndId = tuple[str | None, bytes]
 """A topic as a request names it: its name, or null and its id."""
 
 
+@in_task
 @on_controller
 async def handle_delete_topics(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.DeleteTopicsRequest]
 ) -> messages.DeleteTopicsResponse:
     """Find out which topics are meant, and have the controller delete them."""
-    body: messages.DeleteTopicsRequest = request.body
+    body = request.body
     if not context.config["delete.topic.enable"]:
         if request.api_version < VERSION_OF_DELETION_DISABLED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This cluster deletes no topics.")
@@ -87,7 +89,11 @@ def _is_named(counted: tuple[NameAndId, int]) -> bool:
 
 
 def _find(
-    context: HandlerContext, request: Request, name: str | None, topic_id: bytes, occurrences: int
+    context: HandlerContext,
+    request: Request[messages.DeleteTopicsRequest],
+    name: str | None,
+    topic_id: bytes,
+    occurrences: int,
 ) -> tuple[str, bytes]:
     """The name and id of a topic that the client may delete.
 

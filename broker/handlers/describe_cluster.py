@@ -14,6 +14,7 @@ from ...common.errors import ErrorCode
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME, NOT_REQUESTED, authorized_operations
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 ENDPOINT_TYPE_BROKERS = 1
@@ -21,20 +22,24 @@ CONTROLLERS = 2
 
 
 def handle_describe_cluster(
-    context: HandlerContext, request: Request
-) -> messages.DescribeClusterResponse:
+    context: HandlerContext, request: Request[messages.DescribeClusterRequest]
+) -> Answer[messages.DescribeClusterResponse]:
     """Tell what this broker knows of the cluster."""
-    body: messages.DescribeClusterRequest = request.body
+    body = request.body
     response = messages.DescribeClusterResponse
     if body.endpoint_type == CONTROLLERS:
-        return response(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="This is a broker's endpoint, and controllers were requested.",
+        return Answer(
+            response(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                error_message="This is a broker's endpoint, and controllers were requested.",
+            )
         )
     if body.endpoint_type != ENDPOINT_TYPE_BROKERS:
-        return response(
-            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"There is no endpoint type {body.endpoint_type}.",
+        return Answer(
+            response(
+                error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message=f"There is no endpoint type {body.endpoint_type}.",
+            )
         )
     operations = NOT_REQUESTED
     if body.include_cluster_authorized_operations:
@@ -43,14 +48,16 @@ def handle_describe_cluster(
             operations = authorized_operations(context.authorize, request, "CLUSTER", CLUSTER_NAME)
     cache = context.metadata_cache
     controller_id = cache.controller_id
-    return response(
-        cluster_id=context.cluster_id,
-        controller_id=-1 if controller_id is None else controller_id,
-        brokers=[
-            response.DescribeClusterBroker(
-                broker_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
-            )
-            for node in cache.get_alive_brokers(request.connection.listener_name)
-        ],
-        cluster_authorized_operations=operations,
+    return Answer(
+        response(
+            cluster_id=context.cluster_id,
+            controller_id=-1 if controller_id is None else controller_id,
+            brokers=[
+                response.DescribeClusterBroker(
+                    broker_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
+                )
+                for node in cache.get_alive_brokers(request.connection.listener_name)
+            ],
+            cluster_authorized_operations=operations,
+        )
     )

@@ -35,6 +35,7 @@ from ..dynamic_config.config_admin import AUTHORIZED_AS, require_own_id
 from ..dynamic_config.loggers import logger_levels
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 if TYPE_CHECKING:
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
 
 
 def handle_describe_configs(
-    context: HandlerContext, request: Request
-) -> messages.DescribeConfigsResponse:
+    context: HandlerContext, request: Request[messages.DescribeConfigsRequest]
+) -> Answer[messages.DescribeConfigsResponse]:
     """Tell the settings of each requested resource."""
-    body: messages.DescribeConfigsRequest = request.body
+    body = request.body
     for resource in body.resources:
         if resource.resource_type not in AUTHORIZED_AS:
             raise KafkaError(
@@ -61,12 +62,12 @@ def handle_describe_configs(
             results.append(_refused(resource, error))
         else:
             results.append(_described(resource, entries, body))
-    return messages.DescribeConfigsResponse(throttle_time_ms=0, results=results)
+    return Answer(messages.DescribeConfigsResponse(throttle_time_ms=0, results=results))
 
 
 def _describe(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.DescribeConfigsRequest],
     resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
 ) -> list[ConfigEntry]:
     kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys

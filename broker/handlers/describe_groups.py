@@ -13,6 +13,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.describing import DescribedGroup
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 6
@@ -28,19 +29,23 @@ GROUP_OPERATIONS = {
 
 
 def handle_describe_groups(
-    context: HandlerContext, request: Request
-) -> messages.DescribeGroupsResponse:
+    context: HandlerContext, request: Request[messages.DescribeGroupsRequest]
+) -> Answer[messages.DescribeGroupsResponse]:
     """Describe every requested group."""
-    body: messages.DescribeGroupsRequest = request.body
-    return messages.DescribeGroupsResponse(
-        groups=[
-            _described(context, request, _describe(context, request, group_id))
-            for group_id in body.groups
-        ]
+    body = request.body
+    return Answer(
+        messages.DescribeGroupsResponse(
+            groups=[
+                _described(context, request, _describe(context, request, group_id))
+                for group_id in body.groups
+            ]
+        )
     )
 
 
-def _describe(context: HandlerContext, request: Request, group_id: str) -> DescribedGroup:
+def _describe(
+    context: HandlerContext, request: Request[messages.DescribeGroupsRequest], group_id: str
+) -> DescribedGroup:
     if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
         return DescribedGroup(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     try:
@@ -50,7 +55,7 @@ def _describe(context: HandlerContext, request: Request, group_id: str) -> Descr
 
 
 def _described(
-    context: HandlerContext, request: Request, group: DescribedGroup
+    context: HandlerContext, request: Request[messages.DescribeGroupsRequest], group: DescribedGroup
 ) -> messages.DescribeGroupsResponse.DescribedGroup:
     response = messages.DescribeGroupsResponse
     error, error_message = group.error, None
@@ -83,7 +88,9 @@ def _described(
     )
 
 
-def authorized_group_operations(context: HandlerContext, request: Request, group_id: str) -> int:
+def authorized_group_operations(
+    context: HandlerContext, request: Request[object], group_id: str
+) -> int:
     """A bit for each operation on the group that the client is allowed (KIP-430)."""
     return sum(
         1 << bit

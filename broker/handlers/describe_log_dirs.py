@@ -22,19 +22,22 @@ from ...storage.log.log import Log
 from ...storage.log_manager.log_directory import LogDirectory
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 INVALID_OFFSET_LAG = -1
 
 
 def handle_describe_log_dirs(
-    context: HandlerContext, request: Request
-) -> messages.DescribeLogDirsResponse:
+    context: HandlerContext, request: Request[messages.DescribeLogDirsRequest]
+) -> Answer[messages.DescribeLogDirsResponse]:
     """Describe every directory, with the requested partitions."""
-    body: messages.DescribeLogDirsRequest = request.body
+    body = request.body
     if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
-        return messages.DescribeLogDirsResponse(
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
+        return Answer(
+            messages.DescribeLogDirsResponse(
+                error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
+            )
         )
     requested = None
     if body.topics is not None:
@@ -43,11 +46,13 @@ def handle_describe_log_dirs(
             for topic in body.topics
             for partition in topic.partitions
         }
-    return messages.DescribeLogDirsResponse(
-        results=[
-            _describe(context, directory, requested)
-            for directory in context.log_manager.directories
-        ]
+    return Answer(
+        messages.DescribeLogDirsResponse(
+            results=[
+                _describe(context, directory, requested)
+                for directory in context.log_manager.directories
+            ]
+        )
     )
 
 

@@ -15,16 +15,17 @@ from ...common.topic_partition import TopicPartition
 from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 UNKNOWN_TOPIC = "This server does not host this topic-partition."
 
 
 def handle_describe_producers(
-    context: HandlerContext, request: Request
-) -> messages.DescribeProducersResponse:
+    context: HandlerContext, request: Request[messages.DescribeProducersRequest]
+) -> Answer[messages.DescribeProducersResponse]:
     """Look every partition up on its own."""
-    body: messages.DescribeProducersRequest = request.body
+    body = request.body
     response = messages.DescribeProducersResponse
     topics = []
     for topic in body.topics:
@@ -42,10 +43,12 @@ def handle_describe_producers(
                 for index in topic.partition_indexes
             ]
         topics.append(response.TopicResponse(name=topic.name, partitions=partitions))
-    return response(topics=topics)
+    return Answer(response(topics=topics))
 
 
-def _check_topic(context: HandlerContext, request: Request, name: str) -> None:
+def _check_topic(
+    context: HandlerContext, request: Request[messages.DescribeProducersRequest], name: str
+) -> None:
     """Refuse a topic that cannot be, may not be read, or is not there. Raises KafkaError."""
     validate_topic_name(name)
     if not context.authorize(request, "READ", "TOPIC", name):

@@ -21,14 +21,15 @@ from ...metadata.partition_metadata import partition_metadata
 from ...protocol import messages
 from ..request.authorization import authorized_operations
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 
 def handle_describe_topic_partitions(
-    context: HandlerContext, request: Request
-) -> messages.DescribeTopicPartitionsResponse:
+    context: HandlerContext, request: Request[messages.DescribeTopicPartitionsRequest]
+) -> Answer[messages.DescribeTopicPartitionsResponse]:
     """Tell the partitions from the cursor on, up to the limit."""
-    body: messages.DescribeTopicPartitionsRequest = request.body
+    body = request.body
     response = messages.DescribeTopicPartitionsResponse
     snapshot = context.metadata_cache.snapshot
     start_topic, start_partition = _start(body)
@@ -63,7 +64,7 @@ def handle_describe_topic_partitions(
             break
         remaining -= len(states)
     answer.topics += denied
-    return answer
+    return Answer(answer)
 
 
 def _start(body: messages.DescribeTopicPartitionsRequest) -> tuple[str, int]:
@@ -103,7 +104,10 @@ def _denied(
 
 
 def _topic(
-    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
+    context: HandlerContext,
+    request: Request[messages.DescribeTopicPartitionsRequest],
+    snapshot: MetadataSnapshot,
+    name: str,
 ) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
     topic = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         name=name,

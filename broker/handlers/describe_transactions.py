@@ -12,24 +12,29 @@ from ...common.errors import ErrorCode
 from ...coordinator.transaction.describing import DescribedTransaction
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 
 def handle_describe_transactions(
-    context: HandlerContext, request: Request
-) -> messages.DescribeTransactionsResponse:
+    context: HandlerContext, request: Request[messages.DescribeTransactionsRequest]
+) -> Answer[messages.DescribeTransactionsResponse]:
     """Describe every requested transactional id."""
-    body: messages.DescribeTransactionsRequest = request.body
-    return messages.DescribeTransactionsResponse(
-        transaction_states=[
-            _state(context, request, transactional_id)
-            for transactional_id in body.transactional_ids
-        ]
+    body = request.body
+    return Answer(
+        messages.DescribeTransactionsResponse(
+            transaction_states=[
+                _state(context, request, transactional_id)
+                for transactional_id in body.transactional_ids
+            ]
+        )
     )
 
 
 def _state(
-    context: HandlerContext, request: Request, transactional_id: str
+    context: HandlerContext,
+    request: Request[messages.DescribeTransactionsRequest],
+    transactional_id: str,
 ) -> messages.DescribeTransactionsResponse.TransactionState:
     if context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", transactional_id):
         found = context.coordinators.transaction.describe(transactional_id)

@@ -18,17 +18,19 @@ from ...protocol import messages
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 ELECTION_TYPES = frozenset(ElectionType)
 
 
+@in_task
 @on_controller
 async def handle_elect_leaders(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.ElectLeadersRequest]
 ) -> messages.ElectLeadersResponse:
     """Have the controller elect."""
-    body: messages.ElectLeadersRequest = request.body
+    body = request.body
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if body.election_type not in ELECTION_TYPES:

@@ -15,17 +15,22 @@ from ...common.errors import ErrorCode
 from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Answer, Parked
 from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
 FIRST_VERSION_OF_SECOND_GENERATION = 5
 
 
-def handle_end_txn(context: HandlerContext, request: Request) -> messages.EndTxnResponse | None:
+def handle_end_txn(
+    context: HandlerContext, request: Request[messages.EndTxnRequest]
+) -> Answer[messages.EndTxnResponse] | Parked:
     """Hand the request to the coordinator; the answer comes with the decision."""
-    body: messages.EndTxnRequest = request.body
+    body = request.body
     if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
-        return messages.EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return Answer(
+            messages.EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        )
 
     def respond(error: ErrorCode, producer_id: int, producer_epoch: int) -> None:
         request.answer(
@@ -45,4 +50,4 @@ def handle_end_txn(context: HandlerContext, request: Request) -> messages.EndTxn
         committed=body.committed,
         client_version=SECOND_GENERATION if is_second else 0,
     )
-    return None
+    return PARKED

@@ -30,23 +30,29 @@ from ..request.fetch_rules import (
     fetch_response,
 )
 from ..request.fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, cache_key
+from ..request.outcomes import PARKED, Answer, Parked
 from ..request.requests import Request
 
 
-def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchResponse | None:
+def handle_fetch(
+    context: HandlerContext, request: Request[messages.FetchRequest | RepeatedFetch]
+) -> Answer[messages.FetchResponse] | Parked:
     """Read the requested partitions; the answer may come later."""
-    if type(request.body) is RepeatedFetch:
+    if isinstance(request.body, RepeatedFetch):
         if request.body.start(request):
-            return None
-        request.body = request.body.decode(request.route)  # something in it needs to be explained
-    body: messages.FetchRequest = request.body
+            return PARKED
+        # Something in it needs to be explained.
+        body: messages.FetchRequest = request.body.decode(request.route)
+        request.body = body
+    else:
+        body = request.body
     if body.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there is no such isolation level")
     by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:
         session = _session(context, body, by_id)
     except KafkaError as refusal:
-        return messages.FetchResponse(error_code=refusal.code)
+        return Answer(messages.FetchResponse(error_code=refusal.code))
     params = fetch_params(context, body, request.api_version)
     request.is_from_follower = params.replica_id >= 0
     if session is None:
@@ -58,6 +64,8 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
         _check_idle(context, request, session, params)
         requested = session.requested_partitions()
     partitions, errors = _resolve(context, request, requested, by_id)
+
+    is_full = body.session_epoch == INITIAL_EPOCH
 
     def on_complete(results: FetchResults) -> None:
         replica_manager = context.replica_manager
@@ -74,7 +82,7 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
         ]
         if session is not None and session.idle_topics:
             replica_manager.count_idle_partitions(session.idle_topics)
-        request.answer(fetch_response(context, request, session, data + errors))
+        request.answer(fetch_response(context, request, session, data + errors, is_full=is_full))
         if session is not None:
             for (key, _), (each, result) in zip(data, results, strict=False):
                 idle = idle_partition(replica_manager.partitions, params, each, result)
@@ -82,11 +90,14 @@ def handle_fetch(context: HandlerContext, request: Request) -> messages.FetchRes
                     session.mark_idle(key, idle)
 
     context.replica_manager.fetch_messages(params, partitions, on_complete, session)
-    return None
+    return PARKED
 
 
 def _check_idle(
-    context: HandlerContext, request: Request, session: FetchSession, params: FetchParams
+    context: HandlerContext,
+    request: Request[object],
+    session: FetchSession,
+    params: FetchParams,
 ) -> None:
     """Have a session's idle partitions looked at, unless what they rest on is still so."""
     select_replica = context.replica_manager.partitions.select_replica
@@ -150,7 +161,10 @@ def _requested(body: messages.FetchRequest, by_id: bool) -> list[RequestedPartit
 
 
 def _resolve(
-    context: HandlerContext, request: Request, requested: list[RequestedPartition], by_id: bool
+    context: HandlerContext,
+    request: Request[object],
+    requested: list[RequestedPartition],
+    by_id: bool,
 ) -> tuple[list[FetchPartition], Results]:
     """Names for ids, and errors for what cannot be read at all."""
     is_from_follower = request.is_from_follower

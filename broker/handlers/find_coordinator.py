@@ -11,8 +11,8 @@ without that feature.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -20,6 +20,7 @@ from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..interbroker.forwarding import ensure_topics
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer, Task
 from ..request.requests import Request
 
 GROUP = 0
@@ -45,8 +46,8 @@ class FoundCoordinator(NamedTuple):
 
 
 def handle_find_coordinator(
-    context: HandlerContext, request: Request
-) -> messages.FindCoordinatorResponse | Coroutine[Any, Any, messages.FindCoordinatorResponse]:
+    context: HandlerContext, request: Request[messages.FindCoordinatorRequest]
+) -> Answer[messages.FindCoordinatorResponse] | Task[messages.FindCoordinatorResponse]:
     """Answer at once, or after the topic of the coordinators was created."""
     found = _find_all(context, request)
     topic = TOPIC_OF.get(request.body.key_type)
@@ -54,12 +55,12 @@ def handle_find_coordinator(
     if any(entry.error is ErrorCode.COORDINATOR_NOT_AVAILABLE for entry in found) and (
         topic is not None and not context.metadata_cache.contains(topic)
     ):
-        return _find_after_creation(context, request, topic)
-    return _response(found, request.api_version)
+        return Task(_find_after_creation(context, request, topic))
+    return Answer(_response(found, request.api_version))
 
 
 async def _find_after_creation(
-    context: HandlerContext, request: Request, topic: str
+    context: HandlerContext, request: Request[messages.FindCoordinatorRequest], topic: str
 ) -> messages.FindCoordinatorResponse:
     message = None
     try:
@@ -79,8 +80,10 @@ async def _find_after_creation(
     return _response(found, request.api_version)
 
 
-def _find_all(context: HandlerContext, request: Request) -> list[FoundCoordinator]:
-    body: messages.FindCoordinatorRequest = request.body
+def _find_all(
+    context: HandlerContext, request: Request[messages.FindCoordinatorRequest]
+) -> list[FoundCoordinator]:
+    body = request.body
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
         keys: Sequence[str] = [body.key]
     else:
@@ -88,7 +91,9 @@ def _find_all(context: HandlerContext, request: Request) -> list[FoundCoordinato
     return [_find(context, request, key) for key in keys]
 
 
-def _find(context: HandlerContext, request: Request, key: str) -> FoundCoordinator:
+def _find(
+    context: HandlerContext, request: Request[messages.FindCoordinatorRequest], key: str
+) -> FoundCoordinator:
     key_type = request.body.key_type
     if key_type == TRANSACTION:
         if not context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
@@ -107,7 +112,10 @@ def _find(context: HandlerContext, request: Request, key: str) -> FoundCoordinat
 
 
 def _leader(
-    context: HandlerContext, request: Request, key: str, keeper: TopicPartition
+    context: HandlerContext,
+    request: Request[messages.FindCoordinatorRequest],
+    key: str,
+    keeper: TopicPartition,
 ) -> FoundCoordinator:
     """The broker that leads the partition which keeps the key."""
     cache = context.metadata_cache

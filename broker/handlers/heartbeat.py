@@ -12,16 +12,21 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 
-def handle_heartbeat(context: HandlerContext, request: Request) -> messages.HeartbeatResponse:
+def handle_heartbeat(
+    context: HandlerContext, request: Request[messages.HeartbeatRequest]
+) -> Answer[messages.HeartbeatResponse]:
     """Extend the session and answer at once."""
-    body: messages.HeartbeatRequest = request.body
+    body = request.body
     if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return messages.HeartbeatResponse(
-        error_code=context.coordinators.group.heartbeat(
-            body.group_id, body.generation_id, body.member_id, body.group_instance_id
+    return Answer(
+        messages.HeartbeatResponse(
+            error_code=context.coordinators.group.heartbeat(
+                body.group_id, body.generation_id, body.member_id, body.group_instance_id
+            )
         )
     )

@@ -18,14 +18,16 @@ from ...config.alterations import ConfigAlteration
 from ...protocol import messages
 from ..dynamic_config.config_admin import AlteredResource, alter_resources
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 
+@in_task
 async def handle_incremental_alter_configs(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.IncrementalAlterConfigsRequest]
 ) -> messages.IncrementalAlterConfigsResponse:
     """Change what the request names, and leave the rest."""
-    body: messages.IncrementalAlterConfigsRequest = request.body
+    body = request.body
     resources = [
         AlteredResource(
             resource.resource_type,

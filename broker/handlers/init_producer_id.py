@@ -15,8 +15,6 @@ system decides about (KIP-939), is not served, as in Kafka 4.3 by default.
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine
-from typing import Any
 
 import trio
 
@@ -27,6 +25,7 @@ from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Answer, Outcome, Parked, Task
 from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
@@ -39,20 +38,22 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
 def handle_init_producer_id(
-    context: HandlerContext, request: Request
-) -> messages.InitProducerIdResponse | Coroutine[Any, Any, None] | None:
+    context: HandlerContext, request: Request[messages.InitProducerIdRequest]
+) -> Outcome[messages.InitProducerIdResponse]:
     """Answer at once or after an append, unless this broker needs another block of ids first."""
     refusal = _refusal(context, request, request.body)
     if refusal is not None:
-        return _response(refusal)
+        return Answer(_response(refusal))
     if context.controller.producer_ids.is_empty:
-        return _answer_with_another_block(context, request)
+        return Task(_answer_with_another_block(context, request))
     _answer(context, request)
-    return None
+    return PARKED
 
 
 def _refusal(
-    context: HandlerContext, request: Request, body: messages.InitProducerIdRequest
+    context: HandlerContext,
+    request: Request[messages.InitProducerIdRequest],
+    body: messages.InitProducerIdRequest,
 ) -> ErrorCode | None:
     transactional_id = body.transactional_id
     if transactional_id is not None:
@@ -67,18 +68,21 @@ def _refusal(
     return None
 
 
-async def _answer_with_another_block(context: HandlerContext, request: Request) -> None:
+async def _answer_with_another_block(
+    context: HandlerContext, request: Request[messages.InitProducerIdRequest]
+) -> Parked:
     try:
         with trio.fail_after(BLOCK_SECONDS_MAX):
             await context.controller.producer_ids.refill()
     except (trio.TooSlowError, MetadataStoreError) as error:
         logger.warning("%r gets no producer id now: %r", request, error)
     _answer(context, request)
+    return PARKED
 
 
-def _answer(context: HandlerContext, request: Request) -> None:
+def _answer(context: HandlerContext, request: Request[messages.InitProducerIdRequest]) -> None:
     """Give the producer its id and epoch; without ids at hand it is to ask again."""
-    body: messages.InitProducerIdRequest = request.body
+    body = request.body
     if body.transactional_id is None:
         producer_id = context.controller.producer_ids.take_nowait()
         if producer_id is None:

@@ -18,6 +18,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.classic.messages import JoinAnswer, JoinRequest, MemberProtocol
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_REQUIRES_MEMBER_ID = 4
@@ -25,9 +26,11 @@ FIRST_VERSION_WITH_NULLABLE_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 
 
-def handle_join_group(context: HandlerContext, request: Request) -> None:
+def handle_join_group(
+    context: HandlerContext, request: Request[messages.JoinGroupRequest]
+) -> Parked:
     """Hand the request to the group; the answer may come much later."""
-    body: messages.JoinGroupRequest = request.body
+    body = request.body
 
     def respond(answer: JoinAnswer) -> None:
         request.answer(_response(answer, request.api_version))
@@ -38,10 +41,11 @@ def handle_join_group(context: HandlerContext, request: Request) -> None:
         context.coordinators.group.join_group(_join_request(request), respond)
     except KafkaError as refusal:
         respond(JoinAnswer(refusal.code, body.member_id))
+    return PARKED
 
 
-def _join_request(request: Request) -> JoinRequest:
-    body: messages.JoinGroupRequest = request.body
+def _join_request(request: Request[messages.JoinGroupRequest]) -> JoinRequest:
+    body = request.body
     version = request.api_version
     protocols: dict[str, MemberProtocol] = {}
     for protocol in body.protocols:

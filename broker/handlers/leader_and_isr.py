@@ -22,6 +22,7 @@ from ...runtime.long_work import run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 PARTITIONS_PER_STEP = 10
@@ -30,11 +31,12 @@ PARTITIONS_PER_STEP = 10
 VERSION_OF_TOPIC_IDS = 5
 
 
+@in_task
 async def handle_leader_and_isr(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.LeaderAndIsrRequest]
 ) -> messages.LeaderAndIsrResponse:
     """Lead and follow, some partitions at a time."""
-    body: messages.LeaderAndIsrRequest = request.body
+    body = request.body
     require_current_broker_epoch(context, request, body.broker_epoch)
     if not context.replica_manager.admit_controller(body.controller_epoch):
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
@@ -54,7 +56,7 @@ async def handle_leader_and_isr(
 
 
 def require_current_broker_epoch(
-    context: HandlerContext, request: Request, broker_epoch: int
+    context: HandlerContext, request: Request[object], broker_epoch: int
 ) -> None:
     """Refuse what was meant for this broker's former life, or comes from no broker.
 

@@ -16,6 +16,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.classic.messages import LeavingMember
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
@@ -23,9 +24,11 @@ OF_MEMBERS = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INST
 """What a coordinator says of single members; anything else befell the whole request."""
 
 
-def handle_leave_group(context: HandlerContext, request: Request) -> None:
+def handle_leave_group(
+    context: HandlerContext, request: Request[messages.LeaveGroupRequest]
+) -> Parked:
     """Take the members out; the answer comes when that is stored, where it has to be."""
-    body: messages.LeaveGroupRequest = request.body
+    body = request.body
     if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_MEMBERS:
@@ -40,10 +43,13 @@ def handle_leave_group(context: HandlerContext, request: Request) -> None:
         request.answer(_response(request, leaving, errors))
 
     context.coordinators.group.leave_group(body.group_id, leaving, respond)
+    return PARKED
 
 
 def _response(
-    request: Request, leaving: Sequence[LeavingMember], errors: Sequence[ErrorCode]
+    request: Request[messages.LeaveGroupRequest],
+    leaving: Sequence[LeavingMember],
+    errors: Sequence[ErrorCode],
 ) -> messages.LeaveGroupResponse:
     response = messages.LeaveGroupResponse
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_MEMBERS:

@@ -15,6 +15,7 @@ from ...config.definition import ConfigResourceType
 from ...protocol import messages
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 ALL_TYPES = (
@@ -27,27 +28,29 @@ ALL_TYPES = (
 
 
 def handle_list_config_resources(
-    context: HandlerContext, request: Request
-) -> messages.ListConfigResourcesResponse:
+    context: HandlerContext, request: Request[messages.ListConfigResourcesRequest]
+) -> Answer[messages.ListConfigResourcesResponse]:
     """Name the resources of the requested types."""
-    body: messages.ListConfigResourcesRequest = request.body
+    body = request.body
     if not context.authorize(request, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
-        return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return Answer(_refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     types = set(
         body.resource_types if request.api_version >= 1 else [ConfigResourceType.CLIENT_METRICS]
     )
     if not types.issubset(ALL_TYPES):
-        return _refusal(ErrorCode.UNSUPPORTED_VERSION)
+        return Answer(_refusal(ErrorCode.UNSUPPORTED_VERSION))
     resource = messages.ListConfigResourcesResponse.ConfigResource
-    return messages.ListConfigResourcesResponse(
-        throttle_time_ms=0,
-        error_code=ErrorCode.NONE,
-        config_resources=[
-            resource(resource_name=name, resource_type=kind)
-            for kind in ALL_TYPES
-            if not types or kind in types
-            for name in _names(context, kind)
-        ],
+    return Answer(
+        messages.ListConfigResourcesResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            config_resources=[
+                resource(resource_name=name, resource_type=kind)
+                for kind in ALL_TYPES
+                if not types or kind in types
+                for name in _names(context, kind)
+            ],
+        )
     )
 
 

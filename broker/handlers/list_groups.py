@@ -10,27 +10,32 @@ from __future__ import annotations
 
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 CLUSTER_NAME = "kafka-cluster"
 
 
-def handle_list_groups(context: HandlerContext, request: Request) -> messages.ListGroupsResponse:
+def handle_list_groups(
+    context: HandlerContext, request: Request[messages.ListGroupsRequest]
+) -> Answer[messages.ListGroupsResponse]:
     """List the groups that the client may see."""
-    body: messages.ListGroupsRequest = request.body
+    body = request.body
     sees_all = context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME)
     response = messages.ListGroupsResponse
-    return response(
-        groups=[
-            response.ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=group.group_type,
-            )
-            for group in context.coordinators.group.list_groups(
-                body.states_filter, body.types_filter
-            )
-            if sees_all or context.authorize(request, "DESCRIBE", "GROUP", group.group_id)
-        ]
+    return Answer(
+        response(
+            groups=[
+                response.ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state,
+                    group_type=group.group_type,
+                )
+                for group in context.coordinators.group.list_groups(
+                    body.states_filter, body.types_filter
+                )
+                if sees_all or context.authorize(request, "DESCRIBE", "GROUP", group.group_id)
+            ]
+        )
     )

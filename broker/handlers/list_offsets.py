@@ -28,6 +28,7 @@ from ...replication.read.list_offsets import (
     isolation_for,
 )
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 if TYPE_CHECKING:
@@ -43,9 +44,11 @@ FIRST_VERSION_WITH_LEADER_EPOCHS = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 
-def handle_list_offsets(context: HandlerContext, request: Request) -> messages.ListOffsetsResponse:
+def handle_list_offsets(
+    context: HandlerContext, request: Request[messages.ListOffsetsRequest]
+) -> Answer[messages.ListOffsetsResponse]:
     """Look every partition up on its own."""
-    body: messages.ListOffsetsRequest = request.body
+    body = request.body
     response = messages.ListOffsetsResponse
     doubled = _named_twice(body)
     answered: set[tuple[str, int]] = set()
@@ -78,7 +81,7 @@ def handle_list_offsets(context: HandlerContext, request: Request) -> messages.L
                 )
             )
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-    return response(topics=topics)
+    return Answer(response(topics=topics))
 
 
 def _named_twice(body: messages.ListOffsetsRequest) -> set[tuple[str, int]]:

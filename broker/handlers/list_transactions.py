@@ -16,18 +16,19 @@ from ...coordinator.group.consumer.regular_expressions import compile_expression
 from ...coordinator.transaction.describing import TransactionFilter
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 
 def handle_list_transactions(
-    context: HandlerContext, request: Request
-) -> messages.ListTransactionsResponse:
+    context: HandlerContext, request: Request[messages.ListTransactionsRequest]
+) -> Answer[messages.ListTransactionsResponse]:
     """List the transactional ids that the client may see.
 
     Raises:
         KafkaError: INVALID_REGULAR_EXPRESSION, or the coordinator is not ready.
     """
-    body: messages.ListTransactionsRequest = request.body
+    body = request.body
     matches: Callable[[str], bool] | None = None
     if body.transactional_id_pattern:
         matches = compile_expression(body.transactional_id_pattern)
@@ -37,15 +38,17 @@ def handle_list_transactions(
         )
     )
     response = messages.ListTransactionsResponse
-    return response(
-        unknown_state_filters=found.unknown_states,
-        transaction_states=[
-            response.TransactionState(
-                transactional_id=listed.name,
-                producer_id=listed.producer_id,
-                transaction_state=listed.state,
-            )
-            for listed in found.transactions
-            if context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", listed.name)
-        ],
+    return Answer(
+        response(
+            unknown_state_filters=found.unknown_states,
+            transaction_states=[
+                response.TransactionState(
+                    transactional_id=listed.name,
+                    producer_id=listed.producer_id,
+                    transaction_state=listed.state,
+                )
+                for listed in found.transactions
+                if context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", listed.name)
+            ],
+        )
     )

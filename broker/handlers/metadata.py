@@ -18,8 +18,6 @@ UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine
-from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
@@ -32,6 +30,7 @@ from ...protocol import messages
 from ..interbroker.forwarding import ensure_topics
 from ..request.authorization import CLUSTER_NAME, NOT_REQUESTED, authorized_operations
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer, Task
 from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
@@ -43,10 +42,10 @@ CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
 def handle_metadata(
-    context: HandlerContext, request: Request
-) -> messages.MetadataResponse | Coroutine[Any, Any, messages.MetadataResponse]:
+    context: HandlerContext, request: Request[messages.MetadataRequest]
+) -> Answer[messages.MetadataResponse] | Task[messages.MetadataResponse]:
     """Answer at once, unless a topic is to be made first."""
-    body: messages.MetadataRequest = request.body
+    body = request.body
     requested = body.topics
     snapshot = context.metadata_cache.snapshot
     if requested is None or (not requested and request.api_version == 0):
@@ -55,19 +54,19 @@ def handle_metadata(
             for name in snapshot.partition_states
             if context.authorize(request, "DESCRIBE", "TOPIC", name)
         ]
-        return _response(context, request, snapshot, topics)
+        return Answer(_response(context, request, snapshot, topics))
     if not _names_topics_clearly(requested, request.api_version):
-        return _refused(requested)
+        return Answer(_refused(requested))
     if any(topic.topic_id != ZERO_UUID for topic in requested):
         topics = _topics_by_id(context, request, snapshot, requested)
-        return _response(context, request, snapshot, topics)
+        return Answer(_response(context, request, snapshot, topics))
     names = list(dict.fromkeys(topic.name or "" for topic in requested))
     if body.allow_auto_topic_creation and context.config["auto.create.topics.enable"]:
         creatable = [name for name in names if _is_creatable(context, request, snapshot, name)]
         if creatable:
-            return _create_and_describe(context, request, names, creatable)
+            return Task(_create_and_describe(context, request, names, creatable))
     topics = [_topic_by_name(context, request, snapshot, name) for name in names]
-    return _response(context, request, snapshot, topics)
+    return Answer(_response(context, request, snapshot, topics))
 
 
 def _names_topics_clearly(
@@ -97,7 +96,10 @@ def _refused(
 
 
 def _is_creatable(
-    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
+    context: HandlerContext,
+    request: Request[messages.MetadataRequest],
+    snapshot: MetadataSnapshot,
+    name: str,
 ) -> bool:
     return (
         name not in snapshot.partition_states
@@ -107,14 +109,19 @@ def _is_creatable(
     )
 
 
-def _may_create(context: HandlerContext, request: Request, name: str) -> bool:
+def _may_create(
+    context: HandlerContext, request: Request[messages.MetadataRequest], name: str
+) -> bool:
     return context.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) or context.authorize(
         request, "CREATE", "TOPIC", name
     )
 
 
 async def _create_and_describe(
-    context: HandlerContext, request: Request, names: list[str], creatable: list[str]
+    context: HandlerContext,
+    request: Request[messages.MetadataRequest],
+    names: list[str],
+    creatable: list[str],
 ) -> messages.MetadataResponse:
     """Make the topics, then answer for all of them."""
     refused: dict[str, ErrorCode]
@@ -138,11 +145,11 @@ async def _create_and_describe(
 
 def _response(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.MetadataRequest],
     snapshot: MetadataSnapshot,
     topics: list[messages.MetadataResponse.MetadataResponseTopic],
 ) -> messages.MetadataResponse:
-    body: messages.MetadataRequest = request.body
+    body = request.body
     response = messages.MetadataResponse
     operations = NOT_REQUESTED
     if (
@@ -169,7 +176,7 @@ def _response(
 
 def _topics_by_id(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.MetadataRequest],
     snapshot: MetadataSnapshot,
     requested: list[messages.MetadataRequest.MetadataRequestTopic],
 ) -> list[messages.MetadataResponse.MetadataResponseTopic]:
@@ -194,7 +201,10 @@ def _topics_by_id(
 
 
 def _topic_by_name(
-    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
+    context: HandlerContext,
+    request: Request[messages.MetadataRequest],
+    snapshot: MetadataSnapshot,
+    name: str,
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     if not context.authorize(request, "DESCRIBE", "TOPIC", name):
         # Neither whether the topic exists is disclosed, nor its id.
@@ -205,7 +215,7 @@ def _topic_by_name(
         return _known_topic(context, request, snapshot, name)
     if topic_name_problem(name) is not None:
         return _missing_topic(context, request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    body: messages.MetadataRequest = request.body
+    body = request.body
     if (
         body.allow_auto_topic_creation
         and context.config["auto.create.topics.enable"]
@@ -216,7 +226,7 @@ def _topic_by_name(
 
 
 def _missing_topic(
-    context: HandlerContext, request: Request, name: str, code: ErrorCode
+    context: HandlerContext, request: Request[messages.MetadataRequest], name: str, code: ErrorCode
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     return messages.MetadataResponse.MetadataResponseTopic(
         error_code=code,
@@ -226,15 +236,20 @@ def _missing_topic(
     )
 
 
-def _topic_operations(context: HandlerContext, request: Request, name: str) -> int:
-    body: messages.MetadataRequest = request.body
+def _topic_operations(
+    context: HandlerContext, request: Request[messages.MetadataRequest], name: str
+) -> int:
+    body = request.body
     if not body.include_topic_authorized_operations:
         return NOT_REQUESTED
     return authorized_operations(context.authorize, request, "TOPIC", name)
 
 
 def _known_topic(
-    context: HandlerContext, request: Request, snapshot: MetadataSnapshot, name: str
+    context: HandlerContext,
+    request: Request[messages.MetadataRequest],
+    snapshot: MetadataSnapshot,
+    name: str,
 ) -> messages.MetadataResponse.MetadataResponseTopic:
     """A topic of the snapshot, with its partitions as the request's version tells them.
 

@@ -23,15 +23,18 @@ from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
 FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle_offset_commit(context: HandlerContext, request: Request) -> None:
+def handle_offset_commit(
+    context: HandlerContext, request: Request[messages.OffsetCommitRequest]
+) -> Parked:
     """Commit what may be committed; the answer comes when it is stored."""
-    body: messages.OffsetCommitRequest = request.body
+    body = request.body
     may_commit = context.authorize(request, "READ", "GROUP", body.group_id)
     refusal = ErrorCode.NONE if may_commit else ErrorCode.GROUP_AUTHORIZATION_FAILED
     response, commits, partitions = _resolve(context, request, refusal)
@@ -43,15 +46,18 @@ def handle_offset_commit(context: HandlerContext, request: Request) -> None:
 
     if not commits:
         respond(())
-        return
+        return PARKED
     try:
         context.coordinators.group.commit_offsets(_commit_request(request, commits), respond)
     except KafkaError as failure:
         respond([failure.code] * len(commits))
+    return PARKED
 
 
-def _commit_request(request: Request, commits: Sequence[PartitionCommit]) -> CommitRequest:
-    body: messages.OffsetCommitRequest = request.body
+def _commit_request(
+    request: Request[messages.OffsetCommitRequest], commits: Sequence[PartitionCommit]
+) -> CommitRequest:
+    body = request.body
     return CommitRequest(
         body.group_id,
         body.generation_id_or_member_epoch,
@@ -67,7 +73,7 @@ def _commit_request(request: Request, commits: Sequence[PartitionCommit]) -> Com
 
 
 def _resolve(
-    context: HandlerContext, request: Request, refusal: ErrorCode
+    context: HandlerContext, request: Request[messages.OffsetCommitRequest], refusal: ErrorCode
 ) -> tuple[messages.OffsetCommitResponse, list[PartitionCommit], list[Any]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.OffsetCommitResponse
@@ -106,7 +112,7 @@ def _resolve(
 
 
 def _resolve_topic(
-    context: HandlerContext, request: Request, topic: Any
+    context: HandlerContext, request: Request[messages.OffsetCommitRequest], topic: Any
 ) -> tuple[str, bytes, ErrorCode]:
     """A topic's name and id, and the error that all its partitions get, if any."""
     name: str = topic.name

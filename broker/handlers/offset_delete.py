@@ -14,15 +14,18 @@ from typing import Any
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 OF_PARTITIONS = (ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 """What a coordinator says of single partitions; anything else befell the whole request."""
 
 
-def handle_offset_delete(context: HandlerContext, request: Request) -> None:
+def handle_offset_delete(
+    context: HandlerContext, request: Request[messages.OffsetDeleteRequest]
+) -> Parked:
     """Delete what may be deleted; the answer comes when that is stored."""
-    body: messages.OffsetDeleteRequest = request.body
+    body = request.body
     if not context.authorize(request, "DELETE", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     response = messages.OffsetDeleteResponse
@@ -63,3 +66,4 @@ def handle_offset_delete(context: HandlerContext, request: Request) -> None:
         context.coordinators.group.delete_offsets(body.group_id, keys, respond)
     except KafkaError as refusal:
         request.answer(response(error_code=refusal.code))
+    return PARKED

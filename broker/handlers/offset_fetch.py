@@ -22,6 +22,7 @@ from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offsets import GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 from .offset_commit import FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS
 
@@ -60,9 +61,11 @@ class GroupAnswer(NamedTuple):
     topics: list[tuple[RequestedTopic, list[Answered]]]
 
 
-def handle_offset_fetch(context: HandlerContext, request: Request) -> None:
+def handle_offset_fetch(
+    context: HandlerContext, request: Request[messages.OffsetFetchRequest]
+) -> Parked:
     """Fetch the offsets of every group; answer when the last is done."""
-    body: messages.OffsetFetchRequest = request.body
+    body = request.body
     if request.api_version >= FIRST_VERSION_WITH_GROUPS:
         requested = [
             RequestedGroup(group.group_id, group.topics, *_member(request, group))
@@ -92,9 +95,10 @@ def handle_offset_fetch(context: HandlerContext, request: Request) -> None:
             )
         except KafkaError as refusal:
             fetched(index, refusal.code, GroupOffsets())
+    return PARKED
 
 
-def _member(request: Request, group: Any) -> tuple[str | None, int]:
+def _member(request: Request[messages.OffsetFetchRequest], group: Any) -> tuple[str | None, int]:
     """Who asks, where the version lets it say so."""
     if request.api_version < FIRST_VERSION_WITH_MEMBERS:
         return None, -1
@@ -103,7 +107,7 @@ def _member(request: Request, group: Any) -> tuple[str | None, int]:
 
 def _group_answer(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.OffsetFetchRequest],
     requested: RequestedGroup,
     error: ErrorCode,
     offsets: GroupOffsets,
@@ -148,7 +152,7 @@ def _position(
 
 
 def _requested_topics(
-    context: HandlerContext, request: Request, topics: Iterable[Any]
+    context: HandlerContext, request: Request[messages.OffsetFetchRequest], topics: Iterable[Any]
 ) -> list[RequestedTopic]:
     """The topics of a request, by whatever they are named there."""
     requested = []
@@ -169,7 +173,7 @@ def _requested_topics(
 
 
 def _all_topics(
-    context: HandlerContext, request: Request, offsets: GroupOffsets
+    context: HandlerContext, request: Request[messages.OffsetFetchRequest], offsets: GroupOffsets
 ) -> list[RequestedTopic]:
     """All topics that the group committed for and the client may know of."""
     return [
@@ -184,7 +188,7 @@ def _all_topics(
     ]
 
 
-def _answer(request: Request, groups: list[GroupAnswer]) -> None:
+def _answer(request: Request[messages.OffsetFetchRequest], groups: list[GroupAnswer]) -> None:
     response = messages.OffsetFetchResponse
     if request.api_version >= FIRST_VERSION_WITH_GROUPS:
         request.answer(response(groups=[_group_response(group) for group in groups]))

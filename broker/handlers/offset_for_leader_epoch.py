@@ -12,14 +12,15 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 
 def handle_offset_for_leader_epoch(
-    context: HandlerContext, request: Request
-) -> messages.OffsetForLeaderEpochResponse:
+    context: HandlerContext, request: Request[messages.OffsetForLeaderEpochRequest]
+) -> Answer[messages.OffsetForLeaderEpochResponse]:
     """Answer from the partition's epoch cache."""
-    body: messages.OffsetForLeaderEpochRequest = request.body
+    body = request.body
     response = messages.OffsetForLeaderEpochResponse
     topics = []
     for topic in body.topics:
@@ -45,4 +46,4 @@ def handle_offset_for_leader_epoch(
                 )
             )
         topics.append(response.OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
-    return response(topics=topics)
+    return Answer(response(topics=topics))

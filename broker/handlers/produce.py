@@ -23,6 +23,7 @@ from ...protocol import messages
 from ...replication.append import PartitionResponse
 from ...storage.log.append_origin import AppendOrigin
 from ..request.context import HandlerContext
+from ..request.outcomes import AT_FLUSH, PARKED, AtFlush, Parked
 from ..request.produce_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     PartitionKey,
@@ -31,7 +32,7 @@ from ..request.produce_rules import (
     produce_response,
     refusal_of,
 )
-from ..request.requests import AT_FLUSH, AtFlush, Request
+from ..request.requests import Request
 from ..request.transactional_produce import append_transactional
 
 ADMIN_CLIENT_ID = "__admin_client"
@@ -41,12 +42,14 @@ RequestedPartition = tuple[Any, Any]
 """A topic and one of its partitions, as they stand in the request."""
 
 
-def handle_produce(context: HandlerContext, request: Request) -> AtFlush | None:
+def handle_produce(
+    context: HandlerContext, request: Request[messages.ProduceRequest]
+) -> AtFlush | Parked:
     """Stage every partition's batch; the flush of this pass answers.
 
     What begins a transaction may first have to be verified, and is answered later.
     """
-    body: messages.ProduceRequest = request.body
+    body = request.body
     transactional_id = body.transactional_id
     in_transaction = any(
         is_transactional(partition.records)
@@ -90,7 +93,7 @@ def handle_produce(context: HandlerContext, request: Request) -> AtFlush | None:
             )
         except KafkaError as refusal_of_all:
             return _refuse_all(request, refusal_of_all.code)
-        return AT_FLUSH if is_staged else None
+        return AT_FLUSH if is_staged else PARKED
     context.replica_manager.append_records(
         timeout_ms=body.timeout_ms,
         required_acks=body.acks,
@@ -104,8 +107,8 @@ def handle_produce(context: HandlerContext, request: Request) -> AtFlush | None:
 
 def _topic_name(
     context: HandlerContext,
-    request: Request,
-    topic: Any,
+    request: Request[messages.ProduceRequest],
+    topic: messages.ProduceRequest.TopicProduceData,
     refused: dict[PartitionKey, PartitionResponse],
 ) -> str | None:
     """The topic's name; None, and all its partitions refused, where it may not be written."""
@@ -128,7 +131,7 @@ def _topic_name(
     return None
 
 
-def _refuse_all(request: Request, error: ErrorCode) -> AtFlush:
+def _refuse_all(request: Request[messages.ProduceRequest], error: ErrorCode) -> AtFlush:
     """Answer every partition with one error, in the order of the connection's requests."""
     if request.body.acks == 0:
         _answer_without_acks(request, [PartitionResponse(error)])
@@ -138,7 +141,7 @@ def _refuse_all(request: Request, error: ErrorCode) -> AtFlush:
 
 def _answer(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.ProduceRequest],
     names: list[str | None],
     results: dict[TopicPartition, PartitionResponse],
     refused: dict[PartitionKey, PartitionResponse],
@@ -149,7 +152,9 @@ def _answer(
         request.answer(produce_response(context, request, names, results, refused))
 
 
-def _answer_without_acks(request: Request, results: list[PartitionResponse]) -> None:
+def _answer_without_acks(
+    request: Request[messages.ProduceRequest], results: list[PartitionResponse]
+) -> None:
     """Say nothing, or close: a producer that wants no answers can only learn so of an error."""
     failed = [result for result in results if result.error]
     request.answer_nothing()

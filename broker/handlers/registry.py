@@ -6,20 +6,27 @@ ApiVersions advertises (`advertised`, where it differs). An API's module beside 
 the function in it have the API's name: FIND_COORDINATOR is handled by
 `find_coordinator.handle_find_coordinator`.
 
-A handler is called with the broker and the request, and returns the response; None when it
-kept the request to answer it later; `AT_FLUSH` when this pass's flush will answer it. One
-that is async, or returns a coroutine for its rare cases, is awaited in a task of its own.
+A handler is called with a `HandlerContext` and the `Request` of its API's message, and returns
+an `Outcome` of its API's response: `Answer`, `PARKED` when it kept the request to answer it later,
+`AT_FLUSH` when this pass's flush will answer it, or a `Task`, which `in_task` makes of an async
+function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...protocol.api_keys import ApiKey
+from ..request.outcomes import Outcome
 
-Handler = Callable[[Any, Any], Any]
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
+
+Handler: TypeAlias = "Callable[..., Outcome[Message]]"
+"""Any API's. What it takes is its own API's, which no type can say here, where it is found by its
+name: `tests/broker/handlers/test_registry.py` compares each with its API."""
 
 NOT_ADVERTISED: Final = "none"
 """What brokers ask of each other, and Kafka 4 does not tell clients of."""

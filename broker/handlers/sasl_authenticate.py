@@ -10,14 +10,17 @@ from __future__ import annotations
 from ...common.errors import ErrorCode
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 
 def handle_sasl_authenticate(
-    context: HandlerContext, request: Request
-) -> messages.SaslAuthenticateResponse:
+    context: HandlerContext, request: Request[messages.SaslAuthenticateRequest]
+) -> Answer[messages.SaslAuthenticateResponse]:
     """Refuse: nobody needs to authenticate here."""
-    return messages.SaslAuthenticateResponse(
-        error_code=ErrorCode.ILLEGAL_SASL_STATE,
-        error_message="this listener asks for no authentication",
+    return Answer(
+        messages.SaslAuthenticateResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE,
+            error_message="this listener asks for no authentication",
+        )
     )

@@ -10,11 +10,12 @@ from __future__ import annotations
 from ...common.errors import ErrorCode
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import Answer
 from ..request.requests import Request
 
 
 def handle_sasl_handshake(
-    context: HandlerContext, request: Request
-) -> messages.SaslHandshakeResponse:
+    context: HandlerContext, request: Request[messages.SaslHandshakeRequest]
+) -> Answer[messages.SaslHandshakeResponse]:
     """Refuse: there is nothing to shake hands for."""
-    return messages.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    return Answer(messages.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))

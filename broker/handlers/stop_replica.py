@@ -17,15 +17,17 @@ from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_stop_replica
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 from .leader_and_isr import PARTITIONS_PER_STEP, require_current_broker_epoch
 
 
+@in_task
 async def handle_stop_replica(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.StopReplicaRequest]
 ) -> messages.StopReplicaResponse:
     """Stop, some partitions at a time."""
-    body: messages.StopReplicaRequest = request.body
+    body = request.body
     require_current_broker_epoch(context, request, body.broker_epoch)
     response = messages.StopReplicaResponse
     stopped = decode_stop_replica(body)

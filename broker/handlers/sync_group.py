@@ -14,14 +14,17 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.classic.messages import SyncAnswer, SyncRequest
 from ...protocol import messages
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle_sync_group(context: HandlerContext, request: Request) -> None:
+def handle_sync_group(
+    context: HandlerContext, request: Request[messages.SyncGroupRequest]
+) -> Parked:
     """Hand the request to the group; the answer comes with the assignment."""
-    body: messages.SyncGroupRequest = request.body
+    body = request.body
     if request.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
         body.protocol_type is None or body.protocol_name is None
     ):
@@ -53,3 +56,4 @@ def handle_sync_group(context: HandlerContext, request: Request) -> None:
         ),
         respond,
     )
+    return PARKED

@@ -27,6 +27,7 @@ from ...coordinator.log import AppendInTransaction
 from ...protocol import messages
 from ..interbroker.transaction_verification import Guards, PartitionErrors, WriterInTransaction
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_KNOWS_LOADING = 2
@@ -34,9 +35,11 @@ FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 5
 
 
-def handle_txn_offset_commit(context: HandlerContext, request: Request) -> None:
+def handle_txn_offset_commit(
+    context: HandlerContext, request: Request[messages.TxnOffsetCommitRequest]
+) -> Parked:
     """Have the transaction verified, then commit; the answer comes when it is stored."""
-    body: messages.TxnOffsetCommitRequest = request.body
+    body = request.body
     refusal = ErrorCode.NONE
     if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
         refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -54,7 +57,7 @@ def handle_txn_offset_commit(context: HandlerContext, request: Request) -> None:
 
     if not commits:
         respond(())
-        return
+        return PARKED
     coordinator = context.coordinators.group
     offsets_partition = TopicPartition(CONSUMER_OFFSETS, coordinator.partition_for(body.group_id))
 
@@ -75,7 +78,7 @@ def handle_txn_offset_commit(context: HandlerContext, request: Request) -> None:
         coordinator.require_coordinated(body.group_id)
     except KafkaError as failure:
         refuse(failure.code)
-        return
+        return PARKED
     context.coordinators.transaction_verifier.verify(
         WriterInTransaction(
             body.transactional_id,
@@ -87,6 +90,7 @@ def handle_txn_offset_commit(context: HandlerContext, request: Request) -> None:
         {offsets_partition: NO_SEQUENCE},
         verified,
     )
+    return PARKED
 
 
 def _commit_request(
@@ -122,7 +126,7 @@ def _client_error(version: int, error: ErrorCode) -> ErrorCode:
 
 
 def _resolve(
-    context: HandlerContext, request: Request, refusal: ErrorCode
+    context: HandlerContext, request: Request[messages.TxnOffsetCommitRequest], refusal: ErrorCode
 ) -> tuple[messages.TxnOffsetCommitResponse, list[PartitionCommit], list[Any]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.TxnOffsetCommitResponse

@@ -18,13 +18,15 @@ from ...protocol import messages
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 
 LAST_VERSION_WITH_RESULTS = 1
 
 
+@in_task
 async def handle_update_features(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.UpdateFeaturesRequest]
 ) -> messages.UpdateFeaturesResponse:
     """Have the controller move levels; what changed is in force here before the answer."""
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
@@ -35,8 +37,10 @@ async def handle_update_features(
 
 
 @on_controller
-async def _update(context: HandlerContext, request: Request) -> messages.UpdateFeaturesResponse:
-    body: messages.UpdateFeaturesRequest = request.body
+async def _update(
+    context: HandlerContext, request: Request[messages.UpdateFeaturesRequest]
+) -> messages.UpdateFeaturesResponse:
+    body = request.body
     await context.controller.update_features(
         [
             FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)

@@ -20,15 +20,17 @@ from ...protocol import messages
 from ...runtime.long_work import run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..request.context import HandlerContext
+from ..request.outcomes import in_task
 from ..request.requests import Request
 from .leader_and_isr import require_current_broker_epoch
 
 
+@in_task
 async def handle_update_metadata(
-    context: HandlerContext, request: Request
+    context: HandlerContext, request: Request[messages.UpdateMetadataRequest]
 ) -> messages.UpdateMetadataResponse:
     """Replace the snapshot; tombstone what was deleted."""
-    body: messages.UpdateMetadataRequest = request.body
+    body = request.body
     require_current_broker_epoch(context, request, body.broker_epoch)
     cache = context.metadata_cache
     news = named_topics(body) - cache.snapshot.topic_configs.keys()

@@ -18,16 +18,19 @@ from ...protocol import messages
 from ..interbroker.transaction_markers import Marker, MarkerErrors
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 
 
-def handle_write_txn_markers(context: HandlerContext, request: Request) -> None:
+def handle_write_txn_markers(
+    context: HandlerContext, request: Request[messages.WriteTxnMarkersRequest]
+) -> Parked:
     """Write every marker; answer when the last is written."""
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME) and not context.authorize(
         request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    body: messages.WriteTxnMarkersRequest = request.body
+    body = request.body
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in body.markers):
         # Nobody's marker would end nothing. Kafka fails to build it, and says no more either.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -50,7 +53,7 @@ def handle_write_txn_markers(context: HandlerContext, request: Request) -> None:
     waiting = len(markers)
     if not markers:
         request.answer(messages.WriteTxnMarkersResponse())
-        return
+        return PARKED
     for marker in markers:
 
         def written(errors: MarkerErrors, producer_id: int = marker.producer_id) -> None:
@@ -61,6 +64,7 @@ def handle_write_txn_markers(context: HandlerContext, request: Request) -> None:
                 request.answer(_response(results))
 
         context.coordinators.marker_writer.write(marker, written)
+    return PARKED
 
 
 def _response(results: dict[int, MarkerErrors]) -> messages.WriteTxnMarkersResponse:

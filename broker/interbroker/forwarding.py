@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import trio
 
@@ -23,6 +23,9 @@ from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.requests import Request
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +41,13 @@ ANSWER_GRACE_MS = 1_000
 
 CREATE_TOPICS_VERSION = 7
 
-ResponseT = TypeVar("ResponseT")
-AsyncHandler = Callable[[HandlerContext, Request], Awaitable[ResponseT]]
+BodyT = TypeVar("BodyT", bound="Message")
+ResponseT = TypeVar("ResponseT", bound="Message")
+ResultT = TypeVar("ResultT")
+AsyncHandler = Callable[[HandlerContext, Request[BodyT]], Awaitable[ResponseT]]
 
 
-def on_controller(handler: AsyncHandler[ResponseT]) -> AsyncHandler[ResponseT]:
+def on_controller(handler: AsyncHandler[BodyT, ResponseT]) -> AsyncHandler[BodyT, ResponseT]:
     """Have a handler run on the controller, whichever broker its request came to.
 
     It may find that this broker is the controller no more and raise NOT_CONTROLLER; then the
@@ -50,7 +55,7 @@ def on_controller(handler: AsyncHandler[ResponseT]) -> AsyncHandler[ResponseT]:
     """
 
     @wraps(handler)
-    async def handle_or_send_on(context: HandlerContext, request: Request) -> ResponseT:
+    async def handle_or_send_on(context: HandlerContext, request: Request[BodyT]) -> ResponseT:
         timeout_ms = getattr(request.body, "timeout_ms", DEFAULT_TIMEOUT_MS)
         if request.client_id.startswith(FORWARDED_BY):
             return await handler(context, request)
@@ -58,21 +63,19 @@ def on_controller(handler: AsyncHandler[ResponseT]) -> AsyncHandler[ResponseT]:
         async def here() -> ResponseT:
             return await handler(context, request)
 
-        answer: ResponseT = await ask_controller(
-            context, request.body, request.api_version, timeout_ms, here
-        )
-        return answer
+        answer = await ask_controller(context, request.body, request.api_version, timeout_ms, here)
+        return cast("ResponseT", answer)  # the controller answers with its API's response, too
 
     return handle_or_send_on
 
 
 async def ask_controller(
     context: HandlerContext,
-    body: Any,
+    body: Message,
     version: int,
     timeout_ms: int,
-    here: Callable[[], Awaitable[Any]],
-) -> Any:
+    here: Callable[[], Awaitable[ResultT]],
+) -> ResultT | Message:
     """The answer of the controller, found again for as long as the time-out lasts.
 
     Args:
@@ -98,14 +101,18 @@ async def ask_controller(
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The controller was not found in time.")
 
 
-async def _send_on(context: HandlerContext, body: Any, version: int, timeout_ms: int) -> Any:
+async def _send_on(
+    context: HandlerContext, body: Message, version: int, timeout_ms: int
+) -> Message | None:
     """The controller's answer; None where it is not known, not reached, or no controller."""
     controller_id = context.metadata_cache.controller_id
     if controller_id is None or controller_id == context.broker_id:
         return None
     try:
         client_id = f"{FORWARDED_BY}{context.broker_id}"
-        versions = {type(body).api_key: version}
+        api_key = type(body).api_key
+        assert api_key is not None, f"{body!r} is no request"
+        versions = {api_key: version}
         async with context.links.to_broker(controller_id, versions, client_id) as connection:
             answer = await connection.request(
                 body, version=version, timeout_ms=timeout_ms + ANSWER_GRACE_MS
@@ -116,7 +123,7 @@ async def _send_on(context: HandlerContext, body: Any, version: int, timeout_ms:
     return None if _says_not_controller(answer) else answer
 
 
-def _says_not_controller(answer: Any) -> bool:
+def _says_not_controller(answer: Message) -> bool:
     """Whether the whole request was refused so: every error code in the answer says it."""
     code = getattr(answer, "error_code", None)
     if code is not None and code != ErrorCode.NONE:
@@ -152,7 +159,11 @@ async def ensure_topics(context: HandlerContext, names: Sequence[str]) -> dict[s
         topics=[_creatable(topic) for topic in new_topics], timeout_ms=DEFAULT_TIMEOUT_MS
     )
     answer = await ask_controller(context, request, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here)
-    refused = answer if isinstance(answer, dict) else _refusals(answer)
+    if isinstance(answer, dict):
+        refused = answer
+    else:
+        assert isinstance(answer, messages.CreateTopicsResponse)
+        refused = _refusals(answer)
     made = [(name, 1) for name in names if name not in refused]
     await wait_for_metadata(context.metadata_cache, partitions_are_led(made), DEFAULT_TIMEOUT_MS)
     return refused

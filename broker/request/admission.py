@@ -32,7 +32,7 @@ class Admission:
         self.invalidate()
 
     def authorize(
-        self, request: Request, operation: str, resource_type: str, resource_name: str
+        self, request: Request[object], operation: str, resource_type: str, resource_name: str
     ) -> bool:
         """Whether a request's principal may do something; see `Authorize`."""
         return self._authorize(request, operation, resource_type, resource_name)

@@ -7,7 +7,7 @@ from typing import Final
 
 from .requests import Request
 
-Authorize = Callable[[Request, str, str, str], bool]
+Authorize = Callable[[Request[object], str, str, str], bool]
 """Whether a request's principal may do something: Kafka's name of the operation, such as "WRITE",
 the type of resource ("TOPIC", "GROUP", "CLUSTER" or "TRANSACTIONAL_ID"), and its name."""
 
@@ -56,14 +56,14 @@ OPERATIONS: Final = {
 
 
 def allow_everything(
-    request: Request, operation: str, resource_type: str, resource_name: str
+    request: Request[object], operation: str, resource_type: str, resource_name: str
 ) -> bool:
     """Everyone may do everything: there is no authorizer yet."""
     return True
 
 
 def authorized_operations(
-    authorize: Authorize, request: Request, resource_type: str, resource_name: str
+    authorize: Authorize, request: Request[object], resource_type: str, resource_name: str
 ) -> int:
     """The bits of the operations that the request's principal is allowed."""
     bits = 0

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Callable, Mapping
-from types import CoroutineType
-from typing import Any
+from typing import TYPE_CHECKING, assert_never
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol.api_keys import ApiKey
@@ -27,8 +26,8 @@ from .fast_path.idle_fetch import decode_fetch
 from .fast_path.list_offsets import ListOffsetsMemo
 from .fast_path.memo import AnyMemo
 from .fast_path.produce import ProduceMemo
+from .outcomes import Answer, AtFlush, Parked, Task
 from .requests import (
-    AT_FLUSH,
     ClientConnection,
     OnAnswer,
     OnFramed,
@@ -37,6 +36,9 @@ from .requests import (
     Throttle,
 )
 from .route import Route
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
 
 logger = logging.getLogger(__name__)
 
@@ -162,7 +164,9 @@ class Dispatcher:
         if route.api_key in MEMOS and self.is_plain:
             self._learn(request, frame, position, body)
 
-    def _learn(self, request: Request, frame: memoryview, position: int, body: Any) -> None:
+    def _learn(
+        self, request: Request[object], frame: memoryview, position: int, body: object
+    ) -> None:
         """Have the connection remember a request that was handled."""
         route, memos = request.route, request.connection.memos
         memo = memos.get(route.key)
@@ -170,37 +174,42 @@ class Dispatcher:
             memo = memos[route.key] = MEMOS[route.api_key](self.context, route)
         memo.learn(request, frame, position, body)
 
-    def _admit(self, request: Request) -> None:
+    def _admit(self, request: Request[object]) -> None:
         """Handle a request, unless a hook takes it over."""
         if self.on_request is not None and self.on_request(request):
             request.connection.is_parked = request.buffers is None
         else:
             self._handle(request)
 
-    def resume(self, request: Request) -> None:
+    def resume(self, request: Request[object]) -> None:
         """Handle a request that `on_request` took over; its body keeps no frame's memory."""
         if not request.connection.is_closed:
             self._handle(request)
 
-    def _handle(self, request: Request) -> None:
+    def _handle(self, request: Request[object]) -> None:
         connection = request.connection
         try:
-            response = request.route.handler(self.context, request)
+            outcome = request.route.handler(self.context, request)
         except KafkaError as refusal:
             request.answer(self._error_answer(request, refusal.code, refusal.message))
         except Exception:
             logger.exception("the handler of %r failed", request)
             request.answer(self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None))
         else:
-            if response is None:
-                connection.is_parked = connection.is_throttled or (
-                    request.buffers is None and bool(connection.unanswered)
-                )
-            elif type(response) is CoroutineType:
-                connection.is_parked = True
-                self.context.start_task(self._answer_when_done, request, response)
-            elif response is not AT_FLUSH:
-                request.answer(response)
+            match outcome:
+                case Answer():
+                    request.answer(outcome.response)
+                case Parked():
+                    connection.is_parked = connection.is_throttled or (
+                        request.buffers is None and bool(connection.unanswered)
+                    )
+                case AtFlush():
+                    pass
+                case Task():
+                    connection.is_parked = True
+                    self.context.start_task(self._answer_when_done, request, outcome)
+                case _:
+                    assert_never(outcome)
 
     def _take_long(self, connection: ClientConnection, route: Route, frame: memoryview) -> None:
         """Decode a long request beside the others', and handle it then."""
@@ -211,7 +220,9 @@ class Dispatcher:
         connection.is_parked = True
         self.context.start_task(self._decode_and_handle, request, bytes(frame), position)
 
-    async def _decode_and_handle(self, request: Request, frame: bytes, position: int) -> None:
+    async def _decode_and_handle(
+        self, request: Request[object], frame: bytes, position: int
+    ) -> None:
         route, connection = request.route, request.connection
         decode = request_message(route.api_key).stepwise_decoder(route.api_version)
         try:
@@ -223,21 +234,24 @@ class Dispatcher:
             return
         self._admit(request)
 
-    async def _answer_when_done(
-        self, request: Request, coroutine: CoroutineType[Any, Any, Any]
-    ) -> None:
+    async def _answer_when_done(self, request: Request[object], task: Task[Message]) -> None:
         try:
-            response = await coroutine
+            response = await task.work
         except KafkaError as refusal:
             response = self._error_answer(request, refusal.code, refusal.message)
         except Exception:
             logger.exception("the handler of %r failed", request)
             response = self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        if response is not None:  # else the handler has handed the request on
+        if not isinstance(response, Parked):
             request.answer(response)
 
-    def _error_answer(self, request: Request, code: ErrorCode, message: str | None) -> Any:
-        return error_response(request.api_key, request.api_version, request.body, code, message)
+    def _error_answer(
+        self, request: Request[object], code: ErrorCode, message: str | None
+    ) -> Message:
+        answer: Message = error_response(
+            request.api_key, request.api_version, request.body, code, message
+        )
+        return answer
 
     def _find_route(self, connection: ClientConnection, frame: memoryview) -> Route | None:
         """The route of a frame seen for the first time; None where it was answered already.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...common.errors import ErrorCode
 from ...common.sentinels import READ_COMMITTED
 from ...protocol import messages
@@ -11,7 +9,7 @@ from ...replication.partition.partition import FetchIsolation
 from ...replication.read.fetch import FetchParams, FetchPartitionData
 from .context import HandlerContext
 from .current_leaders import tell_fetcher
-from .fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
+from .fetch_sessions import FetchSession, PartitionKey
 from .requests import Request
 
 FIRST_VERSION_WITH_STORAGE_ERRORS = 6
@@ -50,11 +48,15 @@ def fetch_params(context: HandlerContext, body: messages.FetchRequest, version: 
 
 
 def fetch_response(
-    context: HandlerContext, request: Request, session: FetchSession | None, results: Results
+    context: HandlerContext,
+    request: Request[object],
+    session: FetchSession | None,
+    results: Results,
+    *,
+    is_full: bool,
 ) -> messages.FetchResponse:
-    """The answer; of a session it holds what its client does not know yet."""
+    """The answer; of a session it holds what its client does not know yet, or all if it is new."""
     if session is not None:
-        is_full = request.body.session_epoch == INITIAL_EPOCH
         with_records = [key for key, data in results if len(data.records)]
         changed = []
         for key, data in results:
@@ -68,7 +70,7 @@ def fetch_response(
     response = messages.FetchResponse
     answer = response(session_id=session.id if session is not None else 0)
     # In the order of the results: a topic stands there again where others came in between.
-    topics: list[tuple[str | bytes, list[Any]]] = []
+    topics: list[tuple[str | bytes, list[messages.FetchResponse.PartitionData]]] = []
     for (topic, index), data in results:
         if not topics or topics[-1][0] != topic:
             topics.append((topic, []))
@@ -87,7 +89,7 @@ def fetch_response(
 
 def _explain(
     context: HandlerContext,
-    request: Request,
+    request: Request[object],
     answer: messages.FetchResponse,
     refused: messages.FetchResponse.PartitionData,
     topic: str | bytes,

@@ -81,7 +81,7 @@ def partition_key(
 
 def produce_response(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.ProduceRequest],
     names: list[str | None],
     results: dict[TopicPartition, PartitionResponse],
     refused: dict[PartitionKey, PartitionResponse],
@@ -95,7 +95,7 @@ def produce_response(
         results: what became of the partitions that were appended to.
         refused: of those that were not even tried.
     """
-    body: messages.ProduceRequest = request.body
+    body = request.body
     version = request.api_version
     response = messages.ProduceResponse
     answer = response()

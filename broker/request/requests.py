@@ -9,12 +9,17 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...runtime.clock import Clock
 from .route import Route
 
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
+
 logger = logging.getLogger(__name__)
+
+BodyT_co = TypeVar("BodyT_co", covariant=True)
 
 
 class Answerable(Protocol):
@@ -33,7 +38,9 @@ class ConnectionMemo(Protocol):
     def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Handle the request if it is one that is known; returns whether that was done."""
 
-    def learn(self, request: Request, frame: memoryview, position: int, body: Any) -> None:
+    def learn(
+        self, request: Request[object], frame: memoryview, position: int, body: object
+    ) -> None:
         """Remember a request that took the slow path, and its body from a position on."""
 
 
@@ -110,17 +117,11 @@ class ClientConnection(Protocol):
         """Close for the peer's fault, once the answers due are sent."""
 
 
-class AtFlush:
-    """The type of `AT_FLUSH`."""
-
-
-AT_FLUSH: Final = AtFlush()
-"""A handler returns this when the request is answered by this pass's flush, so that the
-connection's next requests need not wait."""
-
-
-class Request:
+class Request(Generic[BodyT_co]):
     """One request. Handlers read it and answer it, once.
+
+    The type of its body is the handler's to know: what does not look at bodies takes a
+    `Request[object]`.
 
     Attributes:
         body: the decoded message.
@@ -147,7 +148,7 @@ class Request:
         route: Route,
         correlation_id: int,
         client_id: str,
-        body: Any,
+        body: BodyT_co,
         connection: ClientConnection,
     ) -> None:
         self.route = route
@@ -161,7 +162,7 @@ class Request:
         self.received_ms = connection.dispatcher.clock.monotonic_ms()
         self.buffers: list[Any] | None = None
 
-    def answer(self, response: Any) -> None:
+    def answer(self, response: Message) -> None:
         """Complete, account for and send the response, when those before it are sent.
 
         An answer to a connection that was closed meanwhile is dropped.
@@ -231,11 +232,11 @@ class Request:
         )
 
 
-OnRequest = Callable[[Request], bool]
+OnRequest = Callable[[Request[Any]], bool]
 """Sees a request before its handler does, and may return True to say that it took it over."""
-OnAnswer = Callable[[Request, Any], Any]
+OnAnswer = Callable[[Request[Any], Any], Any]
 """Sees a request's response, and returns the one to send instead."""
-OnFramed = Callable[[Request, list[Any]], bool]
+OnFramed = Callable[[Request[Any], list[Any]], bool]
 """Sees an encoded answer, and may return True to say that it took it over."""
-Throttle = Callable[[Request, Any], int]
+Throttle = Callable[[Request[Any], Any], int]
 """For how many ms a request's connection is muted, once its response is sent; 0 for not."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.topic_partition import TopicPartition
+from ...protocol import messages
 from ...protocol.records.batch import BATCH_HEADER_BYTES, RecordBatch
 from ...replication.append import AppendCallback, PartitionResponse
 from ...storage.log.append_origin import AppendOrigin
@@ -29,7 +30,7 @@ Entries = dict[TopicPartition, memoryview]
 
 def append_transactional(
     context: HandlerContext,
-    request: Request,
+    request: Request[messages.ProduceRequest],
     entries: Entries,
     on_complete: AppendCallback,
     *,
@@ -51,6 +52,8 @@ def append_transactional(
         KafkaError: INVALID_PRODUCER_ID_MAPPING, the batches are of several producers.
     """
     body = request.body
+    transactional_id = body.transactional_id
+    assert transactional_id is not None, "a Produce without one is refused before"
     version = request.api_version
     sequences: dict[TopicPartition, int] = {}
     producers: set[tuple[int, int]] = set()
@@ -98,7 +101,7 @@ def append_transactional(
     ((producer_id, producer_epoch),) = producers
     context.coordinators.transaction_verifier.verify(
         WriterInTransaction(
-            body.transactional_id,
+            transactional_id,
             producer_id,
             producer_epoch,
             adds_partitions,

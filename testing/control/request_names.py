@@ -46,7 +46,7 @@ class RequestNames(NamedTuple):
     transactional_ids: set[str]
 
 
-def names_in(request: Request, broker: Broker) -> RequestNames:
+def names_in(request: Request[Any], broker: Broker) -> RequestNames:
     """What a request names.
 
     Args:

@@ -58,13 +58,13 @@ class ControlTarget:
             return True
         return False
 
-    def _on_request(self, request: Request) -> bool:
+    def _on_request(self, request: Request[Any]) -> bool:
         self.request_log.note(request)
         return self.faults is not None and self.faults.take_request(request)
 
-    def _on_answer(self, request: Request, response: Any) -> Any:
+    def _on_answer(self, request: Request[Any], response: Any) -> Any:
         self.request_log.note_answer(request, response)
         return response if self.faults is None else self.faults.take_answer(request, response)
 
-    def _on_framed(self, request: Request, buffers: list[Any]) -> bool:
+    def _on_framed(self, request: Request[Any], buffers: list[Any]) -> bool:
         return self.faults is not None and self.faults.take_framed(request, buffers)

@@ -82,7 +82,7 @@ class FaultTable:
         self._broker = broker
         self._faults: dict[int, ActiveFault] = {}
         self._last_number = 0
-        self._pending: dict[Request, list[ActiveFault]] = {}
+        self._pending: dict[Request[Any], list[ActiveFault]] = {}
         self.strikes = Strikes(broker)
 
     def add(self, fault: Fault, owner: str) -> ActiveFault:
@@ -134,7 +134,7 @@ class FaultTable:
 
     # -- what the hooks ask -----------------------------------------------------------
 
-    def take_request(self, request: Request) -> bool:
+    def take_request(self, request: Request[Any]) -> bool:
         """Whether a fault keeps the request from being handled now."""
         if self.strikes.is_dead(request.connection):
             return True
@@ -165,13 +165,13 @@ class FaultTable:
                 taken = taken or is_taken
         return taken
 
-    def take_answer(self, request: Request, response: Any) -> Any:
+    def take_answer(self, request: Request[Any], response: Any) -> Any:
         """The answer to give in place of the broker's."""
         for fault in self._pending.get(request, ()):
             response = self.strikes.answer(fault, request, response)
         return response
 
-    def take_framed(self, request: Request, buffers: list[Any]) -> bool:
+    def take_framed(self, request: Request[Any], buffers: list[Any]) -> bool:
         """Whether faults have taken over to send the encoded answer."""
         pending = self._pending.pop(request, ())
         if self.strikes.is_dead(request.connection):
@@ -201,14 +201,14 @@ class FaultTable:
                 return True
         return False
 
-    def _remember(self, request: Request, fault: ActiveFault) -> None:
+    def _remember(self, request: Request[Any], fault: ActiveFault) -> None:
         if len(self._pending) > FAULTS_MAX:
             gone = [known for known in self._pending if known.connection.is_closed]
             for each in gone:
                 del self._pending[each]
         self._pending.setdefault(request, []).append(fault)
 
-    def _is_let_alone(self, fault: ActiveFault, request: Request) -> bool:
+    def _is_let_alone(self, fault: ActiveFault, request: Request[Any]) -> bool:
         """Whether a fault is not about requests of this kind, or from another broker."""
         if fault.fault.action == "refuse_connections":
             return True
@@ -216,7 +216,7 @@ class FaultTable:
             return False
         return self._is_from_broker(request)
 
-    def _is_from_broker(self, request: Request) -> bool:
+    def _is_from_broker(self, request: Request[Any]) -> bool:
         if request.api_key == ApiKey.FETCH:
             body = request.body
             if max(body.replica_id, body.replica_state.replica_id) >= 0:

@@ -136,7 +136,7 @@ class Trickle:
 
     def __init__(
         self,
-        request: Request,
+        request: Request[Any],
         buffers: list[Any],
         bytes_per_second: int,
         after: After,

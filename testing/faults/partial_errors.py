@@ -41,7 +41,7 @@ class PartialErrors(NamedTuple):
     body: Any
     error: ErrorCode
 
-    def beside(self, request: Request, response: Any) -> Any:
+    def beside(self, request: Request[Any], response: Any) -> Any:
         """The broker's answer to the rest, with the errors of what was taken out."""
         errors = error_response(request.api_key, request.api_version, self.body, self.error)
         for echo in ECHOES[ApiKey(request.api_key)]:
@@ -50,7 +50,7 @@ class PartialErrors(NamedTuple):
 
 
 def take_out(
-    request: Request, match: Match, error: ErrorCode, broker: Broker
+    request: Request[Any], match: Match, error: ErrorCode, broker: Broker
 ) -> PartialErrors | None:
     """Take out of a request what a fault is about.
 
@@ -161,14 +161,14 @@ OF_WHOLE_METADATA = frozenset({ErrorCode.REBOOTSTRAP_REQUIRED})
 FIRST_FETCH_WITH_TOPIC_IDS = 13
 
 
-def marks_answer(request: Request, error: ErrorCode) -> bool:
+def marks_answer(request: Request[Any], error: ErrorCode) -> bool:
     """Whether an error goes into the broker's own answer, in place of one of its own."""
     if request.api_key == ApiKey.FETCH:
         return error not in OF_WHOLE_FETCH
     return request.api_key == ApiKey.METADATA and error not in OF_WHOLE_METADATA
 
 
-def prepare_to_mark(request: Request) -> None:
+def prepare_to_mark(request: Request[Any]) -> None:
     """Have the broker answer at once, and create nothing."""
     body = request.body
     if request.api_key == ApiKey.FETCH:
@@ -178,7 +178,7 @@ def prepare_to_mark(request: Request) -> None:
 
 
 def with_marks(
-    request: Request, response: Any, match: Match, error: ErrorCode, broker: Broker
+    request: Request[Any], response: Any, match: Match, error: ErrorCode, broker: Broker
 ) -> Any:
     """The broker's answer with the error at all that the fault is about.
 
@@ -204,7 +204,7 @@ def _mark_metadata(response: Any, match: Match, error: ErrorCode) -> None:
 
 
 def _mark_fetch(
-    request: Request, response: Any, match: Match, error: ErrorCode, broker: Broker
+    request: Request[Any], response: Any, match: Match, error: ErrorCode, broker: Broker
 ) -> None:
     if response.error_code:
         return  # the session is none, so there are no partitions to speak of
@@ -216,7 +216,7 @@ def _mark_fetch(
 
 
 def _requested_partitions(
-    request: Request, response: Any, by_id: bool, broker: Broker
+    request: Request[Any], response: Any, by_id: bool, broker: Broker
 ) -> list[tuple[str | bytes, int]]:
     """All partitions that the request is about, in its session and outside."""
     requested: dict[tuple[str | bytes, int], None] = {}

@@ -80,7 +80,7 @@ class ActiveFault:
         self._api_key = fault.match.api_key
         self._versions = fault.match.version_range
 
-    def matches(self, request: Request, names: Callable[[], RequestNames]) -> bool:
+    def matches(self, request: Request[Any], names: Callable[[], RequestNames]) -> bool:
         """Whether a request is one of those that it is about.
 
         Args:
@@ -140,7 +140,7 @@ class Strikes:
         self._broker = broker
         self._dead: dict[ClientConnection, int] = {}
         self._line_free_at_ms: dict[ClientConnection, float] = {}
-        self._taken_out: dict[tuple[Request, int], PartialErrors] = {}
+        self._taken_out: dict[tuple[Request[Any], int], PartialErrors] = {}
 
     def is_dead(self, connection: ClientConnection) -> bool:
         """Whether nothing comes over a connection any more, though it is open."""
@@ -156,7 +156,7 @@ class Strikes:
 
     # -- requests ------------------------------------------------------------------------
 
-    def request(self, fault: ActiveFault, request: Request) -> bool:
+    def request(self, fault: ActiveFault, request: Request[Any]) -> bool:
         """Strike a request that has come; returns whether it is not to be handled now."""
         action = fault.fault.action
         connection = request.connection
@@ -179,7 +179,7 @@ class Strikes:
             return True
         return action == "drop"
 
-    def _answer_error(self, fault: ActiveFault, request: Request) -> bool:
+    def _answer_error(self, fault: ActiveFault, request: Request[Any]) -> bool:
         error = ErrorCode[fault.fault.error or ""]
         if marks_answer(request, error):
             prepare_to_mark(request)
@@ -200,17 +200,17 @@ class Strikes:
         request.answer(self._error(request, error))
         return True
 
-    def _error(self, request: Request, error: ErrorCode) -> Any:
+    def _error(self, request: Request[Any], error: ErrorCode) -> Any:
         message = f"{error.name} by a fault of the test"
         return error_response(request.api_key, request.api_version, request.body, error, message)
 
-    def _resume_later(self, request: Request, milliseconds: int) -> None:
+    def _resume_later(self, request: Request[Any], milliseconds: int) -> None:
         keep_memory(request.body)
         self._after(milliseconds, lambda: self._broker.dispatcher.resume(request))
 
     # -- answers -------------------------------------------------------------------------
 
-    def answer(self, fault: ActiveFault, request: Request, response: Any) -> Any:
+    def answer(self, fault: ActiveFault, request: Request[Any], response: Any) -> Any:
         """The answer to give in place of the broker's."""
         action = fault.fault.action
         if action == "answer_after_applying":
@@ -223,7 +223,9 @@ class Strikes:
             return with_marks(request, response, fault.fault.match, error, self._broker)
         return response
 
-    def framed(self, fault: ActiveFault, request: Request, buffers: list[Any]) -> list[Any] | None:
+    def framed(
+        self, fault: ActiveFault, request: Request[Any], buffers: list[Any]
+    ) -> list[Any] | None:
         """The bytes to send in place of an answer's; None if the fault sends them, or nobody."""
         action, connection = fault.fault.action, request.connection
         if action == "delay_answer":
@@ -249,7 +251,7 @@ class Strikes:
             return _corrupted(fault, buffers)
         return buffers
 
-    def _trickle(self, request: Request, buffers: list[Any], bytes_per_second: int) -> None:
+    def _trickle(self, request: Request[Any], buffers: list[Any], bytes_per_second: int) -> None:
         connection = request.connection
         now_ms = self._broker.clock.monotonic_ms()
         lines = {each: at for each, at in self._line_free_at_ms.items() if not each.is_closed}
@@ -266,7 +268,7 @@ class Strikes:
         self._broker.timers.schedule(self._broker.clock.monotonic_ms() + milliseconds, function)
 
 
-def _send(request: Request, buffers: list[Any]) -> None:
+def _send(request: Request[Any], buffers: list[Any]) -> None:
     if not request.connection.is_closed:
         request.send(buffers)
 

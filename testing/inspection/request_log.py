@@ -133,7 +133,7 @@ class RequestLog:
         self._errors: dict[tuple[int, int], ErrorCounts] = {}
         self._forgotten = 0
 
-    def note(self, request: Request) -> None:
+    def note(self, request: Request[Any]) -> None:
         """A request has come, and nothing was done with it yet.
 
         What its body refers to is valid only until this returns: records lie in memory that is
@@ -168,14 +168,14 @@ class RequestLog:
             if self._unanswered.get(key) is oldest:
                 del self._unanswered[key]
 
-    def note_answer(self, request: Request, response: Any) -> None:
+    def note_answer(self, request: Request[Any], response: Any) -> None:
         """The broker answers a request; a fault may still change or lose the answer."""
         logged = self._unanswered.pop(id(request), None)
         if logged is not None:
             logged.took = self._broker.clock.now_ms() / 1000 - logged.time
             logged.errors = self._errors_in(request, response)
 
-    def _errors_in(self, request: Request, response: Any) -> tuple[str, ...]:
+    def _errors_in(self, request: Request[Any], response: Any) -> tuple[str, ...]:
         from ...broker.request.request_metrics import ErrorCounts
         from ...protocol.messages import response_message
 

@@ -248,7 +248,7 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
 
     def _remember(
         self,
-        request: Request,
+        request: Request[object],
         frame: memoryview,
         position: int,
         body: messages.FetchRequest | RepeatedFetch,
@@ -312,7 +312,7 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
     def _forget(self) -> None:
         self._shapes.clear()
 
-    def _layout_of(self, request: Request, body: messages.FetchRequest) -> Layout | None:
+    def _layout_of(self, request: Request[object], body: messages.FetchRequest) -> Layout | None:
         """What a request like this one finds; None if it is not of the common kind."""
         context = self.context
         params = fetch_params(context, body, self.route.api_version)

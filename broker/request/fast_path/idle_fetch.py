@@ -223,7 +223,7 @@ class RepeatedFetch:
         self._names: dict[bytes | str, str] = {}
         self._entries: dict[bytes | str, set[bytes]] = {}
         self.idle_topics: dict[str, int] = {}
-        self._request: Request
+        self._request: Request[object]
 
     @property
     def names_one_partition(self) -> bool:
@@ -234,7 +234,7 @@ class RepeatedFetch:
         """The request's body, as it is decoded in general."""
         return route.decode(memoryview(self._data), self._position)[0]
 
-    def start(self, request: Request) -> bool:
+    def start(self, request: Request[object]) -> bool:
         """Read, and perhaps wait; False where only the slow path can answer."""
         memory = self._memory
         memory.begin(self)
@@ -247,7 +247,7 @@ class RepeatedFetch:
         )
         return True
 
-    def _resolve(self, request: Request) -> list[FetchPartition] | None:
+    def _resolve(self, request: Request[object]) -> list[FetchPartition] | None:
         """The requested partitions that are not idle; None where something must be explained."""
         context, memory = self._context, self._memory
         cache = context.metadata_cache
@@ -346,7 +346,7 @@ class RepeatedFetch:
             if idle is not None:
                 memory.mark_idle(topic, entry, encoded, idle)
 
-    def _explain(self, request: Request, results: FetchResults) -> None:
+    def _explain(self, request: Request[object], results: FetchResults) -> None:
         """Answer by the codec, for there is more to say than the fast path can."""
         context, memory = self._context, self._memory
         replica_manager = context.replica_manager
@@ -366,7 +366,7 @@ class RepeatedFetch:
                 answered.append(((topic, requested.topic_partition.partition), data))
         replica_manager.count_fetches(memory.params, everything)
         request.body = self.decode(request.route)
-        request.answer(fetch_response(context, request, None, answered))
+        request.answer(fetch_response(context, request, None, answered, is_full=True))
 
 
 class FastFetchAnswer:

@@ -90,7 +90,7 @@ class ListOffsetsMemo(Memo[messages.ListOffsetsRequest]):
 
     def _remember(
         self,
-        request: Request,
+        request: Request[object],
         frame: memoryview,
         position: int,
         body: messages.ListOffsetsRequest,

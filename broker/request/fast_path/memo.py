@@ -58,7 +58,9 @@ class Memo(ABC, Generic[BodyT]):
     def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Handle the request if it is a known one; returns whether that was done."""
 
-    def learn(self, request: Request, frame: memoryview, position: int, body: BodyT) -> None:
+    def learn(
+        self, request: Request[object], frame: memoryview, position: int, body: BodyT
+    ) -> None:
         """Remember a request that took the slow path.
 
         Args:
@@ -82,7 +84,9 @@ class Memo(ABC, Generic[BodyT]):
             self._partitions += partitions
 
     @abstractmethod
-    def _remember(self, request: Request, frame: memoryview, position: int, body: BodyT) -> int:
+    def _remember(
+        self, request: Request[object], frame: memoryview, position: int, body: BodyT
+    ) -> int:
         """Remember a request if it is of the common kind; returns how many partitions it names."""
 
     @abstractmethod

@@ -212,7 +212,11 @@ class ProduceMemo(Memo[messages.ProduceRequest]):
     # -- what is remembered -----------------------------------------------------------
 
     def _remember(
-        self, request: Request, frame: memoryview, position: int, body: messages.ProduceRequest
+        self,
+        request: Request[object],
+        frame: memoryview,
+        position: int,
+        body: messages.ProduceRequest,
     ) -> int:
         layout = self._layout_of(request, body)
         if layout is None:
@@ -254,7 +258,7 @@ class ProduceMemo(Memo[messages.ProduceRequest]):
     def _forget(self) -> None:
         self._heads.clear()
 
-    def _layout_of(self, request: Request, body: messages.ProduceRequest) -> Layout | None:
+    def _layout_of(self, request: Request[object], body: messages.ProduceRequest) -> Layout | None:
         """What a request like this one finds; None if it is not of the common kind."""
         context, version = self.context, self.route.api_version
         by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 from ....broker.handlers.fetch import handle_fetch
 from ....broker.handlers.list_offsets import handle_list_offsets
 from ....broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from ....broker.handlers.registry import Handler
 from ....broker.request.fetch_sessions import FetchSessionCache
+from ....broker.request.outcomes import Answer
 from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....protocol.api_keys import ApiKey
@@ -237,15 +239,15 @@ class ReplicatingBroker:
     def receive(self, call: Call) -> None:
         """A follower's request."""
         request = ReceivedRequest(call)
-        context, received = cast("HandlerContext", self), cast("Request", request)
-        handlers: dict[int, Callable[[HandlerContext, Request], Any]] = {
+        context, received = cast("HandlerContext", self), cast("Request[Any]", request)
+        handlers: dict[int, Handler] = {
             ApiKey.FETCH: handle_fetch,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
             ApiKey.LIST_OFFSETS: handle_list_offsets,
         }
-        response = handlers[call.api_key](context, received)
-        if response is not None:
-            request.answer(response)
+        outcome = handlers[call.api_key](context, received)
+        if isinstance(outcome, Answer):
+            request.answer(outcome.response)
 
     # -- what it does by itself ---------------------------------------------------------
 

@@ -1,0 +1,72 @@
+"""Each handler takes its own API's request, and its outcomes carry its own API's response."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from odradek.broker.handlers.registry import REGISTRATIONS
+from odradek.broker.request.context import HandlerContext
+from odradek.broker.request.outcomes import Answer, AtFlush, Outcome, Parked, Task, in_task
+from odradek.broker.request.requests import Request
+from odradek.protocol import messages
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import request_message, response_message
+
+
+def of_union(annotation: Any) -> tuple[Any, ...]:
+    """What a union consists of; anything else is itself."""
+    if get_origin(annotation) in (Answer, Task):
+        return (annotation,)
+    return get_args(annotation) or (annotation,)
+
+
+def wrong_types(handler: Callable[..., Any], api_key: int) -> Iterator[str]:
+    """How a handler's signature differs from what its API's has to be."""
+    hints = get_type_hints(handler)
+    if list(hints) != ["context", "request", "return"]:
+        yield f"it has {list(hints)}"
+        return
+    if hints["context"] is not HandlerContext:
+        yield f"context is {hints['context']}"
+    if get_origin(hints["request"]) is not Request or request_message(api_key) not in of_union(
+        get_args(hints["request"])[0]
+    ):
+        yield f"request is {hints['request']}"
+    response = response_message(api_key)
+    if inspect.iscoroutinefunction(inspect.unwrap(handler)):
+        if hints["return"] is not response:
+            yield f"its task returns {hints['return']}"
+        return
+    for outcome in of_union(hints["return"]):
+        if outcome not in (Parked, AtFlush, Answer[response], Task[response]):
+            yield f"an outcome is {outcome}"
+
+
+@pytest.mark.parametrize("api_key", REGISTRATIONS, ids=lambda key: ApiKey(key).name)
+def test_a_handler_has_the_types_of_its_api(api_key: int) -> None:
+    assert list(wrong_types(REGISTRATIONS[api_key].load(), api_key)) == []
+
+
+def test_wrong_types_are_found() -> None:
+    def untyped_request(context: HandlerContext, request: Request) -> Parked: ...
+
+    def other_request(
+        context: HandlerContext, request: Request[messages.SyncGroupRequest]
+    ) -> Outcome[messages.SyncGroupResponse]: ...
+
+    def bare_response(
+        context: HandlerContext, request: Request[messages.HeartbeatRequest]
+    ) -> messages.HeartbeatResponse | Parked: ...
+
+    @in_task
+    async def other_response(
+        context: HandlerContext, request: Request[messages.HeartbeatRequest]
+    ) -> messages.SyncGroupResponse: ...
+
+    problems = {
+        handler: list(wrong_types(handler, ApiKey.HEARTBEAT))
+        for handler in (untyped_request, other_request, bare_response, other_response)
+    }
+    assert [len(found) for found in problems.values()] == [1, 3, 1, 1], problems
