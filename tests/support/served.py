@@ -45,7 +45,7 @@ class ServedBroker:
         self._nursery = nursery
 
     def authorize(
-        self, request: Request, operation: str, resource_type: str, resource_name: str
+        self, request: Request[object], operation: str, resource_type: str, resource_name: str
     ) -> bool:
         return not self.denied & {
             (operation, resource_type, resource_name),

@@ -128,7 +128,7 @@ def append(partition: Partition) -> None:
 async def test_a_follower_that_fetches_all_joins_the_isr_and_the_controller_hears_of_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(isr_propagation, "LINGER_MS", 0)
+    monkeypatch.setattr(isr_propagation, "ISR_LINGER_MS", 0)
     monkeypatch.setattr(isr_writer, "CHECK_INTERVAL_MS", 1)
     await bench.create_topic("t")
     broker = bench.broker
