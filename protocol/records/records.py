@@ -105,13 +105,10 @@ def read_values(
                 position += 1
                 if raw >= 0x80:
                     raw, position = read_raw_zigzag(data, position - 1)
-                if raw & 1:
-                    values.append(None)
-                    continue
-                end = position + (raw >> 1)
+                end = position if raw & 1 else position + (raw >> 1)
                 if end >= stop:  # The count of headers follows.
-                    raise _corrupt("a value longer than its record")
-                values.append(data[position:end])
+                    raise _corrupt("a field longer than its record")
+                values.append(None if raw & 1 else data[position:end])
     except IndexError as error:
         raise _corrupt("a record that cannot be decoded") from error
     return values

@@ -244,3 +244,34 @@ def test_options_that_do_not_go_together_are_told(
     on_broker: Odradek, created: str, arguments: tuple[str, ...], sentence: str
 ) -> None:
     assert sentence in on_broker("consume", created, *arguments, code=1).err
+
+
+def test_a_record_above_a_megabyte_is_shown(on_broker: Odradek, broker: Any, topic: str) -> None:
+    on_broker("topics", "create", topic, "-c", "max.message.bytes=4000000")
+    value = b"x" * 3_000_000
+    with KafkaProducer(bootstrap_servers=broker.bootstrap, max_request_size=4_000_000) as producer:
+        producer.send(topic, value)
+    outcome = on_broker("consume", topic, "--from-beginning", "-e")
+    assert outcome.lines == [value.decode()]
+
+
+def test_null_values_and_values_of_many_bytes_keep_their_lines(
+    on_broker: Odradek, broker: Any, created: str
+) -> None:
+    values = [b"a", None, b"", b"y" * 200, b"z" * 20_000, b"last"]
+    with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+        for value in values:
+            producer.send(created, key=b"k" * 300, value=value, partition=0)
+    outcome = on_broker("consume", created, "--from-beginning", "-e")
+    assert outcome.lines == ["null" if value is None else value.decode() for value in values]
+
+
+def test_a_group_goes_on_behind_what_it_was_shown(
+    on_broker: Odradek, broker: Any, created: str
+) -> None:
+    fill(broker, created, 10)
+    group = ("consume", created, "--group", f"g-{created}", "--from-beginning")
+    assert on_broker(*group, "-n", 3).lines == ["v0", "v1", "v2"]
+    assert on_broker(*group, "-n", 4).lines == ["v3", "v4", "v5", "v6"]
+    assert on_broker(*group, "--until-end").lines == ["v7", "v8", "v9"]
+    assert on_broker(*group, "--until-end").lines == []

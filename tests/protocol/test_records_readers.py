@@ -16,7 +16,11 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.compression.codecs import Compression, compress
 from odradek.protocol.records import RecordBatch, build_batch, iter_records
 from odradek.protocol.records.builder import write_crc
-from odradek.protocol.records.records import iter_keys, iter_offsets_and_timestamps
+from odradek.protocol.records.records import (
+    iter_keys,
+    iter_offsets_and_timestamps,
+    read_values,
+)
 from odradek.protocol.records.validation import (
     RECORDS_AT_LEAST,
     decompressed_bytes_max,
@@ -56,6 +60,10 @@ def test_walks_tell_what_the_records_are(codec: Compression, value_bytes: int, s
         (record.offset - batch.base_offset, record.timestamp, record.key, record.value is None)
         for record in records
     ]
+    for first in (0, records[0].offset, records[len(records) // 2].offset, records[-1].offset + 1):
+        assert read_values(batch, first) == [
+            record.value for record in records if record.offset >= first
+        ]
     summary = summarize_records(batch, BASE_TIMESTAMP, BASE_TIMESTAMP + 63)
     assert summary.max_timestamp == max(record.timestamp for record in records)
     assert summary.keyless == [n for n, record in enumerate(records) if record.key is None]
@@ -86,6 +94,7 @@ WALKS: dict[str, Callable[[RecordBatch], Iterator[Any]]] = {
     "offsets": iter_offsets_and_timestamps,
     "keys": iter_keys,
     "records": iter_records,
+    "values": lambda batch: iter(read_values(batch)),
     "summary": lambda batch: iter(summarize_records(batch, 0, FOREVER)),
 }
 

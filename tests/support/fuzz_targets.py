@@ -25,7 +25,12 @@ from odradek.protocol.headers import read_request_header, read_request_start, re
 from odradek.protocol.internal import versioned
 from odradek.protocol.records.batch import RecordBatch, iter_batches
 from odradek.protocol.records.control import parse_end_transaction_marker
-from odradek.protocol.records.records import iter_keys, iter_offsets_and_timestamps, iter_records
+from odradek.protocol.records.records import (
+    iter_keys,
+    iter_offsets_and_timestamps,
+    iter_records,
+    read_values,
+)
 from odradek.protocol.records.validation import (
     decompressed_bytes_max,
     has_valid_crc,
@@ -176,7 +181,7 @@ def read_batch(batch: RecordBatch, max_bytes: int) -> None:
     with contextlib.suppress(KafkaError):
         if batch.records_count <= records_max(size):
             summarize_records(batch, 0, 1 << 50, decompressed_bytes_max(size))
-    for walk in (iter_offsets_and_timestamps, iter_keys):
+    for walk in (iter_offsets_and_timestamps, iter_keys, read_values):
         with contextlib.suppress(KafkaError):
             for _ in walk(batch):
                 pass
