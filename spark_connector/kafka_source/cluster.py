@@ -212,9 +212,18 @@ class KafkaOffsetReader:
             except UnansweredError:
                 if left_s <= 0:
                     raise
+            except UnknownTopicError:
+                # A broker that has just started leads partitions that it has not heard of yet.
+                if left_s <= 0 or not self._is_listed(each.topic, each.partition):
+                    raise
             else:
                 found[each.topic, each.partition] = result.offset
         return found
+
+    def _is_listed(self, topic: str, partition: int) -> bool:
+        """Whether the cluster's metadata have a partition."""
+        topics = self._call(lambda admin, s: admin.list_topics(timeout=s)).topics
+        return topic in topics and partition in topics[topic].partitions
 
     def latest_after(self, known: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
         """The latest offsets, listed again where one lies before what was seen.
