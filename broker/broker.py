@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 import trio
 
@@ -209,13 +208,13 @@ class Broker:
         self._whole: trio.CancelScope | None = None
         self._cannot_stay: FeaturesNotSupported | None = None
 
-    def start_task(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+    def start_task(self, function: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Run an async function beside the requests; what it staged and answered goes out."""
         assert self._nursery is not None, "tasks are started while the broker runs"
         self._nursery.start_soon(self._run_task, function, arguments)
 
     async def _run_task(
-        self, function: Callable[..., Awaitable[None]], arguments: tuple[Any, ...]
+        self, function: Callable[..., Awaitable[None]], arguments: tuple[object, ...]
     ) -> None:
         try:
             await function(*arguments)

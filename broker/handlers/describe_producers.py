@@ -8,8 +8,6 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...controller.topics.topic_names import validate_topic_name
@@ -57,7 +55,9 @@ def _check_topic(
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC)
 
 
-def _describe(context: HandlerContext, topic_partition: TopicPartition) -> Any:
+def _describe(
+    context: HandlerContext, topic_partition: TopicPartition
+) -> messages.DescribeProducersResponse.PartitionResponse:
     response = messages.DescribeProducersResponse
     index = topic_partition.partition
     manager = context.replica_manager

@@ -73,7 +73,7 @@ def handle_fetch(
         data: Results = [
             (
                 (
-                    each.topic_id if by_id else each.topic_partition.topic,
+                    each.topic_id or each.topic_partition.topic,  # empty where it is named
                     each.topic_partition.partition,
                 ),
                 result,

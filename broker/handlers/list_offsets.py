@@ -13,7 +13,7 @@ as in a Kafka without it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import DEBUGGING_REPLICA_ID, MAX_TIMESTAMP
@@ -99,10 +99,10 @@ def _look_up(
     context: HandlerContext,
     version: int,
     topic: str,
-    requested: Any,
+    requested: messages.ListOffsetsRequest.ListOffsetsPartition,
     body: messages.ListOffsetsRequest,
 ) -> TimestampAndOffset:
-    timestamp: int = requested.timestamp
+    timestamp = requested.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     topic_partition = TopicPartition(topic, requested.partition_index)

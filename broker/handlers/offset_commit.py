@@ -16,7 +16,7 @@ UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
@@ -28,6 +28,9 @@ from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
 FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS = 10
+
+Place: TypeAlias = "messages.OffsetCommitResponse.OffsetCommitResponsePartition"
+"""Where a partition's error goes in the response."""
 
 
 def handle_offset_commit(
@@ -74,12 +77,12 @@ def _commit_request(
 
 def _resolve(
     context: HandlerContext, request: Request[messages.OffsetCommitRequest], refusal: ErrorCode
-) -> tuple[messages.OffsetCommitResponse, list[PartitionCommit], list[Any]]:
+) -> tuple[messages.OffsetCommitResponse, list[PartitionCommit], list[Place]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.OffsetCommitResponse
     cache = context.metadata_cache
     commits: list[PartitionCommit] = []
-    places: list[Any] = []
+    places: list[Place] = []
     topics = []
     for topic in request.body.topics:
         name, topic_id, topic_error = _resolve_topic(context, request, topic)
@@ -112,10 +115,12 @@ def _resolve(
 
 
 def _resolve_topic(
-    context: HandlerContext, request: Request[messages.OffsetCommitRequest], topic: Any
+    context: HandlerContext,
+    request: Request[messages.OffsetCommitRequest],
+    topic: messages.OffsetCommitRequest.OffsetCommitRequestTopic,
 ) -> tuple[str, bytes, ErrorCode]:
     """A topic's name and id, and the error that all its partitions get, if any."""
-    name: str = topic.name
+    name = topic.name
     topic_id = ZERO_UUID
     if request.api_version >= FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS:
         topic_id = topic.topic_id

@@ -9,7 +9,6 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
@@ -30,7 +29,7 @@ def handle_offset_delete(
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     response = messages.OffsetDeleteResponse
     keys: list[tuple[str, int]] = []
-    places: list[Any] = []
+    places: list[messages.OffsetDeleteResponse.OffsetDeleteResponsePartition] = []
     topics = []
     for topic in body.topics:
         may_read = context.authorize(request, "READ", "TOPIC", topic.name)

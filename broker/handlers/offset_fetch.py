@@ -13,9 +13,9 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
@@ -44,11 +44,18 @@ class RequestedTopic(NamedTuple):
     error: ErrorCode
 
 
+NamedTopic: TypeAlias = (
+    "messages.OffsetFetchRequest.OffsetFetchRequestTopic"
+    " | messages.OffsetFetchRequest.OffsetFetchRequestTopics"
+)
+"""A topic of a request for one group, or for several."""
+
+
 class RequestedGroup(NamedTuple):
     """A group whose offsets are requested; topics are None for all."""
 
     group_id: str
-    topics: list[Any] | None
+    topics: Sequence[NamedTopic] | None
     member_id: str | None = None
     member_epoch: int = -1
 
@@ -98,7 +105,10 @@ def handle_offset_fetch(
     return PARKED
 
 
-def _member(request: Request[messages.OffsetFetchRequest], group: Any) -> tuple[str | None, int]:
+def _member(
+    request: Request[messages.OffsetFetchRequest],
+    group: messages.OffsetFetchRequest.OffsetFetchRequestGroup,
+) -> tuple[str | None, int]:
     """Who asks, where the version lets it say so."""
     if request.api_version < FIRST_VERSION_WITH_MEMBERS:
         return None, -1
@@ -152,14 +162,17 @@ def _position(
 
 
 def _requested_topics(
-    context: HandlerContext, request: Request[messages.OffsetFetchRequest], topics: Iterable[Any]
+    context: HandlerContext,
+    request: Request[messages.OffsetFetchRequest],
+    topics: Iterable[NamedTopic],
 ) -> list[RequestedTopic]:
     """The topics of a request, by whatever they are named there."""
+    by_id = request.api_version >= FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS
     requested = []
     for topic in topics:
-        name: str = topic.name
+        name = topic.name
         topic_id, error = ZERO_UUID, ErrorCode.NONE
-        if request.api_version >= FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS:
+        if by_id and isinstance(topic, messages.OffsetFetchRequest.OffsetFetchRequestTopics):
             topic_id = topic.topic_id
             known = context.metadata_cache.topic_name(topic_id)
             if known is None:

@@ -15,8 +15,6 @@ before it uses newer ones (KIP-896), and refused, both as Kafka 4 does.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
@@ -37,9 +35,6 @@ from ..request.transactional_produce import append_transactional
 
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics, as Kafka's tools do."""
-
-RequestedPartition = tuple[Any, Any]
-"""A topic and one of its partitions, as they stand in the request."""
 
 
 def handle_produce(

@@ -15,7 +15,7 @@ CONCURRENT_TRANSACTIONS, which Kafka says at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import CONSUMER_OFFSETS
@@ -33,6 +33,9 @@ from ..request.requests import Request
 FIRST_VERSION_THAT_KNOWS_LOADING = 2
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 5
+
+Place: TypeAlias = "messages.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition"
+"""Where a partition's error goes in the response."""
 
 
 def handle_txn_offset_commit(
@@ -127,12 +130,12 @@ def _client_error(version: int, error: ErrorCode) -> ErrorCode:
 
 def _resolve(
     context: HandlerContext, request: Request[messages.TxnOffsetCommitRequest], refusal: ErrorCode
-) -> tuple[messages.TxnOffsetCommitResponse, list[PartitionCommit], list[Any]]:
+) -> tuple[messages.TxnOffsetCommitResponse, list[PartitionCommit], list[Place]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.TxnOffsetCommitResponse
     cache = context.metadata_cache
     commits: list[PartitionCommit] = []
-    places: list[Any] = []
+    places: list[Place] = []
     topics = []
     for topic in request.body.topics:
         topic_error = refusal

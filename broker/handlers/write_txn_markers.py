@@ -10,8 +10,6 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
@@ -71,7 +69,9 @@ def _response(results: dict[int, MarkerErrors]) -> messages.WriteTxnMarkersRespo
     response = messages.WriteTxnMarkersResponse
     markers = []
     for producer_id, errors in results.items():
-        topics: dict[str, list[Any]] = {}
+        topics: dict[
+            str, list[messages.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult]
+        ] = {}
         for topic_partition, error in errors.items():
             topics.setdefault(topic_partition.topic, []).append(
                 response.WritableTxnMarkerPartitionResult(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -191,7 +191,7 @@ class LogMaintenance:
                 self._log_manager.disk_failed(path, error)
 
 
-async def _in_thread(write: Callable[[], Any] | None) -> None:
+async def _in_thread(write: Callable[[], object] | None) -> None:
     """Checkpoints wait for the disk; the loop must not."""
     if write is not None:
         await run_in_thread(write)

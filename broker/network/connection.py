@@ -20,6 +20,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.frames import FrameReader
 from ..request.dispatch import Dispatcher
 from ..request.requests import Answerable, ConnectionMemo, FetchFastPath
+from ..request.route import FramePart
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +209,7 @@ class Connection:
         """All output has been sent."""
         self.unsent_bytes = 0
 
-    def send_at_once(self, buffers: Sequence[Any], size: int) -> None:
+    def send_at_once(self, buffers: Sequence[FramePart], size: int) -> None:
         """Send the framed answer, of so many bytes, to a request that nothing here is before."""
         self.output += buffers
         self.unsent_bytes += size

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import trio
 
 from ...storage.errors import StorageError
 from ...storage.io.file_slice import FileSlice
+from ...storage.io.files import Buffer
+from ..request.route import FramePart
 from .connection import Connection, ConnectionFactory
 
 logger = logging.getLogger(__name__)
@@ -137,7 +138,7 @@ class StreamLink:
         scope.cancel()
 
 
-def pieces(output: Sequence[Any]) -> Iterator[Any]:
+def pieces(output: Sequence[FramePart]) -> Iterator[Buffer]:
     """The output as buffers to send one by one.
 
     Args:
@@ -146,7 +147,7 @@ def pieces(output: Sequence[Any]) -> Iterator[Any]:
     Raises:
         StorageError: a file is shorter than its slice, or the disk fails.
     """
-    small: list[Any] = []
+    small: list[Buffer] = []
     size = 0
     for buffer in output:
         if not isinstance(buffer, FileSlice):

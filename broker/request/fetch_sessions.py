@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INVALID_SESSION_ID
@@ -117,7 +117,7 @@ class FetchSession(IdlePartitionCache):
         self.idle_topics: dict[str, int] = {}
         self._next_place = 0
         self._snapshot: object = None
-        self._terms: tuple[Any, ...] = ()
+        self._terms: tuple[object, ...] = ()
 
     def update(
         self, requested: Iterable[RequestedPartition], forgotten: Iterable[PartitionKey]
@@ -155,7 +155,7 @@ class FetchSession(IdlePartitionCache):
 
     # -- idle partitions --------------------------------------------------------------
 
-    def invalidate_unless(self, snapshot: object, terms: tuple[Any, ...]) -> None:
+    def invalidate_unless(self, snapshot: object, terms: tuple[object, ...]) -> None:
         """Have all partitions looked at again unless they were found idle on the same grounds.
 
         Args:
@@ -167,7 +167,7 @@ class FetchSession(IdlePartitionCache):
             self._snapshot, self._terms = snapshot, terms
 
     def reads_only(
-        self, partitions: Sequence[RepeatedPartition], snapshot: object, terms: tuple[Any, ...]
+        self, partitions: Sequence[RepeatedPartition], snapshot: object, terms: tuple[object, ...]
     ) -> bool:
         """Whether these partitions are all that a fetch of them has to look at, in this order.
 
@@ -253,7 +253,7 @@ class FetchSession(IdlePartitionCache):
             self.mark_active(cached.idle_as)
 
 
-def cache_key(params: FetchParams, select_replica: SelectReplica) -> tuple[Any, ...]:
+def cache_key(params: FetchParams, select_replica: SelectReplica) -> tuple[object, ...]:
     """What of a whole fetch decides what its reader sees of each partition."""
     return (
         params.isolation,

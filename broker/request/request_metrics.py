@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...common.errors import ErrorCode
 from ...protocol.codec.types import Array, StructType
 from ...protocol.error_response import ERROR_CODE_FIELDS
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
 
 PRECISION_BITS = 5
 """A bucket is at most 1/32 of its value wide."""
@@ -149,10 +152,10 @@ class ErrorCounts:
         self.none_count = 0
         self._paths = tuple(_paths(response, version))
 
-    def count(self, answer: Any) -> None:
+    def count(self, answer: Message) -> None:
         """Count the codes of one answer."""
         for *arrays, field in self._paths:
-            elements = [answer]
+            elements: list[Any] = [answer]
             for array in arrays:
                 elements = [inner for each in elements for inner in getattr(each, array) or ()]
             for element in elements:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...runtime.clock import Clock
-from .route import Route
+from .route import FramePart, Route
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
@@ -26,7 +26,7 @@ class Answerable(Protocol):
     """A request as far as the order of answers goes."""
 
     @property
-    def buffers(self) -> Sequence[Any] | None:
+    def buffers(self) -> Sequence[FramePart] | None:
         """The framed answer once it is there."""
 
 
@@ -107,7 +107,7 @@ class ClientConnection(Protocol):
     def note_answered(self) -> None:
         """Move answers that are next in order to the output."""
 
-    def send_at_once(self, buffers: Sequence[Any], size: int) -> None:
+    def send_at_once(self, buffers: Sequence[FramePart], size: int) -> None:
         """Send the framed answer, of so many bytes, to a request that is next in order."""
 
     def throttle(self, throttle_ms: int) -> None:
@@ -160,7 +160,7 @@ class Request(Generic[BodyT_co]):
         self.connection = connection
         self.is_from_follower = False
         self.received_ms = connection.dispatcher.clock.monotonic_ms()
-        self.buffers: list[Any] | None = None
+        self.buffers: list[FramePart] | None = None
 
     def answer(self, response: Message) -> None:
         """Complete, account for and send the response, when those before it are sent.
@@ -191,7 +191,7 @@ class Request(Generic[BodyT_co]):
         if throttle_ms > 0:
             connection.throttle(throttle_ms)
 
-    def answer_framed(self, buffers: list[Any]) -> None:
+    def answer_framed(self, buffers: list[FramePart]) -> None:
         """Send an answer that the caller has encoded and counted.
 
         Only while the stages are plain: hooks and throttles see responses, not bytes.
@@ -204,13 +204,13 @@ class Request(Generic[BodyT_co]):
         if not self.connection.is_closed:
             self._send_unless_taken([])
 
-    def _send_unless_taken(self, buffers: list[Any]) -> None:
+    def _send_unless_taken(self, buffers: list[FramePart]) -> None:
         self._note_time()
         hook = self.connection.dispatcher.on_framed
         if hook is None or not hook(self, buffers):
             self.send(buffers)
 
-    def send(self, buffers: list[Any]) -> None:
+    def send(self, buffers: list[FramePart]) -> None:
         """Send a framed answer when those before it on the connection are sent."""
         self.buffers = buffers
         connection = self.connection
@@ -236,7 +236,7 @@ OnRequest = Callable[[Request[Any]], bool]
 """Sees a request before its handler does, and may return True to say that it took it over."""
 OnAnswer = Callable[[Request[Any], Any], Any]
 """Sees a request's response, and returns the one to send instead."""
-OnFramed = Callable[[Request[Any], list[Any]], bool]
+OnFramed = Callable[[Request[Any], list[FramePart]], bool]
 """Sees an encoded answer, and may return True to say that it took it over."""
 Throttle = Callable[[Request[Any], Any], int]
 """For how many ms a request's connection is muted, once its response is sent; 0 for not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...protocol.api_keys import ApiKey
 from ...protocol.codec.decoding_budget import CLUSTER_APIS
@@ -11,6 +11,14 @@ from ...protocol.headers import response_header_version
 from ...protocol.messages import request_message, response_message
 from ..handlers.registry import Registration
 from .request_metrics import ErrorCounts, RequestTimes
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
+    from ...storage.io.file_slice import FileSlice
+    from ...storage.io.files import Buffer
+
+FramePart: TypeAlias = "Buffer | FileSlice"
+"""A framed answer is a list of these: records of a Fetch are slices of files."""
 
 _pack_prefix = struct.Struct(">ii").pack
 _pack_flexible_prefix = struct.Struct(">iib").pack
@@ -64,7 +72,7 @@ class Route:
         self.times = RequestTimes()
         self.follower_times = RequestTimes() if api_key is ApiKey.FETCH else None
 
-    def encode_answer(self, correlation_id: int, response: Any) -> list[Any]:
+    def encode_answer(self, correlation_id: int, response: Message) -> list[Any]:
         """The whole response frame as buffers; records stay the objects they were."""
         buffers = self._encode(response)
         size = 0

@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
@@ -19,6 +19,9 @@ from ...common.live_broker import EndPoint, LiveBroker
 from ...runtime.long_work import run_in_steps
 from .channel import ControllerRequest, OnAnswer
 from .codec import decode_errors, encode
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +32,7 @@ RETRY_BACKOFF_MS = 100
 class BrokerLink(Protocol):
     """A connection to one broker, as `client.connection.Connection` is."""
 
-    async def request(self, request: Any, *, version: int, timeout_ms: int) -> Any:
+    async def request(self, request: Message, *, version: int, timeout_ms: int) -> Any:
         """Send a request and return the response. Raises ClientError when it is broken."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, closing
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
@@ -18,6 +18,9 @@ from ...runtime.clock import Clock
 from .fetcher import ReplicaFetcher
 from .leader_endpoint import LeaderEndpoint, decode_epochs, decode_fetch, decode_offsets
 from .plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +35,7 @@ BYTES_PER_STEP = 256 * 1024
 class LeaderConnection(Protocol):
     """A connection to a leader, as `client.connection.Connection` is."""
 
-    async def request(self, request: Any, *, version: int, timeout_ms: int) -> Any:
+    async def request(self, request: Message, *, version: int, timeout_ms: int) -> Any:
         """Send a request and return the response. Raises ClientError when it is broken."""
 
 

@@ -52,12 +52,12 @@ class ListenerTls(NamedTuple):
     key_store: KeyStore
     trust_store: TrustStore | None
     names: CertificateNames
-    other: tuple[Any, ...]
+    other: tuple[object, ...]
     client_authentication: str
     rules: tuple[Rule, ...]
 
     @property
-    def made_of(self) -> tuple[Any, ...]:
+    def made_of(self) -> tuple[object, ...]:
         """What is to be the same for this to be the same."""
         return (
             self.key_store,
