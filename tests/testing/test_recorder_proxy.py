@@ -438,7 +438,7 @@ def test_who_only_sends_and_never_reads_is_bounded(
     capture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("odradek.testing.recorder.conversation.UNDER_WAY_MAX", 5)
-    monkeypatch.setattr(proxied_connection, "RECEIVE_BYTES", 4096)
+    monkeypatch.setattr(proxied_connection, "PROXY_RECEIVE_BYTES", 4096)
     with (
         ScriptedUpstream(lambda frame: b"") as upstream,
         Recorder(upstream.address, capture=capture) as recorder,
