@@ -6,10 +6,12 @@ the first four bytes of a frame.
 
 from __future__ import annotations
 
+import functools
 import logging
 import struct
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, assert_never
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, assert_never
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol.api_keys import ApiKey
@@ -21,11 +23,8 @@ from ...runtime.long_work import run_in_steps
 from ...runtime.timers import Timers
 from ..handlers.registry import Registration
 from .context import HandlerContext
-from .fast_path.fetch import FetchMemo
 from .fast_path.idle_fetch import decode_fetch
-from .fast_path.list_offsets import ListOffsetsMemo
 from .fast_path.memo import AnyMemo
-from .fast_path.produce import ProduceMemo
 from .outcomes import Answer, AtFlush, Parked, Task
 from .requests import (
     ClientConnection,
@@ -46,12 +45,13 @@ LONG_FRAME_BYTES = 32 << 10
 """A request that may list the partitions of a whole cluster, and is longer, is decoded in steps:
 its some thousand microseconds are not spent in one go."""
 
-MEMOS: Mapping[ApiKey, type[AnyMemo]] = {
-    ApiKey.PRODUCE: ProduceMemo,
-    ApiKey.FETCH: FetchMemo,
-    ApiKey.LIST_OFFSETS: ListOffsetsMemo,
+MEMOS: Final = {
+    ApiKey.PRODUCE: "produce.ProduceMemo",
+    ApiKey.FETCH: "fetch.FetchMemo",
+    ApiKey.LIST_OFFSETS: "list_offsets.ListOffsetsMemo",
 }
-"""The APIs whose clients repeat their requests so often that a connection remembers them."""
+"""The APIs whose clients repeat their requests so often that a connection remembers them, and by
+what. A broker that starts imports none of it."""
 
 _unpack_route = struct.Struct(">I").unpack_from
 
@@ -171,7 +171,7 @@ class Dispatcher:
         route, memos = request.route, request.connection.memos
         memo = memos.get(route.key)
         if memo is None or memo.epoch != self._admission.epoch:
-            memo = memos[route.key] = MEMOS[route.api_key](self.context, route)
+            memo = memos[route.key] = _memo_type(route.api_key)(self.context, route)
         memo.learn(request, frame, position, body)
 
     def _admit(self, request: Request[object]) -> None:
@@ -285,3 +285,10 @@ class Dispatcher:
         request = Request(route, correlation_id, "", None, connection)
         connection.unanswered.append(request)
         self._handle(request)
+
+
+@functools.cache
+def _memo_type(api_key: ApiKey) -> type[AnyMemo]:
+    module, _, name = MEMOS[api_key].partition(".")
+    found: type[AnyMemo] = getattr(import_module(f".fast_path.{module}", __package__), name)
+    return found
