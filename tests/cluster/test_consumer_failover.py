@@ -149,8 +149,8 @@ async def test_members_go_on_while_coordinator_and_leaders_are_killed(
                 rest = []
                 while not later.assignment:
                     rest += await later.poll(timeout_ms=100)
-                for each in sorted(later.assignment):
-                    await later.position(each)
-                rest += await later.poll(timeout_ms=1000)
+                for each, end in (await later.end_offsets(later.assignment)).items():
+                    while await later.position(each) < end:
+                        rest += await later.poll(timeout_ms=100)
         assert len(rest) < EACH_TIME
         assert sent <= handed_out | {record.value for record in rest}
